@@ -1,0 +1,1 @@
+"""What is kept on disk: resumable states and model folders."""

@@ -1,0 +1,212 @@
+"""The vocabulary of bertkit on one page: the types that travel along the line, and the three contracts.
+
+    text --Tokenizer--> ids --Task.encode--> Feature --collate--> Batch --Encoder--> EncoderOutput
+         --Objective--> outputs, LossTerms --fit--> model --Task.decode--> predictions --Task.score--> metrics
+
+Letters: B examples, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+IGNORE = -100
+"""Label of a position that has no label; every loss and every count passes over it."""
+
+Label = int | float | NDArray[Any]
+Outputs = dict[str, Tensor]
+
+
+class Tokens(NamedTuple):
+    """One text cut into pieces: ``ids`` and, for each, its (start, end) characters in the original text."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+class Tokenizer(Protocol):
+    """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature."""
+
+    vocab_size: int
+    pad_id: int
+    unk_id: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+
+    def encode(self, text: str) -> Tokens:
+        """Cut one text."""
+        ...
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
+        """Cut many texts, in parallel where the library can."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Readable text from pieces."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feature:
+    """One model input: ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, all arrays of length T.
+
+    ``labels`` holds numbers, or arrays of length T. ``offsets`` (T, 2) are the characters of each token
+    in its own text, (0, 0) for special tokens; they serve decoding and are never collated.
+    """
+
+    input_ids: NDArray[np.integer[Any]]
+    segment_ids: NDArray[np.integer[Any]]
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    offsets: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Collated features. ``attention_mask`` is True on real tokens; padding comes last in a row."""
+
+    input_ids: Int[Tensor, "B T"]
+    segment_ids: Int[Tensor, "B T"]
+    attention_mask: Bool[Tensor, "B T"]
+    labels: Mapping[str, Tensor]
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+    @property
+    def num_tokens(self) -> int:
+        """Real tokens, padding not counted."""
+        return int(self.attention_mask.sum())
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on ``device``."""
+        return Batch(
+            input_ids=self.input_ids.to(device, non_blocking=True),
+            segment_ids=self.segment_ids.to(device, non_blocking=True),
+            attention_mask=self.attention_mask.to(device, non_blocking=True),
+            labels={name: label.to(device, non_blocking=True) for name, label in self.labels.items()},
+        )
+
+    def with_labels(self, **labels: Tensor) -> Batch:
+        """The same batch with more labels."""
+        return replace(self, labels={**self.labels, **labels})
+
+
+class BatchSource(Protocol):
+    """Every example of a split, as batches on demand; ``batch`` is a pure function of its arguments.
+
+    ``lengths`` (N,) are token counts, used to put examples of similar length into one batch; None when
+    all are alike.
+    """
+
+    lengths: NDArray[np.int64] | None
+
+    def __len__(self) -> int: ...
+
+    def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
+        """The batch of these examples as they are in this epoch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncoderOutput:
+    """``layers`` are the embeddings and then every block's output, the last being ``hidden_states``."""
+
+    hidden_states: Float[Tensor, "B T H"]
+    pooled: Float[Tensor, "B H"]
+    layers: tuple[Float[Tensor, "B T H"], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossTerm:
+    """A loss as a sum over ``count`` labels.
+
+    Means are taken once a step, over everything in that step: a mean of micro-batch means weights
+    masked tokens wrongly.
+    """
+
+    sum: Tensor
+    count: int
+
+
+LossTerms = dict[str, LossTerm]
+
+
+class Encoder(nn.Module, ABC):
+    """A network from a batch to hidden states, built from its own frozen ``Config`` alone."""
+
+    hidden_size: int
+    num_layers: int
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> EncoderOutput:
+        """Hidden states of every position; padding positions hold numbers that nobody reads."""
+
+
+class Objective(nn.Module, ABC):
+    """A question put to the hidden states, and its marking: a head and a loss.
+
+    ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term.
+    """
+
+    label: str
+
+    @abstractmethod
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """The head's answers, by name."""
+
+    @abstractmethod
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """How wrong they are, summed over the labels."""
+
+    @abstractmethod
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Counts that are watched and not trained on, such as the right answers among ``count``."""
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """How many labels each loss term will count, from the labels alone."""
+        return {self.label: int((batch.labels[self.label] != IGNORE).sum())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """Labelled (or label-free) text and how it is asked and marked; users name *values* of this type.
+
+    ``metric`` is the score that picks the best epoch; higher is better. An example without a gold label
+    is legal everywhere but in ``score``.
+    """
+
+    name: str
+    metric: str
+
+    @abstractmethod
+    def examples(self, split: str) -> Sequence[Any]:
+        """The examples of ``train``, ``dev`` or ``test``, in the order of the file."""
+
+    @abstractmethod
+    def encode(self, example: Any, tokenizer: Tokenizer) -> list[Feature]:
+        """One feature, or several windows of one example."""
+
+    @abstractmethod
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        """Fresh heads for this encoder, by name."""
+
+    @abstractmethod
+    def decode(self, example: Any, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]) -> Any:
+        """The answer to one example from the outputs of its features."""
+
+    @abstractmethod
+    def score(self, examples: Iterable[Any], predictions: Iterable[Any]) -> dict[str, float]:
+        """The official metrics of the task."""

@@ -1,0 +1,1 @@
+"""From files to batches: sources, shards, preparation, order and collation."""

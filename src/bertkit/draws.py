@@ -1,0 +1,86 @@
+"""Random numbers by counter: every draw is a pure function of (seed, epoch, index, stream, position).
+
+A generator that has to be advanced ties an example to whatever was drawn before it, so resuming means
+replaying and a second worker means a second order. Here there is nothing to advance: a batch asks for
+the numbers of its own indices, all rows at once, and any process at any time gets the same ones.
+
+The mixing function is the finaliser of SplitMix64 (Steele, Lea and Flood 2014); the permutation is a
+four-round Feistel network walked until it lands inside the range (Black and Rogaway 2002).
+
+Letters: B rows, W draws a row.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_FEISTEL_ROUNDS = 4
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    values = values + _STEP
+    values = (values ^ (values >> np.uint64(30))) * _FIRST
+    values = (values ^ (values >> np.uint64(27))) * _SECOND
+    return values ^ (values >> np.uint64(31))
+
+
+def _key(*parts: int | str) -> NDArray[np.uint64]:
+    """Fold integers and names into one 64-bit key (an array of one, so that overflow is silent)."""
+    key = np.zeros(1, dtype=np.uint64)
+    for part in parts:
+        number = zlib.crc32(part.encode()) if isinstance(part, str) else part & (2**64 - 1)
+        key = _mix(key ^ np.uint64(number))
+    return key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """The random numbers that belong to the examples ``indices`` (B,) of one epoch."""
+
+    seed: int
+    epoch: int
+    indices: NDArray[np.int64]
+
+    def uniform(self, stream: str, width: int = 1) -> NDArray[np.float64]:
+        """(B, W) numbers in [0, 1), the same for the same stream name whoever asks."""
+        rows = _mix(_key(self.seed, self.epoch, stream) ^ self.indices.astype(np.uint64))
+        positions = np.arange(1, width + 1, dtype=np.uint64) * _STEP
+        bits = _mix(rows[:, None] ^ positions) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
+
+    def below(self, stream: str, limit: int | NDArray[np.int64], width: int = 1) -> NDArray[np.int64]:
+        """(B, W) integers in [0, limit); ``limit`` is a number or one number a row."""
+        limits = np.asarray(limit, dtype=np.int64)
+        if limits.ndim == 1:
+            limits = limits[:, None]
+        drawn: NDArray[np.int64] = (self.uniform(stream, width) * limits).astype(np.int64)
+        return drawn
+
+
+def permute(indices: NDArray[np.int64], size: int, *, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Where a shuffle of ``range(size)`` puts ``indices``; the shuffle itself is never in memory."""
+    half_bits = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
+    half_mask = np.uint64((1 << half_bits) - 1)
+    keys = [_key(seed, epoch, f"permute.{turn}") for turn in range(_FEISTEL_ROUNDS)]
+    places = indices.astype(np.uint64)
+    outside = np.ones(len(places), dtype=bool)
+    while outside.any():
+        places[outside] = _feistel(places[outside], keys, half_bits, half_mask)
+        outside = places >= np.uint64(size)
+    return places.astype(np.int64)
+
+
+def _feistel(
+    places: NDArray[np.uint64], keys: list[NDArray[np.uint64]], half_bits: int, half_mask: np.uint64
+) -> NDArray[np.uint64]:
+    left, right = places >> np.uint64(half_bits), places & half_mask
+    for key in keys:
+        left, right = right, left ^ (_mix(key ^ right) & half_mask)
+    return (left << np.uint64(half_bits)) | right

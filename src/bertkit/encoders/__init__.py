@@ -1,0 +1,1 @@
+"""The networks, one file each: config, module and table of foreign names."""

@@ -1,0 +1,1 @@
+"""From a model and examples to predictions."""

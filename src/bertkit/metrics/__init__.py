@@ -1,0 +1,1 @@
+"""Official scores as pure functions on lists."""

@@ -1,0 +1,1 @@
+"""Functions that return a whole experiment, one file a family."""

@@ -1,0 +1,1 @@
+"""What a person reads: progress, tables and pictures."""
