@@ -1,0 +1,56 @@
+"""Model = encoder + objectives: the one thing that is trained, saved and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from bertkit.contracts import Batch, Encoder, LossTerms, Objective, Outputs
+
+
+class Model(nn.Module):
+    """One pass of the encoder, and every objective's answer to it.
+
+    Loss terms are named by the label that they read, so no two objectives may read the same label.
+    """
+
+    def __init__(self, encoder: Encoder, objectives: Mapping[str, Objective]) -> None:
+        super().__init__()
+        labels = [objective.label for objective in objectives.values()]
+        assert len(set(labels)) == len(labels), f"two objectives read the same label: {labels}"
+        self.encoder = encoder
+        self.objectives = nn.ModuleDict(dict(objectives))
+
+    def forward(self, batch: Batch) -> dict[str, Outputs]:
+        """The answers of every objective, by its name."""
+        states = self.encoder(batch)
+        return {name: objective(states, batch) for name, objective in self._named_objectives()}
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """How many labels each loss term will count, from the labels alone."""
+        counts: dict[str, int] = {}
+        for _, objective in self._named_objectives():
+            counts |= objective.counts(batch)
+        return counts
+
+    def loss(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
+        """The loss terms of every objective."""
+        terms: LossTerms = {}
+        for name, objective in self._named_objectives():
+            terms |= objective.loss(outputs[name], batch)
+        return terms
+
+    def hits(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
+        """The watched counts of every objective."""
+        terms: LossTerms = {}
+        for name, objective in self._named_objectives():
+            terms |= objective.hits(outputs[name], batch)
+        return terms
+
+    def _named_objectives(self) -> list[tuple[str, Objective]]:
+        pairs = []
+        for name, objective in self.objectives.items():
+            assert isinstance(objective, Objective)
+            pairs.append((name, objective))
+        return pairs

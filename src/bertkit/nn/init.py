@@ -1,0 +1,34 @@
+"""The one place where weights get their first values.
+
+| part          | parameter | first value                                   |
+|---------------|-----------|-----------------------------------------------|
+| Linear        | weight    | truncated normal: mean 0, sigma, cut at 2 sigma |
+| Linear        | bias      | 0                                             |
+| Embedding     | weight    | truncated normal, the same                    |
+| LayerNorm     | weight    | 1                                             |
+| LayerNorm     | bias      | 0                                             |
+
+Sigma is 0.02 in BERT (google-research/bert ``modeling.py``, ``create_initializer``). A bare ``nn.Parameter``
+is given its value where it is made.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+BERT_SIGMA = 0.02
+
+
+def initialize(module: nn.Module, sigma: float = BERT_SIGMA) -> None:
+    """Give every Linear, Embedding and LayerNorm inside ``module`` the values of the table above."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            _fill_truncated_normal(part.weight, sigma)
+        if isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+        if isinstance(part, nn.Linear | nn.LayerNorm) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+
+
+def _fill_truncated_normal(weight: Tensor, sigma: float) -> None:
+    nn.init.trunc_normal_(weight, std=sigma, a=-2 * sigma, b=2 * sigma)

@@ -1,0 +1,224 @@
+"""The masked language model (paper, section 3.1, task 1): hide some pieces, ask for them back.
+
+Letters: B examples, T tokens, H hidden width, V vocabulary, M masked positions of the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
+from bertkit.draws import Draws
+from bertkit.errors import usage_error
+from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.init import BERT_SIGMA, initialize
+
+_NEVER = 2.0
+"""Sorts after every draw, which are below 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking:
+    """How much is hidden, and what stands in its place.
+
+    ``rate`` is the share of a row that is chosen. Of the chosen pieces the share ``mask`` becomes [MASK],
+    ``random`` becomes any piece of the vocabulary, ``keep`` stays. ``whole_word`` chooses all pieces of a
+    word or none. ``max_predictions`` bounds the chosen pieces of a row (the paper's code: 20 at 128
+    tokens, 77 at 512).
+    """
+
+    rate: float = 0.15
+    mask: float = 0.8
+    random: float = 0.1
+    keep: float = 0.1
+    whole_word: bool = False
+    max_predictions: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "mask", "random", "keep"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise usage_error(f"masking {name} is {getattr(self, name)}; it must be between 0 and 1.")
+        if abs(self.mask + self.random + self.keep - 1) > 1e-6:
+            raise usage_error(
+                f"masking mask {self.mask} + random {self.random} + keep {self.keep} is "
+                f"{self.mask + self.random + self.keep:g}; the three must add up to 1."
+            )
+        if self.max_predictions is not None and self.max_predictions < 1:
+            raise usage_error(f"masking max_predictions is {self.max_predictions}; it must be 1 or more.")
+
+
+def mask_tokens(
+    batch: Batch,
+    draws: Draws,
+    masking: Masking,
+    *,
+    vocab_size: int,
+    mask_id: int,
+    special_ids: Sequence[int],
+    continues_word: NDArray[np.bool_] | None = None,
+) -> Batch:
+    """Hide pieces of every row; ``labels["mlm"]`` (B, T) holds what was hidden, IGNORE elsewhere.
+
+    A row of n tokens, special ones included, has ``min(max_predictions, max(1, round(rate * n)))`` of
+    them chosen, never one of ``special_ids`` ([CLS] and [SEP]; google-research/bert
+    ``create_pretraining_data.py``, ``create_masked_lm_predictions``). ``continues_word`` (V,) tells the
+    pieces that continue a word, and is needed for whole words. A row depends on its own draws alone,
+    not on its neighbours or on its padding.
+    """
+    ids: NDArray[np.int64] = batch.input_ids.numpy()
+    real: NDArray[np.bool_] = batch.attention_mask.numpy()
+    candidates = real.copy()
+    for special in special_ids:
+        candidates &= ids != special
+    budget = _count_masked(real.sum(axis=1), masking)
+    if masking.whole_word:
+        assert continues_word is not None, "whole-word masking needs continues_word"
+        chosen = _choose_words(_number_words(candidates, continues_word[ids]), candidates, budget, draws)
+    else:
+        chosen = _choose_pieces(candidates, budget, draws)
+    width = ids.shape[1]
+    fate = draws.uniform("mlm.fate", width)
+    hidden = np.where(fate < masking.mask, mask_id, ids)
+    becomes_random = (fate >= masking.mask) & (fate < masking.mask + masking.random)
+    hidden = np.where(becomes_random, draws.below("mlm.piece", vocab_size, width), hidden)
+    masked = Batch(
+        input_ids=torch.from_numpy(np.where(chosen, hidden, ids)),
+        segment_ids=batch.segment_ids,
+        attention_mask=batch.attention_mask,
+        labels=batch.labels,
+    )
+    return masked.with_labels(mlm=torch.from_numpy(np.where(chosen, ids, IGNORE)))
+
+
+def _count_masked(lengths: NDArray[np.int64], masking: Masking) -> NDArray[np.int64]:
+    """(B,) how many pieces of each row are to be chosen. Halves round to even, as Python's ``round``."""
+    counts = np.maximum(1, np.rint(masking.rate * lengths).astype(np.int64))
+    limit = np.iinfo(np.int64).max if masking.max_predictions is None else masking.max_predictions
+    limited: NDArray[np.int64] = np.minimum(counts, limit)
+    return limited
+
+
+def _choose_pieces(candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: Draws) -> NDArray[np.bool_]:
+    """The candidates with the ``budget`` smallest draws of their row."""
+    keys = np.where(candidates, draws.uniform("mlm.choose", candidates.shape[1]), _NEVER)
+    last = np.minimum(budget, candidates.shape[1]) - 1
+    threshold = np.take_along_axis(np.sort(keys, axis=1), last[:, None], axis=1)
+    chosen: NDArray[np.bool_] = candidates & (keys <= threshold)
+    return chosen
+
+
+def _number_words(candidates: NDArray[np.bool_], continues: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(B, T) the word that each piece belongs to, counted from 0 in its row.
+
+    A continuation right after a special token, left by truncation, begins a word.
+    """
+    after_candidate = np.zeros_like(candidates)
+    after_candidate[:, 1:] = candidates[:, :-1]
+    starts = candidates & ~(continues & after_candidate)
+    words: NDArray[np.int64] = np.maximum(np.cumsum(starts, axis=1) - 1, 0)
+    return words
+
+
+def _choose_words(
+    words: NDArray[np.int64], candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: Draws
+) -> NDArray[np.bool_]:
+    """All pieces of words taken in random order; a word that would pass the budget is left out.
+
+    A row may fall short of its budget, as in the paper's code. Loops over the words of a row and takes
+    the rows abreast.
+    """
+    rows, width = words.shape
+    row_numbers = np.arange(rows)
+    lengths = np.bincount((words + row_numbers[:, None] * width)[candidates], minlength=rows * width)
+    lengths = lengths.reshape(rows, width)
+    order = np.argsort(np.where(lengths > 0, draws.uniform("mlm.choose", width), _NEVER), axis=1)
+    taken = np.zeros((rows, width), dtype=bool)
+    left = budget.copy()
+    for word in order[:, : lengths.astype(bool).sum(axis=1).max()].T:
+        fits = lengths[row_numbers, word] <= left
+        taken[row_numbers, word] = fits
+        left -= np.where(fits, lengths[row_numbers, word], 0)
+        if not left.any():
+            break
+    chosen: NDArray[np.bool_] = candidates & np.take_along_axis(taken, words, axis=1)
+    return chosen
+
+
+class MaskedLanguageModel(Objective):
+    """Transform, LayerNorm, and the word embeddings once more as the output layer, with a bias of its own.
+
+    ``embedding`` is the encoder's own table and stays the encoder's: it is neither saved nor counted
+    here. Only the labelled positions are transformed and projected, so the logits are (M, V) and the
+    other 85 % of the vocabulary projection is never computed.
+    """
+
+    label = "mlm"
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        *,
+        activation: str = "gelu",
+        layer_norm_eps: float = 1e-12,
+        initializer_range: float = BERT_SIGMA,
+    ) -> None:
+        super().__init__()
+        vocab_size, hidden_size = embedding.weight.shape
+        self.transform = nn.Linear(hidden_size, hidden_size)
+        self.activation = ACTIVATIONS[activation]()
+        self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
+        # In a tuple, so that torch does not register the encoder's table a second time.
+        self._tied = (embedding,)
+        initialize(self, initializer_range)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (M, V) of the labelled positions in reading order; of every position without labels."""
+        rows = states.hidden_states.flatten(0, 1)
+        if self.label in batch.labels:
+            rows = rows[self._labelled(batch)]
+        rows = self.norm(self.activation(self.transform(rows)))
+        return {"logits": F.linear(rows, self._tied[0].weight, self.bias)}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over the labelled positions."""
+        labels = self._wanted(batch)
+        return {self.label: LossTerm(F.cross_entropy(outputs["logits"].float(), labels, reduction="sum"), len(labels))}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``mlm_accuracy``: positions whose highest logit is the hidden piece's."""
+        labels = self._wanted(batch)
+        right = (outputs["logits"].argmax(dim=-1) == labels).sum()
+        return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
+
+    def _labelled(self, batch: Batch) -> Int[Tensor, " M"]:
+        return (batch.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
+
+    def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:
+        return batch.labels[self.label].flatten()[self._labelled(batch)]
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "transform.weight": ("cls.predictions.transform.dense.weight",),
+    "transform.bias": ("cls.predictions.transform.dense.bias",),
+    "norm.weight": ("cls.predictions.transform.LayerNorm.weight",),
+    "norm.bias": ("cls.predictions.transform.LayerNorm.bias",),
+    "bias": ("cls.predictions.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``; their tied ``decoder`` is not stored."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[MaskedLanguageModel, Batch]:
+    """A small instance and ``batch`` with labels for it: what the shelf's tests run on."""
+    embedding = nn.Embedding(99, hidden_size)
+    labels = torch.where(torch.arange(batch.input_ids.numel()) % 3 == 1, batch.input_ids.flatten(), IGNORE)
+    labels = labels.view_as(batch.input_ids).masked_fill(~batch.attention_mask, IGNORE)
+    return MaskedLanguageModel(embedding), batch.with_labels(mlm=labels)
