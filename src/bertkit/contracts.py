@@ -184,12 +184,18 @@ class Objective(nn.Module, ABC):
 class Task(ABC):
     """Labelled (or label-free) text and how it is asked and marked; users name *values* of this type.
 
-    ``metric`` is the score that picks the best epoch; higher is better. An example without a gold label
+    ``metric`` is the score that picks the best epoch; higher is better. ``labels`` are the class names, empty
+    where the answer is no class. Every example has a ``label``; None means that it has no gold answer, which
     is legal everywhere but in ``score``.
     """
 
     name: str
     metric: str
+    labels: tuple[str, ...] = ()
+
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """The task as plain JSON, enough to read and answer input again."""
 
     @abstractmethod
     def examples(self, split: str) -> Sequence[Any]:

@@ -1,0 +1,86 @@
+"""From pieces to features, and from features to a batch.
+
+Letters: B features, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertkit.contracts import IGNORE, Batch, Feature, Label, Tokenizer, Tokens
+
+_NO_TOKENS = Tokens([], [])
+
+
+def assemble(
+    tokenizer: Tokenizer,
+    first: str | Tokens,
+    second: str | Tokens | None = None,
+    *,
+    max_length: int,
+    labels: Mapping[str, Label] | None = None,
+) -> Feature:
+    """``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, at most ``max_length`` tokens.
+
+    Too long a pair loses tokens from the end of whichever text is longer at that moment
+    (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``).
+    """
+    a = tokenizer.encode(first) if isinstance(first, str) else first
+    b = tokenizer.encode(second) if isinstance(second, str) else (second or _NO_TOKENS)
+    specials = 2 if second is None else 3
+    keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), max_length - specials)
+    input_ids = [tokenizer.cls_id, *a.ids[:keep_a], tokenizer.sep_id]
+    offsets = [(0, 0), *a.offsets[:keep_a], (0, 0)]
+    segment_ids = [0] * len(input_ids)
+    if second is not None:
+        input_ids += [*b.ids[:keep_b], tokenizer.sep_id]
+        offsets += [*b.offsets[:keep_b], (0, 0)]
+        segment_ids += [1] * (keep_b + 1)
+    return Feature(
+        input_ids=np.array(input_ids, dtype=np.int64),
+        segment_ids=np.array(segment_ids, dtype=np.int64),
+        labels=dict(labels or {}),
+        offsets=np.array(offsets, dtype=np.int64),
+    )
+
+
+def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
+    """Lengths of two texts after the longer one has given up tokens, one by one, until both fit."""
+    excess = max(0, first + second - room)
+    level = min(excess, abs(first - second))
+    rest = excess - level
+    if first > second:
+        return first - level - rest // 2, second - (rest + 1) // 2
+    return first - rest // 2, second - level - (rest + 1) // 2
+
+
+def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
+    """Features padded at the end to the longest of them."""
+    lengths = np.array([len(feature) for feature in features])
+    width = int(lengths.max())
+    return Batch(
+        input_ids=_padded([feature.input_ids for feature in features], width, pad_id),
+        segment_ids=_padded([feature.segment_ids for feature in features], width, 0),
+        attention_mask=torch.from_numpy(np.arange(width) < lengths[:, None]),
+        labels={name: _labels([feature.labels[name] for feature in features], width) for name in features[0].labels},
+    )
+
+
+def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int) -> Tensor:
+    padded = np.full((len(rows), width), fill, dtype=np.int64)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return torch.from_numpy(padded)
+
+
+def _labels(labels: Sequence[Label], width: int) -> Tensor:
+    if isinstance(labels[0], np.ndarray):
+        return _padded([np.asarray(label) for label in labels], width, IGNORE)
+    dtype = torch.float32 if isinstance(labels[0], float) else torch.long
+    return torch.tensor(labels, dtype=dtype)

@@ -1,0 +1,1 @@
+"""One experiment from start to finish, one file a kind: build, fit, save, predict, score, report."""

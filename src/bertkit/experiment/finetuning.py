@@ -1,0 +1,211 @@
+"""Fine-tuning from start to finish, with restarts: build, fit, keep the best epoch, predict, score, report."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from bertkit.inference.predict import predict
+from bertkit.report.plots import plot_confusion, plot_epochs
+from bertkit.report.progress import Progress
+from bertkit.text.wordpiece import WordPiece
+from torch import Tensor
+
+from bertkit import config
+from bertkit.checkpoint import folder as model_folder
+from bertkit.contracts import Feature
+from bertkit.data.batches import FeatureSource, batches_in_epoch
+from bertkit.encoders.bert import Bert
+from bertkit.errors import data_error, usage_error
+from bertkit.model import Model
+from bertkit.run import FinetuneRun, RunFolder
+from bertkit.storage import read_json, write_json
+from bertkit.training.fit import Plan, TrainingState, fit
+from bertkit.training.interrupts import Interrupted, Interrupts
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.precision import choose_precision, default_device
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedResult:
+    """One restart: the dev scores after each epoch, and which of them was kept."""
+
+    seed: int
+    epochs: list[dict[str, float]]
+    best_epoch: int
+    scores: dict[str, float]
+    seconds: float
+    examples_per_second: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneResult:
+    """All restarts. ``mean`` and ``sd`` (of a sample, so None for one seed) are those of the task's metric."""
+
+    folder: Path
+    metric: str
+    seeds: list[SeedResult]
+    mean: float
+    sd: float | None
+    best: SeedResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    run: FinetuneRun
+    tokenizer: WordPiece
+    train: FeatureSource
+    dev: Sequence[Any]
+
+
+def finetune(run: FinetuneRun, progress: Progress) -> FinetuneResult:
+    """Fine-tune ``run.model`` with every seed into ``run.output``; finished seeds of an earlier start are kept.
+
+    Raises Interrupted on Ctrl-C or SIGTERM; the same command then goes on with the seed that was cut off.
+    """
+    with RunFolder(run.output) as folder, Interrupts() as interrupts:
+        asked = {**config.to_json(run), "task": run.task.record()}
+        if not folder.record.exists():
+            folder.begin(asked, kind="finetune")
+        elif read_json(folder.record)["run"] != asked:
+            raise usage_error(f"{run.output} holds another run. Choose another -o folder, or repeat its command.")
+        job = _build(run, progress)
+        results: list[SeedResult] = []
+        for seed in range(run.first_seed, run.first_seed + run.seeds):
+            results.append(_finished(folder, seed) or _run_seed(job, seed, folder, interrupts, progress))
+        result = _summarise(run, folder, results)
+        _report(job, folder, result)
+        return result
+
+
+def _build(run: FinetuneRun, progress: Progress) -> _Job:
+    tokenizer = model_folder.load_tokenizer(run.model)
+    train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
+    dev = [example for example in run.task.examples("dev") if example.label is not None]
+    if not train or not dev:
+        raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.")
+    features = [feature for example in train for feature in run.task.encode(example, tokenizer)]
+    progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
+    return _Job(run=run, tokenizer=tokenizer, train=FeatureSource(features, pad_id=tokenizer.pad_id), dev=dev)
+
+
+def _describe(features: Sequence[Feature]) -> str:
+    lengths = sorted(len(feature) for feature in features)
+    return f"{lengths[len(lengths) // 2]} tokens at the median, {lengths[-1]} at most"
+
+
+def _build_model(job: _Job) -> Model:
+    """The encoder of ``run.model``, or the same network with fresh weights, and fresh heads."""
+    if job.run.from_scratch:
+        encoder = Bert(model_folder.read_config(job.run.model))
+    else:
+        encoder = model_folder.load_encoder(job.run.model)
+    return Model(encoder, job.run.task.objectives(encoder)).to(default_device())
+
+
+def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> SeedResult:
+    begin = time.monotonic()
+    run, metric = job.run, job.run.task.metric
+    torch.manual_seed(seed)
+    model = _build_model(job)
+    per_epoch = batches_in_epoch(job.train, run.batch_size)
+    precision = run.precision or choose_precision(default_device())
+    plan = Plan(
+        total_steps=per_epoch * run.epochs,
+        batch_size=run.batch_size,
+        micro_batch_size=run.micro_batch_size,
+        optimizer=run.optimizer,
+        schedule=run.schedule,
+        precision=precision,
+        seed=seed,
+    )
+    state = TrainingState(model, build_optimizer(model, run.optimizer))
+    progress.start(f"seed {seed}", plan.total_steps, "step")
+    epochs: list[dict[str, float]] = []
+    best: dict[str, Tensor] = {}
+    busy = 0.0
+    for step in fit(state, job.train, plan):
+        busy += step.seconds
+        progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
+        folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
+        if step.step % per_epoch == 0:
+            epochs.append(score(job, model))
+            folder.log({"kind": "dev", "seed": seed, "step": step.step, **epochs[-1]})
+            if epochs[-1][metric] >= max(scores[metric] for scores in epochs):
+                best = {name: value.clone() for name, value in model.state_dict().items()}
+        if interrupts.requested:
+            progress.finish()
+            done = seed - run.first_seed
+            message = f"stopped in seed {seed}; {done} finished seeds are kept. Go on with the same command."
+            raise Interrupted(interrupts.requested, message)
+    progress.finish()
+    model.load_state_dict(best)
+    best_epoch = max(range(len(epochs)), key=lambda epoch: (epochs[epoch][metric], epoch))
+    result = SeedResult(
+        seed=seed,
+        epochs=epochs,
+        best_epoch=best_epoch + 1,
+        scores=epochs[best_epoch],
+        seconds=time.monotonic() - begin,
+        examples_per_second=len(job.train) * run.epochs / busy,
+    )
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
+    progress.say(f"seed {seed}: {shown} (epoch {result.best_epoch} of {run.epochs})")
+    _save_seed(job, model, folder, result)
+    return result
+
+
+def score(job: _Job, model: Model) -> dict[str, float]:
+    """The official scores on dev."""
+    return job.run.task.score(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
+
+
+def _save_seed(job: _Job, model: Model, folder: RunFolder, result: SeedResult) -> None:
+    """Keep the model of the best seed so far, then the marker that this seed is done."""
+    metric = job.run.task.metric
+    earlier = [each for each in _all_finished(folder) if each.seed != result.seed]
+    if all(result.scores[metric] > each.scores[metric] for each in earlier):
+        about = {"kind": "finetune", "task": job.run.task.record(), "seed": result.seed, "scores": result.scores}
+        model_folder.save_model(folder.model, model, job.tokenizer, about=about)
+    (folder.path / "seeds").mkdir(exist_ok=True)
+    write_json(folder.path / "seeds" / f"{result.seed}.json", config.to_json(result))
+
+
+def _finished(folder: RunFolder, seed: int) -> SeedResult | None:
+    path = folder.path / "seeds" / f"{seed}.json"
+    return config.from_json(SeedResult, read_json(path)) if path.exists() else None
+
+
+def _all_finished(folder: RunFolder) -> list[SeedResult]:
+    paths = sorted((folder.path / "seeds").glob("*.json"), key=lambda path: int(path.stem))
+    return [config.from_json(SeedResult, read_json(path)) for path in paths]
+
+
+def _summarise(run: FinetuneRun, folder: RunFolder, results: list[SeedResult]) -> FinetuneResult:
+    metric = run.task.metric
+    values = [result.scores[metric] for result in results]
+    return FinetuneResult(
+        folder=folder.path,
+        metric=metric,
+        seeds=results,
+        mean=statistics.fmean(values),
+        sd=statistics.stdev(values) if len(values) > 1 else None,
+        best=max(results, key=lambda result: result.scores[metric]),
+    )
+
+
+def _report(job: _Job, folder: RunFolder, result: FinetuneResult) -> None:
+    """Pictures and ``results.json``; the confusion matrix is that of the best seed."""
+    plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
+    if job.run.task.labels:
+        model = model_folder.load_model(folder.model, job.run.task.objectives)
+        predicted = [each.label for each in predict(model, job.run.task, job.dev, job.tokenizer)]
+        gold = [example.label for example in job.dev]
+        plot_confusion(gold, predicted, job.run.task.labels, folder.path / "confusion.png")
+    write_json(folder.path / "results.json", config.to_json(result))
+    folder.note(ended="done", metric=result.metric, mean=result.mean, sd=result.sd, best=result.best.scores)

@@ -1,0 +1,241 @@
+"""Pre-training from start to finish: open the corpus, build, fit, evaluate, save, report."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from bertkit.data.shards import Corpus
+from bertkit.report.plots import plot_training
+from bertkit.report.progress import Progress
+from bertkit.text.wordpiece import WordPiece
+
+from bertkit import config
+from bertkit.checkpoint import folder as model_folder
+from bertkit.checkpoint import store
+from bertkit.encoders.bert import Bert
+from bertkit.errors import BertkitError, usage_error
+from bertkit.model import Model
+from bertkit.run import PretrainRun, RunFolder, read_run
+from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
+from bertkit.training.evaluation import evaluate_losses
+from bertkit.training.fit import Plan, Step, TrainingState, fit
+from bertkit.training.interrupts import Interrupted, Interrupts
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.precision import choose_precision, default_device
+
+_MEASURED_SHARE = 0.03
+_LEAST_MEASURED_SECONDS = 3.0
+_SHARE_FOR_STEPS = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainResult:
+    """What a pre-training came to. ``heldout`` has the loss of every term and the hit rates."""
+
+    folder: Path
+    steps: int
+    seconds: float
+    data: DataReport
+    heldout: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    run: PretrainRun
+    plan: Plan
+    tokenizer: WordPiece
+    phases: list[tuple[PretrainingSource, int, int]]
+    heldout: PretrainingSource | None
+    state: TrainingState
+    data: DataReport
+
+
+def pretrain(run: PretrainRun, progress: Progress) -> PretrainResult:
+    """Run a pre-training into a new folder.
+
+    Raises Interrupted (and has saved) on Ctrl-C or SIGTERM, BertkitError on anything the user can mend.
+    """
+    with RunFolder(run.output) as folder, Interrupts() as interrupts:
+        if folder.record.exists():
+            raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
+        job = _build(_resolve(run, progress))
+        for line in job.data.lines():
+            progress.say(line)
+        folder.begin(config.to_json(job.run), kind="pretrain", data_report=job.data.record())
+        return _train(job, folder, interrupts, progress)
+
+
+def resume(path: Path, progress: Progress) -> PretrainResult:
+    """Go on with an interrupted pre-training from its newest good checkpoint, bit for bit."""
+    record = read_run(path)
+    if record.get("kind") != "pretrain":
+        raise usage_error(f"{path} is not a pre-training run; only those are resumed.")
+    with RunFolder(path) as folder, Interrupts() as interrupts:
+        run = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
+        job = _build(run)
+        newest = store.latest(folder.checkpoints)
+        if newest is None:
+            progress.say(f"{path} has no checkpoint yet; starting again from step 0")
+        else:
+            groups, state = store.load(newest)
+            job.state.restore(groups, int(state["step"]))
+            progress.say(f"resuming at step {job.state.step:,} of {job.plan.total_steps:,}")
+        folder.forget_after(job.state.step)
+        return _train(job, folder, interrupts, progress)
+
+
+def _resolve(run: PretrainRun, progress: Progress) -> PretrainRun:
+    """Fill in what is measured: the precision, and the steps that fit into ``minutes``."""
+    if (run.steps is None) == (run.minutes is None):
+        raise usage_error("give either --steps or --minutes.")
+    run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
+    if run.minutes is None:
+        return run
+    seconds = measure_step(run, max(_LEAST_MEASURED_SECONDS, _MEASURED_SHARE * run.minutes * 60))
+    steps = max(1, int(run.minutes * 60 * _SHARE_FOR_STEPS / seconds))
+    progress.say(f"a step takes {seconds:.2f} s in {run.precision}: {steps:,} steps in {run.minutes:g} minutes")
+    return dataclasses.replace(run, steps=steps)
+
+
+def measure_step(run: PretrainRun, seconds: float) -> float:
+    """Seconds a training step takes, found by training a model that is thrown away."""
+    job = _build(dataclasses.replace(run, steps=1_000_000))
+    source, _, _ = job.phases[0]
+    steps = fit(job.state, source, job.plan)
+    next(steps)
+    taken: list[float] = []
+    while sum(taken) < seconds:
+        taken.append(next(steps).seconds)
+    return sum(taken) / len(taken)
+
+
+def _build(run: PretrainRun) -> _Job:
+    corpus = Corpus.open(run.data)
+    tokenizer = WordPiece.load(run.data / "tokenizer")
+    if run.encoder.vocab_size != tokenizer.vocab_size:
+        raise usage_error(
+            f"encoder.vocab_size is {run.encoder.vocab_size}; {run.data} has {tokenizer.vocab_size} pieces."
+        )
+    longest = max(run.seq_length, run.long_seq_length or 0)
+    if longest > run.encoder.max_positions:
+        raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
+    torch.manual_seed(run.seed)
+    encoder = Bert(run.encoder)
+    model = Model(encoder, run.task.objectives(encoder)).to(default_device())
+    plan = Plan(
+        total_steps=run.steps or 1,
+        batch_size=run.batch_size,
+        micro_batch_size=run.micro_batch_size,
+        optimizer=run.optimizer,
+        schedule=run.schedule,
+        precision=run.precision or "float32",
+        seed=run.seed,
+    )
+    phases = _phases(run, corpus, tokenizer, plan.total_steps)
+    return _Job(
+        run=run,
+        plan=plan,
+        tokenizer=tokenizer,
+        phases=phases,
+        heldout=_heldout(run, tokenizer),
+        state=TrainingState(model, build_optimizer(model, run.optimizer)),
+        data=report_data(phases[0][0]),
+    )
+
+
+def _phases(
+    run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int
+) -> list[tuple[PretrainingSource, int, int]]:
+    """(source, first step, last step): short rows, and then long ones where they are asked for."""
+    short = run.task.source(corpus, tokenizer, seq_length=run.seq_length, seed=run.seed)
+    if run.long_seq_length is None:
+        return [(short, 0, steps)]
+    joint = steps - int(steps * run.long_share)
+    long = run.task.source(corpus, tokenizer, seq_length=run.long_seq_length, seed=run.seed)
+    return [(short, 0, joint), (long, joint, steps)]
+
+
+def _heldout(run: PretrainRun, tokenizer: WordPiece) -> PretrainingSource | None:
+    corpus = Corpus.open(run.data, "heldout")
+    if corpus.num_documents < 2:
+        return None
+    return run.task.source(corpus, tokenizer, seq_length=run.seq_length, seed=0)
+
+
+def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
+    begin = time.monotonic()
+    run, state, total = job.run, job.state, job.plan.total_steps
+    progress.start("pretraining", total, "step")
+    progress.advance(state.step)
+    saved, heldout = state.step, {}
+    for source, first, until in job.phases:
+        for step in fit(state, source, job.plan, first_step=first, until=until):
+            progress.advance(step.step, **_figures(step))
+            if step.step % run.log_every == 0 or step.step == total:
+                folder.log(_record(step))
+            if step.step % run.evaluate_every == 0 or step.step == total:
+                heldout = _evaluate(job, folder, progress)
+            if step.step % run.save_every == 0 or interrupts.requested:
+                saved = _save(state, folder, run.keep_checkpoints)
+            if interrupts.requested:
+                progress.finish()
+                message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
+                raise Interrupted(interrupts.requested, message)
+    if saved != state.step:
+        _save(state, folder, run.keep_checkpoints)
+    progress.finish()
+    seconds = time.monotonic() - begin
+    about = {"kind": "pretrain", "steps": total, "heldout": heldout}
+    model_folder.save_model(folder.model, state.model, job.tokenizer, about=about)
+    plot_training(folder.metrics, folder.path / "training.png")
+    folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
+    return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)
+
+
+def _figures(step: Step) -> dict[str, Any]:
+    return {"loss": sum(step.losses.values()), "tokens/s": step.tokens / step.seconds}
+
+
+def _record(step: Step) -> dict[str, Any]:
+    return {
+        "kind": "train",
+        "step": step.step,
+        "epoch": step.epoch,
+        **{f"loss/{name}": loss for name, loss in step.losses.items()},
+        "lr": step.lr,
+        "grad_norm": step.grad_norm,
+        "tokens": step.tokens,
+        "tokens_per_second": round(step.tokens / step.seconds, 1),
+        "skipped": step.skipped,
+    }
+
+
+def _evaluate(job: _Job, folder: RunFolder, progress: Progress) -> dict[str, float]:
+    if job.heldout is None:
+        return {}
+    measured = evaluate_losses(
+        job.state.model,
+        job.heldout,
+        batch_size=job.run.micro_batch_size or job.run.batch_size,
+        precision=job.plan.precision,
+        limit=job.run.evaluation_examples,
+    )
+    if not all(value < float("inf") for value in measured.values()):
+        raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
+    measured["mlm_perplexity"] = float(torch.tensor(measured["mlm"]).exp())
+    folder.log({"kind": "heldout", "step": job.state.step, **measured})
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())
+    progress.say(f"step {job.state.step:,}, held out: {shown}")
+    return measured
+
+
+def _save(state: TrainingState, folder: RunFolder, keep: int) -> int:
+    folder.checkpoints.mkdir(exist_ok=True)
+    store.save(folder.checkpoints, state.step, state.groups(), {"step": state.step})
+    store.prune(folder.checkpoints, keep)
+    return state.step

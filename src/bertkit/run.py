@@ -1,0 +1,188 @@
+"""The records of experiments, and the folder that each of them lives in.
+
+A run folder is enough to repeat the run::
+
+    RUN/run.json         what was asked, with what, where each value came from, how it ended
+    RUN/metrics.jsonl    one record a step or evaluation
+    RUN/checkpoints/     states to resume from
+    RUN/model/           the result, a Hugging Face folder
+    RUN/*.png            pictures
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy
+import tokenizers
+import torch
+
+from bertkit._version import __version__
+from bertkit.contracts import Task
+from bertkit.encoders.bert import BertConfig
+from bertkit.errors import BertkitError, usage_error
+from bertkit.storage import read_json, remove_temporaries, write_file, write_json
+from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.training.optimizer import OptimizerConfig
+from bertkit.training.precision import Precision
+from bertkit.training.schedule import ScheduleConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainRun:
+    """One pre-training. Of ``steps`` and ``minutes`` one is given; minutes are turned into steps by measuring.
+
+    With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128 then 512,
+    under one schedule.
+    """
+
+    data: Path
+    output: Path
+    encoder: BertConfig
+    task: PretrainingTask = field(default_factory=PretrainingTask)
+    steps: int | None = None
+    minutes: float | None = None
+    seq_length: int = 128
+    long_seq_length: int | None = None
+    long_share: float = 0.1
+    batch_size: int = 256
+    micro_batch_size: int | None = None
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    precision: Precision | None = None
+    seed: int = 0
+    log_every: int = 10
+    evaluate_every: int = 500
+    evaluation_examples: int = 2000
+    save_every: int = 500
+    keep_checkpoints: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneRun:
+    """One fine-tuning with ``seeds`` restarts (paper, section A.3: 3 epochs, 5e-5, batch 32 are in its grid).
+
+    ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and draws new weights. ``limit`` takes
+    the first so many training examples.
+    """
+
+    task: Task
+    model: Path
+    output: Path
+    from_scratch: bool = False
+    seeds: int = 1
+    first_seed: int = 0
+    epochs: int = 3
+    batch_size: int = 32
+    micro_batch_size: int | None = None
+    limit: int | None = None
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
+    schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))
+    precision: Precision | None = None
+
+
+class RunFolder:
+    """A run folder held by this process alone, from ``with`` to the end of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model"
+        self.metrics = path / "metrics.jsonl"
+        self.record = path / "run.json"
+        self._lock: IO[str] | None = None
+        self._log: IO[str] | None = None
+
+    def __enter__(self) -> RunFolder:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / "run.lock").open("a+")
+        except OSError as error:
+            raise usage_error(f"cannot write to {self.path}: {error.strerror}. Choose another -o folder.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.seek(0)
+            holder = self._lock.read().strip() or "another process"
+            self._lock.close()
+            raise usage_error(f"{self.path} is in use by {holder}. Choose another -o folder.") from error
+        self._lock.truncate(0)
+        self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+        self._lock.flush()
+        remove_temporaries(self.path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._log is not None:
+            self._log.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
+        """Write ``run.json``; a folder that holds a run already is refused."""
+        if self.record.exists():
+            raise usage_error(f"{self.path} holds a run already. Resume it, or choose another -o folder.")
+        record = {"run": dict(run), **facts, "command": sys.argv, "environment": environment(), "ended": None}
+        write_json(self.record, record)
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to ``run.json``."""
+        write_json(self.record, {**read_json(self.record), **facts})
+
+    def log(self, record: Mapping[str, Any]) -> None:
+        """Append one line to ``metrics.jsonl``."""
+        if self._log is None:
+            self._log = self.metrics.open("a", encoding="utf-8")
+        self._log.write(json.dumps(record) + "\n")
+        self._log.flush()
+
+    def forget_after(self, step: int) -> None:
+        """Drop the records of steps that a resume will do again, and a torn last line."""
+        if self.metrics.exists():
+            kept = "".join(json.dumps(record) + "\n" for record in read_metrics(self.metrics) if record["step"] <= step)
+            write_file(self.metrics, lambda path: path.write_text(kept, encoding="utf-8"))
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The records of ``metrics.jsonl``; a line torn by a crash ends the reading."""
+    records: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """The content of ``run.json`` of a run folder."""
+    if not (path / "run.json").exists():
+        raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=2)
+    record: dict[str, Any] = read_json(path / "run.json")
+    return record
+
+
+def environment() -> dict[str, str]:
+    """Versions and machine, for the record."""
+    return {
+        "bertkit": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "tokenizers": tokenizers.__version__,
+        "numpy": numpy.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

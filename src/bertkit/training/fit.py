@@ -1,0 +1,162 @@
+"""The training loop: an iterator of steps.
+
+There is no trainer class and there are no hooks: the caller saves, evaluates, logs and stops between two
+steps with plain ``if``s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from bertkit.contracts import Batch, BatchSource, LossTerms
+from bertkit.data.batches import batch_indices, batches_in_epoch
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
+from bertkit.training.precision import Precision, autocast
+from bertkit.training.schedule import ScheduleConfig, rate
+
+_SKIPS_BEFORE_GIVING_UP = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How long and how to train. ``batch_size`` is cut into micro-batches of ``micro_batch_size`` rows."""
+
+    total_steps: int
+    batch_size: int
+    micro_batch_size: int | None = None
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    precision: Precision = "float32"
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What happened in one step. ``losses`` are means over the labels of the whole step; times in seconds."""
+
+    step: int
+    epoch: int
+    losses: dict[str, float]
+    grad_norm: float
+    lr: float
+    examples: int
+    tokens: int
+    seconds: float
+    skipped: bool
+
+
+@dataclass(slots=True, eq=False)
+class TrainingState:
+    """Everything that a step changes. Saving it and the random state makes a resume bit-exact."""
+
+    model: Model
+    optimizer: torch.optim.AdamW
+    step: int = 0
+    skipped_in_a_row: int = 0
+
+    def groups(self) -> dict[str, dict[str, Tensor]]:
+        """The state as named groups of tensors, without a copy."""
+        random = {"cpu": torch.get_rng_state()}
+        if torch.cuda.is_available():
+            random["cuda"] = torch.cuda.get_rng_state()
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": named_state(self.model, self.optimizer),
+            "random": random,
+        }
+
+    def restore(self, groups: dict[str, dict[str, Tensor]], step: int) -> None:
+        """Put back what ``groups`` returned after ``step`` steps."""
+        self.model.load_state_dict(groups["model"])
+        load_named_state(self.model, self.optimizer, groups["optimizer"])
+        torch.set_rng_state(groups["random"]["cpu"])
+        if torch.cuda.is_available() and "cuda" in groups["random"]:
+            torch.cuda.set_rng_state(groups["random"]["cuda"])
+        self.step = step
+
+
+def fit(
+    state: TrainingState, source: BatchSource, plan: Plan, *, first_step: int = 0, until: int | None = None
+) -> Iterator[Step]:
+    """Train from ``state.step`` to ``until``; epochs of ``source`` are counted from ``first_step``.
+
+    Raises BertkitError after ten steps in a row whose gradient is not finite; such steps change nothing.
+    """
+    device = next(state.model.parameters()).device
+    per_epoch = batches_in_epoch(source, plan.batch_size)
+    state.model.train()
+    while state.step < (plan.total_steps if until is None else until):
+        begin = time.perf_counter()
+        epoch, place = divmod(state.step - first_step, per_epoch)
+        indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
+        rows = plan.micro_batch_size or plan.batch_size
+        batches = [source.batch(epoch, indices[at : at + rows]) for at in range(0, len(indices), rows)]
+        tokens = sum(batch.num_tokens for batch in batches)
+        lr = plan.optimizer.lr * rate(plan.schedule, state.step, plan.total_steps)
+        losses = accumulate_gradients(state.model, batches, device, plan.precision)
+        grad_norm, skipped = _update(state, plan.optimizer.clip_norm, lr)
+        state.step += 1
+        yield Step(
+            step=state.step,
+            epoch=epoch,
+            losses=losses,
+            grad_norm=grad_norm,
+            lr=lr,
+            examples=len(indices),
+            tokens=tokens,
+            seconds=time.perf_counter() - begin,
+            skipped=skipped,
+        )
+
+
+def accumulate_gradients(
+    model: Model, batches: list[Batch], device: torch.device, precision: Precision
+) -> dict[str, float]:
+    """Add the gradient of the mean loss over all micro-batches; the means are returned by name.
+
+    The labels of all micro-batches are counted first, so that each term is divided by its true total.
+    """
+    counts: dict[str, int] = {}
+    for batch in batches:
+        for name, count in model.counts(batch).items():
+            counts[name] = counts.get(name, 0) + count
+    totals: dict[str, float] = dict.fromkeys(counts, 0.0)
+    for batch in batches:
+        moved = batch.to(device)
+        with autocast(device, precision):
+            terms = model.loss(model(moved), moved)
+        torch.autograd.backward(mean_loss(terms, counts))
+        for name, term in terms.items():
+            totals[name] += float(term.sum.detach()) / max(1, counts[name])
+    return totals
+
+
+def mean_loss(terms: LossTerms, counts: dict[str, int]) -> Tensor:
+    """The sum of all terms, each over its count (paper, A.2: the losses are added with equal weight)."""
+    return torch.stack([term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
+
+
+def _update(state: TrainingState, clip_norm: float, lr: float) -> tuple[float, bool]:
+    """Clip by the global norm and step, or step over a gradient that is not finite."""
+    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm or float("inf"), foreach=True))
+    finite = norm < float("inf")
+    if finite:
+        set_lr(state.optimizer, lr)
+        state.optimizer.step()
+        state.skipped_in_a_row = 0
+    else:
+        state.skipped_in_a_row += 1
+    state.optimizer.zero_grad(set_to_none=True)
+    if state.skipped_in_a_row >= _SKIPS_BEFORE_GIVING_UP:
+        raise BertkitError(
+            f"the gradient was not finite {_SKIPS_BEFORE_GIVING_UP} steps in a row, up to step {state.step + 1}. "
+            "The last checkpoint is good; resume it with a lower --set optimizer.lr."
+        )
+    return norm, not finite

@@ -1,0 +1,74 @@
+"""BERT's Adam, and the usual one, on torch's fused AdamW.
+
+google-research/bert ``optimization.py`` (``AdamWeightDecayOptimizer``) leaves the bias correction of Adam
+out; that is Adam with a step counter so large that the correction factors 1 - beta^t are exactly one in
+float32. So one kernel serves both: the counter starts at zero with correction, and far out without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+_UNCORRECTED_STEP = 1.0e9
+"""0.999^(1e9) is zero, and adding one to 1e9 in float32 changes nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """Defaults are those of the paper's pre-training (section A.2 and ``optimization.py``)."""
+
+    lr: float = 1e-4
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-6
+    weight_decay: float = 0.01
+    bias_correction: bool = False
+    clip_norm: float = 1.0
+
+
+def build_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
+    """AdamW with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ],
+        lr=config.lr,
+        betas=(config.beta1, config.beta2),
+        eps=config.eps,
+        fused=True,
+    )
+    start = 0.0 if config.bias_correction else _UNCORRECTED_STEP
+    for parameter in parameters:
+        optimizer.state[parameter] = {
+            "step": torch.tensor(start, device=parameter.device),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
+    return optimizer
+
+
+def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """One learning rate for every parameter."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+
+
+def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The moments and step counters as plain tensors: ``<parameter>/<exp_avg | exp_avg_sq | step>``."""
+    return {
+        f"{name}/{kind}": value
+        for name, parameter in model.named_parameters()
+        for kind, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_named_state(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Put the tensors of ``named_state`` back, bit for bit."""
+    for name, parameter in model.named_parameters():
+        for kind, value in optimizer.state.get(parameter, {}).items():
+            value.copy_(tensors[f"{name}/{kind}"])

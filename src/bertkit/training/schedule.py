@@ -1,0 +1,30 @@
+"""The learning rate over a run: warm-up, then linear decay, in the two forms that are in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    """``warmup`` is a share of all steps (the paper's 10,000 of 1,000,000 is 0.01).
+
+    ``bert`` counts the decay from step 0, as google-research/bert ``optimization.py`` does, so the rate
+    drops by the warm-up's share where the two lines meet; ``linear`` counts it from the end of the warm-up
+    and has no such joint; ``constant`` stays up.
+    """
+
+    warmup: float = 0.01
+    decay: Literal["bert", "linear", "constant"] = "bert"
+
+
+def rate(config: ScheduleConfig, step: int, total_steps: int) -> float:
+    """The factor of the learning rate at ``step``, counted from 0."""
+    warmup_steps = int(config.warmup * total_steps)
+    if step < warmup_steps:
+        return step / warmup_steps
+    if config.decay == "constant":
+        return 1.0
+    begin = warmup_steps if config.decay == "linear" else 0
+    return max(0.0, (total_steps - step) / max(1, total_steps - begin))

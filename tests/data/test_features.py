@@ -1,0 +1,87 @@
+"""Assembly, truncation and collation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertkit.contracts import IGNORE, Feature, Tokens
+from bertkit.data.features import assemble, collate, truncated_lengths
+
+
+class Letters:
+    """A tokenizer whose pieces are letters."""
+
+    vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id = 99, 0, 1, 2, 3, 4
+
+    def encode(self, text: str) -> Tokens:
+        return Tokens([ord(letter) - 87 for letter in text], [(at, at + 1) for at in range(len(text))])
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(chr(number + 87) for number in ids)
+
+
+def test_one_text() -> None:
+    feature = assemble(Letters(), "abc", max_length=13)
+    assert feature.input_ids.tolist() == [2, 10, 11, 12, 3]
+    assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0]
+    assert feature.offsets is not None
+    assert feature.offsets.tolist() == [[0, 0], [0, 1], [1, 2], [2, 3], [0, 0]]
+
+
+def test_a_pair_and_its_segments() -> None:
+    feature = assemble(Letters(), "abc", "de", max_length=13, labels={"class": 1})
+    assert feature.input_ids.tolist() == [2, 10, 11, 12, 3, 13, 14, 3]
+    assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert feature.labels == {"class": 1}
+
+
+def test_an_empty_second_text_is_still_a_pair() -> None:
+    assert assemble(Letters(), "a", "", max_length=13).input_ids.tolist() == [2, 10, 3, 3]
+
+
+def test_truncation_takes_from_the_longer_end() -> None:
+    feature = assemble(Letters(), "abcdefg", "hij", max_length=9)
+    assert Letters().decode(feature.input_ids[1:4].tolist()) == "abc"
+    assert Letters().decode(feature.input_ids[5:8].tolist()) == "hij"
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 60))
+def test_truncated_lengths_equal_the_loop_of_the_reference(first: int, second: int, room: int) -> None:
+    a, b = first, second
+    while a + b > room:
+        if a > b:
+            a -= 1
+        else:
+            b -= 1
+    assert truncated_lengths(first, second, room) == (a, b)
+
+
+def test_collate_pads_at_the_end() -> None:
+    short = Feature(np.array([2, 7, 3]), np.zeros(3, int), {"class": 1, "tags": np.array([5, 6, 7]), "number": 0.5})
+    long = Feature(np.arange(13), np.ones(13, int), {"class": 0, "tags": np.arange(13), "number": 1.5})
+    batch = collate([short, long], pad_id=42)
+    assert batch.input_ids.shape == (2, 13)
+    assert batch.input_ids[0, 3:].tolist() == [42] * 10
+    assert batch.segment_ids[0].sum() == 0
+    assert batch.attention_mask.sum(1).tolist() == [3, 13]
+    assert batch.labels["tags"][0, 3:].tolist() == [IGNORE] * 10
+    assert batch.labels["class"].dtype == torch.long
+    assert batch.labels["number"].tolist() == [0.5, 1.5]
+    assert batch.num_tokens == 16
+    assert len(batch) == 2
+
+
+@pytest.mark.parametrize("name", ["input_ids", "segment_ids", "attention_mask"])
+def test_a_batch_moves_whole(name: str) -> None:
+    batch = collate([Feature(np.arange(7), np.zeros(7, int), {"class": 1})], pad_id=0).to(torch.device("meta"))
+    assert getattr(batch, name).device.type == "meta"
+    assert batch.labels["class"].device.type == "meta"
