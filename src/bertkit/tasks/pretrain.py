@@ -40,10 +40,17 @@ class PretrainingTask:
 
     def objectives(self, encoder: Bert) -> dict[str, Objective]:
         """The masked-word head, tied to the word embeddings, and the next-sentence head."""
-        heads: dict[str, Objective] = {"mlm": MaskedLanguageModel.for_encoder(encoder)}
-        if self.sampling.next_sentence:
-            heads["nsp"] = NextSentence(encoder.hidden_size)
-        return heads
+        config = encoder.config
+        words = MaskedLanguageModel(
+            encoder.embeddings.word,
+            activation=config.activation,
+            layer_norm_eps=config.layer_norm_eps,
+            initializer_range=config.initializer_range,
+        )
+        if not self.sampling.next_sentence:
+            return {"mlm": words}
+        sentences = NextSentence(encoder.hidden_size, initializer_range=config.initializer_range)
+        return {"mlm": words, "nsp": sentences}
 
 
 class PretrainingSource:
@@ -77,7 +84,10 @@ class PretrainingSource:
             collate(features, pad_id=self.tokenizer.pad_id),
             Draws(self.seed, epoch, indices),
             self.task.masking,
-            self.tokenizer,
+            vocab_size=self.tokenizer.vocab_size,
+            mask_id=self.tokenizer.mask_id,
+            special_ids=(self.tokenizer.cls_id, self.tokenizer.sep_id),
+            continues_word=self.tokenizer.continues_word,
         )
 
     def encode(self, passage: Passage) -> Feature:

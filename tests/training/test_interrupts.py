@@ -1,0 +1,45 @@
+"""Signals ask once and insist the second time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from bertkit.training.interrupts import Interrupted, Interrupts
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_a_request(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with Interrupts() as interrupts:
+        assert interrupts.requested == 0
+        os.kill(os.getpid(), number)
+        assert interrupts.requested == number
+        assert signal.getsignal(number) == before
+    assert signal.getsignal(number) == before
+
+
+def test_the_second_ctrl_c_stops_at_once() -> None:
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_other_threads_leave_signals_alone() -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    def work() -> None:
+        with Interrupts():
+            assert signal.getsignal(signal.SIGINT) == before
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_exit_codes_are_the_shells(number: int, code: int) -> None:
+    assert Interrupted(number, "stopped").exit_code == code

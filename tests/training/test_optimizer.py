@@ -1,0 +1,62 @@
+"""BERT's Adam against its formula, written out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, set_lr
+
+
+def gradients(model: nn.Module, steps: int) -> list[list[Tensor]]:
+    generator = torch.Generator().manual_seed(3)
+    return [[torch.randn(p.shape, generator=generator) for p in model.parameters()] for _ in range(steps)]
+
+
+def written_out(start: Tensor, grads: list[Tensor], config: OptimizerConfig, decay: float) -> Tensor:
+    """google-research/bert ``optimization.py``: no correction, decay beside the update, all times the rate."""
+    value, m, v = start.double().clone(), torch.zeros_like(start).double(), torch.zeros_like(start).double()
+    for number, grad in enumerate(grads, start=1):
+        m = config.beta1 * m + (1 - config.beta1) * grad
+        v = config.beta2 * v + (1 - config.beta2) * grad**2
+        first, second = (1 - config.beta1**number, 1 - config.beta2**number) if config.bias_correction else (1, 1)
+        value -= config.lr * ((m / first) / ((v / second).sqrt() + config.eps) + decay * value)
+    return value
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_steps_equal_the_formula(corrected: bool) -> None:
+    config = OptimizerConfig(lr=0.01, weight_decay=0.1, bias_correction=corrected)
+    model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7))
+    start = [p.detach().clone() for p in model.parameters()]
+    optimizer = build_optimizer(model, config)
+    steps = gradients(model, 5)
+    for grads in steps:
+        for parameter, grad in zip(model.parameters(), grads, strict=True):
+            parameter.grad = grad.clone()
+        optimizer.step()
+    for place, parameter in enumerate(model.parameters()):
+        decay = config.weight_decay if parameter.ndim > 1 else 0.0
+        wanted = written_out(start[place], [grads[place] for grads in steps], config, decay)
+        torch.testing.assert_close(parameter.double(), wanted, atol=1e-6, rtol=1e-5)
+
+
+def test_the_state_goes_round() -> None:
+    model = nn.Linear(13, 7)
+    optimizer = build_optimizer(model, OptimizerConfig())
+    for parameter, grad in zip(model.parameters(), gradients(model, 1)[0], strict=True):
+        parameter.grad = grad
+    optimizer.step()
+    saved = {name: value.clone() for name, value in named_state(model, optimizer).items()}
+    assert set(saved) == {f"{p}/{k}" for p in ("weight", "bias") for k in ("step", "exp_avg", "exp_avg_sq")}
+    fresh = build_optimizer(model, OptimizerConfig())
+    load_named_state(model, fresh, saved)
+    for name, value in named_state(model, fresh).items():
+        assert torch.equal(value, saved[name])
+
+
+def test_the_rate_is_set_everywhere() -> None:
+    optimizer = build_optimizer(nn.Linear(3, 3), OptimizerConfig())
+    set_lr(optimizer, 0.5)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.5]
