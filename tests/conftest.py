@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 import torch
 
+from bertkit.contracts import Batch
+
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -29,6 +31,16 @@ def seeds() -> None:
     random.seed(13)
     np.random.seed(13)  # noqa: NPY002
     torch.manual_seed(13)
+
+
+@pytest.fixture
+def padded_batch() -> Batch:
+    """4 rows of up to 13 tokens over a vocabulary of 99; 0 is padding, and two segments."""
+    lengths = torch.tensor([13, 7, 11, 2])
+    real = torch.arange(13) < lengths[:, None]
+    input_ids = torch.randint(5, 99, (4, 13)).masked_fill(~real, 0)
+    segment_ids = (torch.arange(13) >= lengths[:, None] // 2).long().masked_fill(~real, 0)
+    return Batch(input_ids=input_ids, segment_ids=segment_ids, attention_mask=real, labels={})
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from bertkit.contracts import Batch
+from bertkit.encoders.bert import FOREIGN_NAMES, SIZES, Bert, BertConfig, size, specimen
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.objectives.nsp import NextSentence
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    # google-research/bert README; base and large of the paper, all with the uncased vocabulary.
+    [("tiny", 4.4), ("mini", 11.2), ("small", 28.8), ("medium", 41.4), ("base", 109.5), ("large", 335.1)],
+)
+def test_published_sizes_have_the_published_parameter_counts(name: str, millions: float) -> None:
+    with torch.device("meta"):
+        encoder = Bert(size(name, vocab_size=30522))
+    assert sum(weight.numel() for weight in encoder.parameters()) / 1e6 == pytest.approx(millions, abs=0.06)
+
+
+def test_pretraining_heads_add_what_the_reference_adds() -> None:
+    with torch.device("meta"):
+        encoder = Bert(size("base", vocab_size=30522))
+        model = Model(encoder, {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(768)})
+    assert sum(weight.numel() for weight in model.parameters()) == 110_106_428
+
+
+def test_any_size_can_be_spelled() -> None:
+    config = size("3/12/2", vocab_size=99, max_positions=37)
+    assert (config.num_layers, config.hidden_size, config.num_heads) == (3, 12, 2)
+    assert (config.intermediate_size, config.max_positions) == (48, 37)
+
+
+@pytest.mark.parametrize("name", ["minni", "3/12", "a/b/c", "", "3/12/2/1"])
+def test_unknown_size_lists_the_sizes(name: str) -> None:
+    with pytest.raises(BertkitError, match="tiny, mini, small") as caught:
+        size(name, vocab_size=99)
+    assert caught.value.exit_code == 2
+    assert name != "minni" or 'Did you mean "mini"?' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 13}, "hidden_size 13 is not a multiple of num_heads 2"),
+        ({"num_layers": 0}, "num_layers is 0; it must be 1 or more"),
+        ({"vocab_size": 0}, "vocab_size is 0"),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
+        ({"attention_dropout": -0.1}, "attention_dropout is -0.1"),
+        ({"layer_norm_eps": 0.0}, "layer_norm_eps is 0.0; it must be above 0"),
+        ({"initializer_range": -1.0}, "initializer_range is -1.0"),
+        ({"activation": "gelu_tan"}, 'Did you mean "gelu_tanh"?'),
+        ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
+    ],
+)
+def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], message: str) -> None:
+    fields = {"vocab_size": 99, "hidden_size": 12, "num_heads": 2, **changes}
+    with pytest.raises(BertkitError) as caught:
+        BertConfig(**fields)
+    assert message in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(BertkitError, match='no setting "drop_out"') as caught:
+        size("tiny", vocab_size=99, drop_out=0.2)
+    assert 'Did you mean "dropout"?' in str(caught.value)
+
+
+def test_too_long_a_row_is_refused() -> None:
+    ids = torch.full((2, 43), 7)
+    batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
+    with pytest.raises(BertkitError, match="rows of 43 tokens and the model has 41 positions"):
+        specimen()(batch)
+
+
+def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
+    encoder = specimen()
+    assert encoder(padded_batch).layers == ()
+    encoder.keep_layers = True
+    states = encoder(padded_batch)
+    assert len(states.layers) == encoder.num_layers + 1
+    assert states.layers[-1] is states.hidden_states
+
+
+def test_foreign_names_cover_every_weight_once() -> None:
+    encoder = specimen()
+    ours = [name.format(layer=layer) for name in FOREIGN_NAMES for layer in range(encoder.num_layers)]
+    assert set(ours) == set(encoder.state_dict())
+    theirs = [name for foreign in FOREIGN_NAMES.values() for name in foreign]
+    assert len(theirs) == len(set(theirs))
+
+
+def test_first_values_follow_the_table() -> None:
+    encoder = Bert(size("2/256/4", vocab_size=999))
+    for name, weight in encoder.named_parameters():
+        if name.endswith("bias"):
+            assert not weight.any(), name
+        elif "norm" in name:
+            assert bool((weight == 1).all()), name
+        else:
+            # A normal cut at two sigma keeps 0.8796 of its sigma.
+            assert weight.std().item() == pytest.approx(0.02 * 0.8796, rel=0.05), name
+            assert weight.abs().max().item() <= 0.04, name
+            assert abs(weight.mean().item()) < 0.001, name
+
+
+def test_sizes_keep_heads_of_64() -> None:
+    assert {hidden // heads for _, hidden, heads in SIZES.values()} == {64}

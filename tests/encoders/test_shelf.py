@@ -1,0 +1,95 @@
+"""What every file on the shelf of encoders must satisfy; a new file is covered without an edit here."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.nn import functional as F
+
+from bertkit import names
+from bertkit.contracts import Batch, Encoder
+
+
+@pytest.fixture(params=names.shelf("encoders"))
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    built = importlib.import_module(f"bertkit.encoders.{request.param}").specimen()
+    assert isinstance(built, Encoder)
+    return built
+
+
+def test_shapes(encoder: Encoder, padded_batch: Batch) -> None:
+    states = encoder(padded_batch)
+    assert states.hidden_states.shape == (4, 13, encoder.hidden_size)
+    assert states.pooled.shape == (4, encoder.hidden_size)
+
+
+def test_gradients_reach_every_parameter(encoder: Encoder, padded_batch: Batch) -> None:
+    states = encoder(padded_batch)
+    # Cosines make every output matter differently; a plain sum is blind behind a LayerNorm.
+    loss = (states.hidden_states * torch.cos(torch.arange(states.hidden_states.numel())).view(4, 13, -1)).sum()
+    (loss + states.pooled.sum()).backward()
+    unreached = [name for name, weight in encoder.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert unreached == []
+
+
+def test_padding_does_not_change_the_states(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    wider = Batch(
+        input_ids=F.pad(padded_batch.input_ids, (0, 6)),
+        segment_ids=F.pad(padded_batch.segment_ids, (0, 6)),
+        attention_mask=F.pad(padded_batch.attention_mask, (0, 6)),
+        labels={},
+    )
+    plain, padded = encoder(padded_batch), encoder(wider)
+    real = padded_batch.attention_mask
+    torch.testing.assert_close(padded.hidden_states[:, :13][real], plain.hidden_states[real], rtol=0, atol=1e-5)
+    torch.testing.assert_close(padded.pooled, plain.pooled, rtol=0, atol=1e-5)
+
+
+def test_what_stands_under_padding_is_never_read(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    real = padded_batch.attention_mask
+    other = replace(padded_batch, input_ids=padded_batch.input_ids.masked_fill(~real, 57))
+    assert torch.equal(encoder(other).hidden_states[real], encoder(padded_batch).hidden_states[real])
+
+
+def test_rows_do_not_see_each_other(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    alone = Batch(
+        input_ids=padded_batch.input_ids[1:2, :7],
+        segment_ids=padded_batch.segment_ids[1:2, :7],
+        attention_mask=padded_batch.attention_mask[1:2, :7],
+        labels={},
+    )
+    together = encoder(padded_batch).hidden_states[1:2, :7]
+    torch.testing.assert_close(encoder(alone).hidden_states, together, rtol=0, atol=1e-5)
+
+
+def test_dropout_acts_in_training_only(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.train()
+    assert not torch.equal(encoder(padded_batch).pooled, encoder(padded_batch).pooled)
+    encoder.eval()
+    assert torch.equal(encoder(padded_batch).pooled, encoder(padded_batch).pooled)
+
+
+def test_training_noise_is_a_function_of_the_random_state(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder(padded_batch)
+    state = torch.get_rng_state()
+    first = encoder(padded_batch).hidden_states
+    torch.set_rng_state(state)
+    assert torch.equal(encoder(padded_batch).hidden_states, first)
+
+
+def test_save_and_load_are_bit_equal(encoder: Encoder, padded_batch: Batch, tmp_path: Path) -> None:
+    encoder.eval()
+    before = encoder(padded_batch).hidden_states
+    save_file(encoder.state_dict(), tmp_path / "weights.safetensors")
+    for weight in encoder.parameters():
+        torch.nn.init.constant_(weight, 0.37)
+    encoder.load_state_dict(load_file(tmp_path / "weights.safetensors"))
+    assert torch.equal(encoder(padded_batch).hidden_states, before)

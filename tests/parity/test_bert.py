@@ -1,0 +1,253 @@
+"""Our bricks beside those of Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bertkit.contracts import IGNORE, Batch
+from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, Bert, BertConfig
+from bertkit.model import Model
+from bertkit.nn.block import PostNormBlock
+from bertkit.objectives import classify, mlm, nsp, regress
+from bertkit.objectives.classify import Classify
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.objectives.nsp import NextSentence
+from bertkit.objectives.regress import Regress
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import transformers
+    from transformers.models.bert import modeling_bert as theirs
+
+SIMPLE, COMPOSITE = 1e-5, 1e-4
+
+CONFIG = BertConfig(
+    vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, intermediate_size=37, max_positions=41, num_segments=3
+)
+ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
+
+
+def build_theirs(kind: Callable[[Any], Any], activation: str = "gelu", **changes: Any) -> Any:
+    """A small model of theirs with weights that are neither constant nor near zero."""
+    config = transformers.BertConfig(
+        vocab_size=CONFIG.vocab_size,
+        hidden_size=CONFIG.hidden_size,
+        num_hidden_layers=CONFIG.num_layers,
+        num_attention_heads=CONFIG.num_heads,
+        intermediate_size=CONFIG.intermediate_size,
+        max_position_embeddings=CONFIG.max_positions,
+        type_vocab_size=CONFIG.num_segments,
+        hidden_act=ACTIVATIONS[activation],
+        **changes,
+    )
+    model = kind(config).eval()
+    for name, weight in model.named_parameters():
+        nn.init.normal_(weight, mean=1.0 if "LayerNorm.weight" in name else 0.0, std=0.2)
+    return model
+
+
+def translate(
+    table: Mapping[str, tuple[str, ...]], weights: Mapping[str, Tensor], prefix: str = ""
+) -> dict[str, Tensor]:
+    """Their weights under our names."""
+    translated = {}
+    for our_name, their_names in table.items():
+        for layer in range(CONFIG.num_layers if "{layer}" in our_name else 1):
+            parts = [weights[prefix + name.format(layer=layer)] for name in their_names]
+            translated[our_name.format(layer=layer)] = torch.cat(parts) if len(parts) > 1 else parts[0]
+    return translated
+
+
+def build_ours(their_model: Any, prefix: str = "", activation: str = "gelu") -> Bert:
+    changed = BertConfig(**{**vars(CONFIG), "activation": activation})
+    encoder = Bert(changed)
+    encoder.load_state_dict(translate(FOREIGN_NAMES, their_model.state_dict(), prefix))
+    return encoder.eval()
+
+
+def their_inputs(batch: Batch) -> dict[str, Tensor]:
+    return {
+        "input_ids": batch.input_ids,
+        "token_type_ids": batch.segment_ids,
+        "attention_mask": batch.attention_mask.long(),
+    }
+
+
+def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[Bert, Any]:
+    torch.manual_seed(13)
+    their_model = build_theirs(theirs.BertModel)
+    return build_ours(their_model), their_model
+
+
+@pytest.fixture
+def states() -> Tensor:
+    return torch.randn(4, 13, CONFIG.hidden_size)
+
+
+def block(encoder: Bert, layer: int) -> PostNormBlock:
+    found = encoder.layers[layer]
+    assert isinstance(found, PostNormBlock)
+    return found
+
+
+def their_mask(batch: Batch) -> Tensor:
+    return batch.attention_mask[:, None, None, :].expand(-1, 1, 13, -1)
+
+
+def test_embeddings(pair: tuple[Bert, Any], padded_batch: Batch) -> None:
+    ours, their_model = pair
+    expected = their_model.embeddings(input_ids=padded_batch.input_ids, token_type_ids=padded_batch.segment_ids)
+    close(ours.embeddings(padded_batch.input_ids, padded_batch.segment_ids), expected, SIMPLE)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_attention(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch, padded: bool) -> None:
+    ours, their_model = pair
+    brick, their_brick = block(ours, 1), their_model.encoder.layer[1].attention
+    expected = their_brick.self(states, attention_mask=their_mask(padded_batch) if padded else None)[0]
+    mask = padded_batch.attention_mask if padded else None
+    update = brick.attention(states, mask)
+    close(update, their_brick.output.dense(expected), SIMPLE)
+    close(brick.attention_norm(states, update), their_brick.output(expected, states), SIMPLE)
+
+
+def test_feed_forward(pair: tuple[Bert, Any], states: Tensor) -> None:
+    ours, their_model = pair
+    brick, their_layer = block(ours, 2), their_model.encoder.layer[2]
+    inner = their_layer.intermediate(states)
+    close(brick.feed_forward(states), their_layer.output.dense(inner), SIMPLE)
+    close(brick.feed_forward_norm(states, brick.feed_forward(states)), their_layer.output(inner, states), SIMPLE)
+
+
+def test_layer(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch) -> None:
+    ours, their_model = pair
+    expected = their_model.encoder.layer[0](states, attention_mask=their_mask(padded_batch))
+    expected = expected[0] if isinstance(expected, tuple) else expected
+    close(ours.layers[0](states, padded_batch.attention_mask), expected, COMPOSITE)
+
+
+def test_pooler(pair: tuple[Bert, Any], states: Tensor) -> None:
+    ours, their_model = pair
+    close(ours.pooler(states), their_model.pooler(states), SIMPLE)
+
+
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+def test_encoder_layer_by_layer(padded_batch: Batch, activation: str) -> None:
+    their_model = build_theirs(theirs.BertModel, activation)
+    ours = build_ours(their_model, activation=activation)
+    ours.keep_layers = True
+    expected = their_model(**their_inputs(padded_batch), output_hidden_states=True)
+    output = ours(padded_batch)
+    real = padded_batch.attention_mask
+    for our_states, their_states in zip(output.layers, expected.hidden_states, strict=True):
+        close(our_states[real], their_states[real], COMPOSITE)
+    close(output.pooled, expected.pooler_output, COMPOSITE)
+
+
+def test_pretraining_heads_and_loss(padded_batch: Batch) -> None:
+    their_model = build_theirs(theirs.BertForPreTraining)
+    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    weights = their_model.state_dict()
+    heads = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(CONFIG.hidden_size)}
+    heads["mlm"].load_state_dict(translate(mlm.FOREIGN_NAMES, weights))
+    heads["nsp"].load_state_dict(translate(nsp.FOREIGN_NAMES, weights))
+    model = Model(encoder, heads).eval()
+    _, batch = mlm.specimen(CONFIG.hidden_size, padded_batch)
+    batch = batch.with_labels(nsp=torch.tensor([0, 1, 1, 0]))
+    expected = their_model(**their_inputs(batch), labels=batch.labels["mlm"], next_sentence_label=batch.labels["nsp"])
+    outputs = model(batch)
+    close(outputs["mlm"]["logits"], expected.prediction_logits[batch.labels["mlm"] != IGNORE], COMPOSITE)
+    close(outputs["nsp"]["logits"], expected.seq_relationship_logits, COMPOSITE)
+    terms = model.loss(outputs, batch)
+    close(torch.stack([term.sum / term.count for term in terms.values()]).sum(), expected.loss, COMPOSITE)
+
+
+def test_pretraining_gradients(padded_batch: Batch) -> None:
+    their_model = build_theirs(theirs.BertForPreTraining)
+    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    head = MaskedLanguageModel(encoder.embeddings.word)
+    head.load_state_dict(translate(mlm.FOREIGN_NAMES, their_model.state_dict()))
+    model = Model(encoder, {"mlm": head}).eval()
+    _, batch = mlm.specimen(CONFIG.hidden_size, padded_batch)
+    term = model.loss(model(batch), batch)["mlm"]
+    (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
+    scores = their_model(**their_inputs(batch)).prediction_logits
+    loss = nn.functional.cross_entropy(scores.flatten(0, 1), batch.labels["mlm"].flatten(), ignore_index=IGNORE)
+    loss.backward()  # type: ignore[no-untyped-call]
+    their_gradients = {
+        name: torch.zeros_like(weight) if weight.grad is None else weight.grad
+        for name, weight in their_model.named_parameters()
+    }
+    expected = translate(FOREIGN_NAMES, their_gradients, FOREIGN_PREFIX)
+    for name, weight in encoder.named_parameters():
+        if weight.grad is not None:
+            close(weight.grad, expected[name], COMPOSITE)
+    for name, gradient in translate(mlm.FOREIGN_NAMES, their_gradients).items():
+        close(dict(head.named_parameters())[name].grad, gradient, COMPOSITE)  # type: ignore[arg-type]
+
+
+def test_classification_and_regression(padded_batch: Batch) -> None:
+    for classes in (5, 1):
+        their_model = build_theirs(theirs.BertForSequenceClassification, num_labels=classes)
+        encoder = build_ours(their_model, FOREIGN_PREFIX)
+        head = Regress(CONFIG.hidden_size) if classes == 1 else Classify(CONFIG.hidden_size, classes)
+        table = regress.FOREIGN_NAMES if classes == 1 else classify.FOREIGN_NAMES
+        head.load_state_dict(translate(table, their_model.state_dict()))
+        outputs = Model(encoder, {"head": head}).eval()(padded_batch)["head"]
+        answer = outputs["value"][:, None] if classes == 1 else outputs["logits"]
+        close(answer, their_model(**their_inputs(padded_batch)).logits, COMPOSITE)
+
+
+def test_the_tables_know_every_weight_of_theirs() -> None:
+    weights = set(build_theirs(theirs.BertForPreTraining).state_dict())
+    known = {
+        FOREIGN_PREFIX + name.format(layer=layer)
+        for names in FOREIGN_NAMES.values()
+        for name in names
+        for layer in range(CONFIG.num_layers)
+    }
+    for table in (mlm.FOREIGN_NAMES, nsp.FOREIGN_NAMES):
+        known |= {name for names in table.values() for name in names}
+    tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "bert.embeddings.position_ids"}
+    assert weights - known <= tied
+    assert known <= weights
+
+
+def test_real_weights(minilm: Any) -> None:
+    """Six layers of a published model, on a row and on a padded one."""
+    their_model = transformers.BertModel.from_pretrained(minilm).eval()
+    config = their_model.config
+    encoder = Bert(
+        BertConfig(
+            vocab_size=config.vocab_size,
+            hidden_size=config.hidden_size,
+            num_layers=config.num_hidden_layers,
+            num_heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+        )
+    ).eval()
+    weights = their_model.state_dict()
+    translated = {
+        our_name.format(layer=layer): torch.cat([weights[name.format(layer=layer)] for name in names])
+        for our_name, names in FOREIGN_NAMES.items()
+        for layer in range(encoder.num_layers)
+    }
+    encoder.load_state_dict(translated)
+    ids = torch.randint(1000, 20000, (2, 37))
+    real = torch.arange(37) < torch.tensor([37, 21])[:, None]
+    batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=real, labels={})
+    with torch.no_grad():
+        expected, output = their_model(**their_inputs(batch)), encoder(batch)
+    close(output.hidden_states[real], expected.last_hidden_state[real], COMPOSITE)
+    close(output.pooled, expected.pooler_output, COMPOSITE)
