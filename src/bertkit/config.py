@@ -1,0 +1,237 @@
+"""Records and the values put into them: frozen dataclasses to JSON and back, and settings with their origin.
+
+A *setting* is one value for one field, spelled as a dotted path: ``optimizer.lr``. Settings come from a TOML or JSON
+file, from ``--set`` or from an option, and each remembers where, so that an error can name the line and a run can tell
+why it has the values that it has. Nothing is ignored: a key that no record has is an error with the nearest spelling.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from bertkit.errors import BertkitError, data_error, usage_error
+
+Record = TypeVar("Record")
+
+_EXPECTED = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    types.NoneType: "null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value for the field at ``path`` and where it came from.
+
+    ``is_text`` says that the value is still as it was typed, so that ``1e-4`` may become a number.
+    """
+
+    path: str
+    value: Any
+    origin: str
+    is_text: bool = False
+
+
+def to_json(record: Any) -> Any:
+    """A record as what JSON can hold: dictionaries, lists, text, numbers, booleans and None."""
+    return msgspec.to_builtins(record, enc_hook=_encode)
+
+
+def from_json(kind: type[Record], value: Any, *, source: str = "the record") -> Record:
+    """The record of type ``kind`` that ``to_json`` made ``value`` from; ``source`` names it in errors."""
+    for path in _unknown_keys(kind, value):
+        raise data_error(f"{source}: unknown key {path}.{_nearest(path, _paths(kind))}")
+    try:
+        return msgspec.convert(value, kind, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        raise data_error(f"{source}: {error}.") from error
+
+
+def parse_settings(assignments: Iterable[str], origin: str = "--set") -> list[Setting]:
+    """Settings from ``path.to.field=value``, as typed on the command line."""
+    settings = []
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        if not equals or not path.strip():
+            raise usage_error(f"{origin} {assignment}: expected path.to.field=value.")
+        settings.append(Setting(path.strip(), value.strip(), origin, is_text=True))
+    return settings
+
+
+def read_settings(path: Path) -> list[Setting]:
+    """Settings from a TOML or JSON file (by its suffix), each with its line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise usage_error(f"cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:  # JSONDecodeError, TOMLDecodeError and UnicodeDecodeError are all of this kind
+        raise usage_error(f"{path}: {error}.") from error
+    if not isinstance(tree, dict):
+        raise usage_error(f"{path}: expected keys and values, found {type(tree).__name__}.")
+    locate = _line_in_json if path.suffix == ".json" else _line_in_toml
+    return [Setting(key, value, f"{path}:{locate(text, key)}") for key, value in _leaves(tree) if value != {}]
+
+
+def settings_of(record: Any, origin: str, prefix: str = "") -> list[Setting]:
+    """Every value of a record as a setting below ``prefix``, such as all that ``--size mini`` decides."""
+    head = f"{prefix}." if prefix else ""
+    return [Setting(head + path, value, origin) for path, value in _leaves(to_json(record))]
+
+
+def apply(record: Record, settings: Sequence[Setting]) -> Record:
+    """The record with the settings put in, later ones winning.
+
+    Fields of one record change together, so that a check across them sees the final values only.
+    """
+    return typing.cast(Record, _apply(record, [(setting.path.split("."), setting) for setting in settings], record))
+
+
+def origins(record: Any, settings: Iterable[Setting]) -> dict[str, str]:
+    """Where each value of ``record`` came from, by dotted path; ``default`` where nobody set it."""
+    found = {path: "default" for path, _ in _leaves(to_json(record))}
+    for setting in settings:
+        below = [path for path in found if path.startswith(f"{setting.path}.")]
+        found |= dict.fromkeys(below or [setting.path], setting.origin)
+    return found
+
+
+def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> Any:
+    hints = typing.get_type_hints(type(record))
+    grouped: dict[str, list[tuple[list[str], Setting]]] = {}
+    for (name, *rest), setting in parts:
+        if name not in hints:
+            known = _paths(type(root))
+            raise usage_error(f"{_where(setting)}unknown key {setting.path}.{_nearest(setting.path, known)}")
+        grouped.setdefault(name, []).append((rest, setting))
+    changes: dict[str, Any] = {}
+    for name, group in grouped.items():
+        if dataclasses.is_dataclass(getattr(record, name)) and all(rest for rest, _ in group):
+            changes[name] = _apply(getattr(record, name), group, root)
+        else:
+            rest, setting = group[-1]
+            if rest or dataclasses.is_dataclass(hints[name]):
+                whole = setting.path.removesuffix("." + ".".join(rest)) if rest else setting.path
+                problem = "has no fields" if rest else "is not one value; set its fields"
+                raise usage_error(f"{_where(setting)}{whole} {problem}.")
+            changes[name] = _convert(setting, hints[name])
+    try:
+        return dataclasses.replace(record, **changes)
+    except BertkitError as error:
+        raise usage_error(f"{_where(parts[-1][1])}{error}") from error
+
+
+def _convert(setting: Setting, hint: Any) -> Any:
+    value = setting.value
+    try:
+        if setting.is_text and value[:1] in ("[", "{"):
+            value = json.loads(value)
+        return msgspec.convert(value, hint, strict=not setting.is_text, dec_hook=_decode)
+    except (msgspec.ValidationError, json.JSONDecodeError) as error:
+        shown = value if setting.is_text else json.dumps(value, default=str)
+        raise usage_error(f"{_where(setting)}{setting.path} is {shown}; expected {_describe(hint)}.") from error
+
+
+def _where(setting: Setting) -> str:
+    return f"{setting.origin}: "
+
+
+def _describe(hint: Any) -> str:
+    """A type in words."""
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(str(choice) for choice in typing.get_args(hint))
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(_describe(each) for each in typing.get_args(hint))
+    return _EXPECTED.get(hint, str(hint))
+
+
+def _encode(value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no place in a record")
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise TypeError(f"expected {kind.__name__}")
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _paths(kind: Any, prefix: str = "") -> list[str]:
+    """Every dotted path that a record of type ``kind`` has."""
+    found = []
+    for name, hint in typing.get_type_hints(kind).items():
+        nested = _record_in(hint)
+        found += _paths(nested, f"{prefix}{name}.") if nested else [f"{prefix}{name}"]
+    return found
+
+
+def _record_in(hint: Any) -> Any:
+    """The dataclass in ``Kind`` or ``Kind | None``, else None."""
+    return next((each for each in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(each)), None)
+
+
+def _unknown_keys(kind: Any, value: Any, prefix: str = "") -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    hints = typing.get_type_hints(kind)
+    for key, item in value.items():
+        if key not in hints:
+            yield f"{prefix}{key}"
+        elif nested := _record_in(hints[key]):
+            yield from _unknown_keys(nested, item, f"{prefix}{key}.")
+
+
+def _nearest(path: str, known: Sequence[str]) -> str:
+    """The nearest spelling among ``known`` paths; a right name in the wrong place counts as near."""
+    folder, _, name = path.rpartition(".")
+    beside = {each: each.rpartition(".")[2] for each in known if each.rpartition(".")[0] == folder}
+    elsewhere = {each: each.rpartition(".")[2] for each in known}
+    for candidates in (beside, elsewhere):
+        for near in difflib.get_close_matches(name, candidates.values(), n=1):
+            return f" Did you mean {next(each for each, last in candidates.items() if last == near)}?"
+    return ""
+
+
+def _line_in_toml(text: str, path: str) -> int:
+    """The line that sets ``path``: the last key of it, below the table that the rest of it names."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped.startswith("["):
+            table = stripped.partition("#")[0].strip().strip("[]").replace(" ", "") + "."
+        else:
+            key = table + stripped.partition("=")[0].replace(" ", "").replace('"', "")
+            if "=" in stripped and (key == path or path.startswith(f"{key}.")):
+                return number
+    return 1
+
+
+def _line_in_json(text: str, path: str) -> int:
+    place = 0
+    for name in path.split("."):
+        place = max(text.find(f'"{name}"', place), place)
+    return text.count("\n", 0, place) + 1

@@ -1,0 +1,215 @@
+"""How a long job shows itself: a bar on a terminal, plain lines elsewhere, JSON lines for machines, or nothing.
+
+All of it goes to stderr, so that results on stdout can be piped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
+
+Mode = Literal["auto", "plain", "json", "quiet"]
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+@dataclass
+class _Job:
+    """A job under way. ``first`` is what was done when it was first heard of: a resumed job starts in the middle."""
+
+    name: str
+    total: int
+    unit: str
+    begin: float
+    done: int = 0
+    first: int | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.begin
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace so far; None before there is one."""
+        advanced = self.done - (self.first or 0)
+        return (self.total - self.done) * self.seconds / advanced if advanced > 0 else None
+
+
+class _View(ABC):
+    """One way to show messages and jobs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def message(self, text: str) -> None:
+        """Show one line."""
+        print(text, file=self.stream, flush=True)
+
+    @abstractmethod
+    def update(self, job: _Job) -> None:
+        """Show where the job is."""
+
+    @abstractmethod
+    def end(self, job: _Job) -> None:
+        """Take the job away, and say what it came to."""
+
+
+class _Quiet(_View):
+    def message(self, text: str) -> None:
+        pass
+
+    def update(self, job: _Job) -> None:
+        pass
+
+    def end(self, job: _Job) -> None:
+        pass
+
+
+class _Lines(_View):
+    """A line at the start and then every few seconds."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._next_line = 0.0
+
+    def update(self, job: _Job) -> None:
+        if time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            self.line(job)
+
+    def line(self, job: _Job) -> None:
+        share = f"{job.done / job.total:.0%}" if job.total else "100%"
+        parts = [f"{job.name}: {job.done:,} of {job.total:,} {job.unit}s ({share})", *_figures(job)]
+        self.message(", ".join(parts))
+
+    def end(self, job: _Job) -> None:
+        self._next_line = 0.0
+        self.message(_summary(job))
+
+
+class _JsonLines(_Lines):
+    """The same moments as records."""
+
+    def message(self, text: str) -> None:
+        self._write({"event": "message", "text": text})
+
+    def line(self, job: _Job) -> None:
+        self._write({"event": "progress", **_record(job), "seconds_left": job.seconds_left})
+
+    def end(self, job: _Job) -> None:
+        self._next_line = 0.0
+        self._write({"event": "finished", **_record(job), "seconds": round(job.seconds, 3)})
+
+    def _write(self, record: Mapping[str, object]) -> None:
+        print(json.dumps(record, ensure_ascii=False), file=self.stream, flush=True)
+
+
+class _Bar(_View):
+    """A bar that stays at the bottom of the terminal while messages scroll above it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
+        console = Console(file=stream, highlight=False, markup=False)
+        self._bar = RichProgress(*columns, console=console, transient=True)
+        self._task: TaskID | None = None
+
+    def message(self, text: str) -> None:
+        self._bar.console.print(text, soft_wrap=True)
+
+    def update(self, job: _Job) -> None:
+        figures = ", ".join([f"{job.done:,}/{job.total:,}", *_figures(job)])
+        if self._task is None:
+            self._task = self._bar.add_task(job.name, total=job.total, figures=figures)
+            self._bar.start()
+        self._bar.update(self._task, completed=job.done, figures=figures)
+
+    def end(self, job: _Job) -> None:
+        if self._task is not None:
+            self._bar.stop()
+            self._bar.remove_task(self._task)
+            self._task = None
+        self.message(_summary(job))
+
+
+_VIEWS: dict[Mode, type[_View]] = {"plain": _Lines, "json": _JsonLines, "quiet": _Quiet}
+
+
+class Progress:
+    """The messages of a run and the state of its current job; leaving ``with`` ends a job that was cut short."""
+
+    def __init__(self, mode: Mode = "auto", stream: TextIO | None = None) -> None:
+        stream = stream or sys.stderr
+        self._view = _VIEWS.get(mode, _Bar if stream.isatty() else _Lines)(stream)
+        self._job: _Job | None = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish()
+
+    def say(self, text: str) -> None:
+        """One line; control characters, which could come from a file, are shown and not obeyed."""
+        self._view.message("".join(each if each.isprintable() else repr(each)[1:-1] for each in text))
+
+    def start(self, job: str, total: int, unit: str) -> None:
+        """A new job of ``total`` steps of one ``unit`` ("step", "file"); the one before it ends."""
+        self.finish()
+        self._job = _Job(job, total, unit, begin=time.monotonic())
+
+    def advance(self, done: int, **figures: float) -> None:
+        """How many units are done by now, and figures of the moment such as ``loss``."""
+        assert self._job is not None, "advance without start"
+        if self._job.first is None:
+            # The first report is the base of the pace: what was done before it may have been done in another run.
+            self._job.first, self._job.begin = done, time.monotonic()
+        self._job.done, self._job.figures = done, figures
+        self._view.update(self._job)
+
+    def finish(self) -> None:
+        """The job is over, whether whole or cut short; without one, nothing happens."""
+        if self._job is not None:
+            job, self._job = self._job, None
+            self._view.end(job)
+
+
+def describe_duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``2 h 05 min``."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _summary(job: _Job) -> str:
+    done = f"{job.done:,}" if job.done == job.total else f"{job.done:,} of {job.total:,}"
+    return f"{job.name}: {done} {job.unit}s in {describe_duration(job.seconds)}"
+
+
+def _figures(job: _Job) -> list[str]:
+    shown = [f"{name} {_number(value)}" for name, value in job.figures.items()]
+    if job.seconds_left is not None and job.done < job.total:
+        shown.append(f"{describe_duration(job.seconds_left)} left")
+    return shown
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _record(job: _Job) -> dict[str, object]:
+    return {"job": job.name, "done": job.done, "total": job.total, "unit": job.unit, **job.figures}

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from bertkit.report.progress import Mode, Progress, describe_duration
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """One number: the time, in seconds."""
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+def run_job(mode: Mode, clock: list[float], stream: io.StringIO) -> str:
+    with Progress(mode, stream) as progress:
+        progress.say("13 files\x1b[2J")
+        progress.start("training", 99, "step")
+        progress.advance(30)
+        clock[0] += 7
+        progress.advance(37, loss=3.21098, **{"tokens/s": 12345.6})
+        clock[0] += 1
+        progress.advance(38, loss=3.0)
+        clock[0] += 61
+        progress.advance(99, loss=2.5)
+    return stream.getvalue()
+
+
+def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
+    assert run_job("auto", clock, io.StringIO()).splitlines() == [
+        "13 files\\x1b[2J",
+        "training: 30 of 99 steps (30%)",
+        "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346, 62 s left",
+        "training: 99 of 99 steps (100%), loss 2.5",
+        "training: 99 steps in 69 s",
+    ]
+
+
+def test_json_lines_are_records(clock: list[float]) -> None:
+    records = [json.loads(line) for line in run_job("json", clock, io.StringIO()).splitlines()]
+    assert [record["event"] for record in records] == ["message", "progress", "progress", "progress", "finished"]
+    assert records[2] == {
+        "event": "progress",
+        "job": "training",
+        "done": 37,
+        "total": 99,
+        "unit": "step",
+        "loss": 3.21098,
+        "tokens/s": 12345.6,
+        "seconds_left": 62.0,
+    }
+
+
+def test_quiet_is_quiet(clock: list[float]) -> None:
+    assert run_job("quiet", clock, io.StringIO()) == ""
+
+
+def test_a_terminal_gets_a_bar(clock: list[float]) -> None:
+    shown = run_job("auto", clock, Terminal())
+    assert "━" in shown
+    assert shown.rstrip().endswith("training: 99 steps in 69 s")
+
+
+def test_a_job_that_is_cut_short_is_ended() -> None:
+    stream = io.StringIO()
+    with pytest.raises(RuntimeError), Progress("plain", stream) as progress:
+        progress.start("reading", 7, "file")
+        progress.advance(3)
+        raise RuntimeError
+    assert stream.getvalue().splitlines()[-1] == "reading: 3 of 7 files in 0 s"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (7530, "2 h 06 min")])
+def test_durations(seconds: float, text: str) -> None:
+    assert describe_duration(seconds) == text

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from bertkit import config
+from bertkit.errors import BertkitError, usage_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    lr: float = 1e-4
+    warmup: int = 99
+    clip: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    width: int = 12
+    heads: int = 3
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise usage_error(f"width {self.width} does not divide by {self.heads} heads.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    data: Path
+    network: Network = field(default_factory=Network)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    decay: Literal["linear", "constant"] = "linear"
+    layers: tuple[int, ...] = (1, 2)
+    keep: bool = False
+    until: Path | None = None
+
+
+JOB = Job(data=Path("corpus"))
+
+
+def test_a_record_survives_json() -> None:
+    job = Job(data=Path("a b"), optimizer=Optimizer(lr=0.1, clip=1.0), layers=(7,), until=Path("end"))
+    assert config.from_json(Job, config.to_json(job)) == job
+    assert config.to_json(job)["until"] == "end"
+
+
+def test_settings_are_typed_and_the_last_one_wins() -> None:
+    typed = config.parse_settings(
+        ["optimizer.lr=1e-3", "optimizer.lr = 1e-2", "keep=true", "layers=[3,4]", "until=x=y", "optimizer.clip=null"]
+    )
+    job = config.apply(JOB, typed)
+    assert job == Job(data=Path("corpus"), optimizer=Optimizer(lr=0.01), keep=True, layers=(3, 4), until=Path("x=y"))
+
+
+def test_fields_of_one_record_change_together() -> None:
+    job = config.apply(JOB, config.parse_settings(["network.width=13", "network.heads=13"]))
+    assert job.network == Network(width=13, heads=13)
+
+
+TOML = """
+decay = "constant"  # as in the paper
+
+[network]
+width = 7
+heads = 7
+
+[optimizer]
+"warmup" = 37
+"""
+
+JSON = """{
+  "decay": "constant",
+  "network": {
+    "width": 7, "heads": 7},
+  "optimizer": {
+    "warmup": 37
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"), [("run.toml", TOML, (2, 5, 6, 9)), ("run.json", JSON, (2, 4, 4, 6))]
+)
+def test_a_file_gives_settings_with_their_lines(
+    tmp_path: Path, name: str, text: str, lines: tuple[int, int, int, int]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    settings = config.read_settings(path)
+    assert config.apply(JOB, settings) == Job(
+        data=Path("corpus"), decay="constant", network=Network(width=7, heads=7), optimizer=Optimizer(warmup=37)
+    )
+    assert [setting.origin for setting in settings] == [f"{path}:{line}" for line in lines]
+
+
+def test_every_value_has_an_origin() -> None:
+    settings = [
+        *config.settings_of(Network(width=6), "--size small", "network"),
+        config.Setting("keep", True, "--keep"),
+    ]
+    found = config.origins(config.apply(JOB, settings), settings)
+    assert found["network.width"] == found["network.heads"] == "--size small"
+    assert found["keep"] == "--keep"
+    assert found["optimizer.lr"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("\n[optimizer]\nwamup = 1", "{}:3: unknown key optimizer.wamup. Did you mean optimizer.warmup?"),
+        ("optimizer.wamup = 1", "{}:1: unknown key optimizer.wamup. Did you mean optimizer.warmup?"),
+        ("network.warmup = 1", "{}:1: unknown key network.warmup. Did you mean optimizer.warmup?"),
+        ("[optimiser]\nlr = 1", "{}:2: unknown key optimiser.lr. Did you mean optimizer.lr?"),
+        ('optimizer.lr = "fast"', '{}:1: optimizer.lr is "fast"; expected a number.'),
+        ("keep = 1", "{}:1: keep is 1; expected true or false."),
+        ('decay = "sqrt"', '{}:1: decay is "sqrt"; expected linear or constant.'),
+        ("optimizer = 3", "{}:1: optimizer is not one value; set its fields."),
+        ("decay.rate = 3", "{}:1: decay has no fields."),
+        ("network.heads = 5", "{}:1: width 12 does not divide by 5 heads."),
+        ("a = \n", "{}: Invalid value (at line 1, column 5)."),
+    ],
+)
+def test_mistakes_name_the_line_and_the_nearest_spelling(tmp_path: Path, toml: str, message: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(toml)
+    with pytest.raises(BertkitError) as caught:
+        config.apply(JOB, config.read_settings(path))
+    assert str(caught.value) == message.format(path)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("optimizer.lr", "--set optimizer.lr: expected path.to.field=value."),
+        ("optimizer.warmup=many", "--set: optimizer.warmup is many; expected a whole number."),
+        ("optimizer.clip=none of it", "--set: optimizer.clip is none of it; expected a number or null."),
+        ("layers=[1", "--set: layers is [1; expected "),
+    ],
+)
+def test_mistakes_on_the_command_line(typed: str, message: str) -> None:
+    with pytest.raises(BertkitError) as caught:
+        config.apply(JOB, config.parse_settings([typed]))
+    assert str(caught.value).startswith(message)
+
+
+def test_a_record_with_an_unknown_key_is_refused() -> None:
+    record = config.to_json(JOB)
+    record["optimizer"]["wamup"] = 1
+    with pytest.raises(BertkitError, match=r"run.json: unknown key optimizer.wamup. Did you mean optimizer.warmup\?"):
+        config.from_json(Job, record, source="run.json")
+    with pytest.raises(BertkitError, match=r"run\.json: Expected `float`, got `str`"):
+        config.from_json(Job, {"data": "x", "optimizer": {"lr": "1"}}, source="run.json")
+    with pytest.raises(BertkitError, match=r"missing\.toml: No such file"):
+        config.read_settings(Path("missing.toml"))
