@@ -49,7 +49,7 @@ class Setting:
 
 def to_json(record: Any) -> Any:
     """A record as what JSON can hold: dictionaries, lists, text, numbers, booleans and None."""
-    return msgspec.to_builtins(record, enc_hook=_encode)
+    return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_encode))
 
 
 def from_json(kind: type[Record], value: Any, *, source: str = "the record") -> Record:
@@ -190,8 +190,10 @@ def _paths(kind: Any, prefix: str = "") -> list[str]:
 
 
 def _record_in(hint: Any) -> Any:
-    """The dataclass in ``Kind`` or ``Kind | None``, else None."""
-    return next((each for each in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(each)), None)
+    """The dataclass in ``Kind`` or ``Kind | None``, else None; records inside a mapping or a tuple are no fields."""
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(hint) if is_union else (hint,)
+    return next((each for each in kinds if dataclasses.is_dataclass(each)), None)
 
 
 def _unknown_keys(kind: Any, value: Any, prefix: str = "") -> Iterator[str]:

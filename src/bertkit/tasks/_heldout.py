@@ -1,0 +1,65 @@
+"""Which examples are kept from training for want of a dev file, and what train and dev have in common.
+
+The choice hangs on the text alone (its hash), so it is the same on every machine and in every order of the
+rows, and two rows of the same text never end up on different sides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+
+class Labelled(Protocol):
+    """What is needed of an example here."""
+
+    @property
+    def first(self) -> str: ...
+    @property
+    def second(self) -> str | None: ...
+    @property
+    def label(self) -> str | float | None: ...
+
+
+Example = TypeVar("Example", bound=Labelled)
+
+
+def text_key(example: Labelled) -> str:
+    """The hash of an example's text, blind to case and spacing."""
+    texts = [" ".join(text.casefold().split()) for text in (example.first, example.second or "")]
+    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def hold_out(examples: Sequence[Example], share: float) -> tuple[list[Example], list[Example]]:
+    """(kept, held out): of every class ``share`` of its different texts, those with the lowest hashes.
+
+    A class with at least two texts gives one or more; numbers are one class.
+    """
+    keys = [text_key(example) for example in examples]
+    classes: dict[str, dict[str, None]] = {}
+    seen: set[str] = set()
+    for key, example in zip(keys, examples, strict=True):
+        if key not in seen:
+            seen.add(key)
+            classes.setdefault(example.label if isinstance(example.label, str) else "", {})[key] = None
+    chosen: set[str] = set()
+    for members in classes.values():
+        count = max(1, round(share * len(members))) if len(members) > 1 else 0
+        chosen.update(sorted(members)[:count])
+    kept = [example for key, example in zip(keys, examples, strict=True) if key not in chosen]
+    held = [example for key, example in zip(keys, examples, strict=True) if key in chosen]
+    return kept, held
+
+
+def count_shared(train: Iterable[Labelled], dev: Iterable[Labelled]) -> int:
+    """How many dev examples have a text that train has as well."""
+    known = {text_key(example) for example in train}
+    return sum(text_key(example) in known for example in dev)
+
+
+def count_contradictions(examples: Iterable[Labelled]) -> int:
+    """How many texts occur with different labels."""
+    pairs = {(text_key(example), example.label) for example in examples}
+    return sum(count > 1 for count in Counter(key for key, _ in pairs).values())

@@ -1,0 +1,58 @@
+"""Lines of a UTF-8 text file, plain or ``.gz``, each checked before anything is made of it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from bertkit.errors import data_error
+
+_LONGEST_LINE = 16_000_000
+"""Bytes; a file without line ends is refused before it fills the memory."""
+
+
+def at_line(path: Path, line: int) -> str:
+    """``reviews.csv, line 4,182``, the head of every complaint about a row."""
+    return f"{path}, line {line:,}"
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[Iterator[str]]:
+    """The lines of a file with their ends, without a byte order mark.
+
+    Only a line feed ends a line: U+2028 and the like are characters of the text.
+    """
+    try:
+        file: BinaryIO = cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
+    except FileNotFoundError as error:
+        raise data_error(f"{path} does not exist.") from error
+    except OSError as error:
+        raise data_error(f"{path} cannot be read: {error.strerror}.") from error
+    with file:
+        yield _decoded(path, file)
+
+
+def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
+    number = 0
+    try:
+        while line := file.readline(_LONGEST_LINE):
+            number += 1
+            yield _decode(path, number, line)
+    except (OSError, EOFError) as error:
+        raise data_error(f"{at_line(path, number + 1)}: cannot be read ({error}). The file is damaged.") from error
+
+
+def _decode(path: Path, number: int, line: bytes) -> str:
+    if len(line) == _LONGEST_LINE:
+        raise data_error(f"{at_line(path, number)}: more than {_LONGEST_LINE:,} bytes without a line end.")
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start + 1:,} of the line"
+        raise data_error(f"{at_line(path, number)}: {place} is not UTF-8. Save the file as UTF-8.") from error
+    if "\0" in text:
+        raise data_error(f"{at_line(path, number)}: a NUL character. The file is damaged, or is not UTF-8 text.")
+    return text

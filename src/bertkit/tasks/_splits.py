@@ -1,0 +1,118 @@
+"""Where the examples of a task are: which files, which columns, and the cells found there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.errors import data_error, usage_error
+from bertkit.tasks._tables import Format, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns that hold the text or the two texts, the label and the name of an example."""
+
+    first: str
+    second: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+    def used(self) -> list[str]:
+        """Those that there are."""
+        return [column for column in (self.first, self.second, self.label, self.id) if column is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """The files of one split and how to read them; ``form`` None is found out from each file.
+
+    ``may_lack_labels``: an empty label cell is an example without a label, and not an error.
+    """
+
+    files: tuple[str, ...]
+    columns: Columns
+    form: Format | None = None
+    may_lack_labels: bool = False
+
+
+class Cells(NamedTuple):
+    """One row as text, and where it stands for complaints about it."""
+
+    path: Path
+    line: int
+    first: str
+    second: str | None
+    label: str | None
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFiles:
+    """The splits of a task, and the folder that their file names start from.
+
+    ``home`` is where below ``BERTKIT_DATA`` the folder is looked up when ``folder`` was not given.
+    """
+
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    home: str = ""
+    folder: Path | None = None
+
+    def replaced(self, name: str, files: tuple[str, ...]) -> TaskFiles:
+        """The same with other files for a split, read by its columns (or those of train, if it is a new one)."""
+        split = self.splits.get(name) or self.splits["train"]
+        absolute = tuple(str(Path(file).resolve()) for file in files)
+        return replace(self, splits={**self.splits, name: replace(split, files=absolute)})
+
+    def read(self, task: str, split: str) -> Iterator[Cells]:
+        """The rows of a split, file by file."""
+        for table in self._tables(task, split):
+            yield from read_cells(table, self.splits[split].columns)
+
+    def count_broken(self, task: str, split: str) -> int:
+        """How many rows of a split are passed over because their format says so."""
+        return sum(table.count_broken() for table in self._tables(task, split))
+
+    def _tables(self, task: str, split: str) -> list[Table]:
+        if split not in self.splits:
+            raise usage_error(f"{task} has no {split} split. It has: {', '.join(self.splits)}.")
+        where = self.splits[split]
+        return [Table(self._find(task, file), where.form) for file in where.files]
+
+    def _find(self, task: str, file: str) -> Path:
+        if Path(file).is_absolute():
+            return Path(file)
+        folder = self.folder or self._folder_by_environment(task)
+        path = folder / file
+        if path.exists():
+            return path
+        nested = folder / Path(self.home).name / file
+        hint = f" Did you mean {nested.parent}?" if self.home and nested.exists() else ""
+        expected = ", ".join(sorted({name for split in self.splits.values() for name in split.files}))
+        raise data_error(f"{path} does not exist. {task} expects {expected} there.{hint}")
+
+    def _folder_by_environment(self, task: str) -> Path:
+        if "BERTKIT_DATA" in os.environ:
+            return Path(os.environ["BERTKIT_DATA"]) / self.home
+        raise usage_error(
+            f"{task} needs its files: give their folder with --data DIR, "
+            f"or set BERTKIT_DATA to the folder that holds {self.home}."
+        )
+
+
+def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
+    """The rows of a table by the columns of a task; a row without a name of its own has its line for one."""
+    used = columns.used()
+    for row in table.rows(*used):
+        cells = dict(zip(used, row.cells, strict=True))
+        yield Cells(
+            path=table.path,
+            line=row.line,
+            first=cells[columns.first],
+            second=cells[columns.second] if columns.second else None,
+            label=cells[columns.label].strip() if columns.label else None,
+            id=cells[columns.id] if columns.id else str(row.line),
+        )

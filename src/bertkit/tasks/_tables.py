@@ -1,0 +1,260 @@
+"""Rows of a table file: CSV, TSV and their relatives, JSONL, Parquet and plain lines.
+
+Rows come one at a time and know the line on which they begin, so that every complaint can name it. A row
+that does not fit its table is an error, never a guess: too short, too long, an unclosed quote.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.tasks._lines import at_line, open_lines
+
+_DELIMITERS = ",;\t|"
+_SAMPLE_LINES = 1000
+_LONGEST_FIELD = 1_000_000
+"""Characters; what an unclosed quote can swallow before it is noticed."""
+
+
+class Row(NamedTuple):
+    """``line`` counts from 1, the line of names included; in Parquet it is the number of the row."""
+
+    line: int
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How a file is cut into cells.
+
+    ``names`` are the columns of a file that does not name them itself. ``skips_broken`` passes over rows of the
+    wrong width, for published files that are known to have some; they are counted.
+    """
+
+    kind: Literal["delimited", "jsonl", "parquet", "lines"] = "delimited"
+    delimiter: str = "\t"
+    quotes: bool = False
+    names: tuple[str, ...] = ()
+    skips_broken: bool = False
+
+
+class Table:
+    """A file as named columns; ``rows`` reads it from the start, one row at a time."""
+
+    def __init__(self, path: Path, form: Format | None = None) -> None:
+        self.path = path
+        self.form = form or sniff(path)
+        self.columns = self.form.names or _read_names(path, self.form)
+
+    def place(self, column: str) -> int:
+        """Where ``column`` is in a row; a wrong name is an error with the right ones."""
+        if column in self.columns:
+            return self.columns.index(column)
+        raise usage_error(
+            f'{self.path} has no column "{column}". Its columns: {", ".join(self.columns)}.'
+            f"{did_you_mean(column, self.columns)}"
+        )
+
+    def rows(self, *columns: str) -> Iterator[Row]:
+        """Rows cut down to ``columns``, in this order."""
+        places = [self.place(column) for column in columns]
+        if self.form.kind == "parquet":
+            yield from _parquet_rows(self.path, columns)
+        elif self.form.kind == "jsonl":
+            with open_lines(self.path) as lines:
+                yield from _json_rows(self.path, lines, columns)
+        else:
+            for row in self._whole_rows():
+                if not self.form.skips_broken or len(row.cells) == len(self.columns):
+                    self._check(row)
+                    yield Row(row.line, [row.cells[place] for place in places])
+
+    def count_broken(self) -> int:
+        """How many rows ``rows`` passes over."""
+        if not self.form.skips_broken:
+            return 0
+        return sum(len(row.cells) != len(self.columns) for row in self._whole_rows())
+
+    def _whole_rows(self) -> Iterator[Row]:
+        with open_lines(self.path) as lines:
+            rows = _line_rows(lines) if self.form.kind == "lines" else _delimited_rows(self.path, lines, self.form)
+            if not self.form.names:
+                next(rows, None)
+            yield from rows
+
+    def _check(self, row: Row) -> None:
+        if len(row.cells) != len(self.columns):
+            raise data_error(
+                f"{at_line(self.path, row.line)}: {len(row.cells):,} cells, but {len(self.columns):,} columns "
+                f"({', '.join(self.columns[:12])}). Mend the row."
+            )
+        if tuple(row.cells) == self.columns:
+            raise data_error(f"{at_line(self.path, row.line)}: the line of column names again. Delete it.")
+
+
+def sniff(path: Path) -> Format:
+    """The format of a file, from its name and its first thousand lines.
+
+    The delimiter is the one that cuts the first line into most cells. Tab-separated files are read with their
+    quotes as plain characters (GLUE's way) unless every quote in the sample delimits a cell (a spreadsheet's
+    way). A first line that holds a number, or a cell that comes again further down, is data and not names: the
+    columns are then called 1, 2, 3.
+    """
+    suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if suffix == ".parquet":
+        return Format(kind="parquet")
+    with open_lines(path) as lines:
+        sample = [line for line in islice(lines, _SAMPLE_LINES) if line.strip()]
+    if not sample:
+        raise data_error(f"{path} is empty.")
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        return Format(kind="jsonl")
+    if suffix == ".txt" and "\t" not in sample[0]:
+        return Format(kind="lines", names=("text",))
+    delimiter = max(_DELIMITERS, key=lambda mark: len(next(csv.reader(sample[:1], delimiter=mark))))
+    form = Format(delimiter=delimiter, quotes=delimiter != "\t" or _has_quoted_cells(path, sample))
+    return Format(delimiter=delimiter, quotes=form.quotes, names=_names_of_nameless(sample, form))
+
+
+def _has_quoted_cells(path: Path, sample: Sequence[str]) -> bool:
+    """Whether a tab-separated sample reads as quoted cells without leaving a single odd quote or row."""
+    if not any(line.startswith('"') or '\t"' in line for line in sample):
+        return False
+    try:
+        widths = {len(row.cells) for row in _delimited_rows(path, iter(sample), Format(quotes=True))}
+    except BertkitError:
+        return False
+    return len(widths) == 1
+
+
+def _names_of_nameless(sample: Sequence[str], form: Format) -> tuple[str, ...]:
+    first, *others = csv.reader(
+        sample, delimiter=form.delimiter, quoting=csv.QUOTE_MINIMAL if form.quotes else csv.QUOTE_NONE
+    )
+    later = [set(cells) for cells in zip(*others, strict=False)]
+    recurs = [cell in cells for cell, cells in zip(first, later, strict=False)]
+    if not any(recurs) and not any(_is_number(cell) for cell in first):
+        return ()
+    return () if all(recurs) and recurs else tuple(str(place + 1) for place in range(len(first)))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_names(path: Path, form: Format) -> tuple[str, ...]:
+    if form.kind == "parquet":
+        return tuple(_open_parquet(path).schema_arrow.names)
+    with open_lines(path) as lines:
+        if form.kind == "jsonl":
+            return tuple(_json_object(path, 1, next(lines, "")))
+        first = next(_delimited_rows(path, lines, form), None)
+    if first is None:
+        raise data_error(f"{path} is empty.")
+    twice = [name for name in first.cells if first.cells.count(name) > 1]
+    if twice:
+        raise data_error(f'{path} has more than one column "{twice[0]}". Rename all but one.')
+    return tuple(first.cells)
+
+
+def _line_rows(lines: Iterator[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        yield Row(number, [line.rstrip("\r\n")])
+
+
+def _delimited_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]:
+    """Rows of a delimited file; blank lines are passed over."""
+    if not form.quotes:
+        for number, line in enumerate(lines, 1):
+            if line.strip("\r\n"):
+                yield Row(number, line.rstrip("\r\n").split(form.delimiter))
+        return
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(lines, delimiter=form.delimiter, strict=True)
+    begin = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield Row(begin, cells)
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise data_error(f"{at_line(path, begin)}: {_explain(error)}") from error
+
+
+def _explain(error: csv.Error) -> str:
+    cause = str(error)
+    if "unexpected end of data" in cause or "field larger" in cause:
+        return "a quote is opened here and never closed. Close it, or double it if it belongs to the text."
+    if "expected after" in cause:
+        return "text follows a closing quote. Double the quotes that belong to the text."
+    if "new-line character" in cause:
+        return "a carriage return inside the row. Put quotes around the text that holds it."
+    return f"{cause}."
+
+
+def _json_rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        record = _json_object(path, number, line)
+        missing = next((column for column in columns if column not in record), None)
+        if missing is not None:
+            raise data_error(f'{at_line(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
+        yield Row(number, [_cell(record[column]) for column in columns])
+
+
+def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise data_error(f"{at_line(path, number)}: not JSON ({error}).") from error
+    if not isinstance(record, dict):
+        raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object a line.")
+    return record
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _cell(value: Any) -> str:
+    """A value as a CSV file would have it; None is an empty cell."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    number = 0
+    try:
+        for batch in _open_parquet(path).iter_batches(batch_size=1024, columns=list(columns)):
+            for cells in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                number += 1
+                yield Row(number, [_cell(value) for value in cells])
+    except (OSError, ValueError) as error:
+        raise data_error(f"{path}, row {number + 1:,}: cannot be read ({error}).") from error
+
+
+def _open_parquet(path: Path) -> Any:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise usage_error(f"{path} needs pyarrow: pip install 'bertkit[parquet]'.") from error
+    try:
+        return parquet.ParquetFile(path)
+    except FileNotFoundError as error:
+        raise data_error(f"{path} does not exist.") from error
+    except (OSError, ValueError) as error:
+        raise data_error(f"{path} is not a readable Parquet file: {error}.") from error

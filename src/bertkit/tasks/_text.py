@@ -1,0 +1,256 @@
+"""One text or a pair of them, and a class or a number to tell: the record that such tasks are values of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit import config
+from bertkit.contracts import IGNORE, Encoder, Feature, Label, Objective, Task, Tokenizer
+from bertkit.data.features import assemble
+from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
+from bertkit.metrics.correlation import pearson, spearman
+from bertkit.objectives.classify import Classify
+from bertkit.objectives.regress import Regress
+from bertkit.tasks._heldout import count_contradictions, count_shared, hold_out
+from bertkit.tasks._lines import at_line
+from bertkit.tasks._splits import Cells, Columns, TaskFiles, read_cells
+from bertkit.tasks._tables import Format, Table, sniff
+
+
+@dataclass(frozen=True, slots=True)
+class TextExample:
+    """``label`` is the name of a class or a number; None where it is not known."""
+
+    id: str
+    first: str
+    second: str | None = None
+    label: str | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """``label`` is a class, with the probability of every class in ``scores``, or a number without scores."""
+
+    label: str | float
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """The numbers of a task lie between ``lowest`` and ``highest``; (number - origin) / unit is what is learnt."""
+
+    lowest: float | None = None
+    highest: float | None = None
+    origin: float = 0.0
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextTask(Task):
+    """A class of ``labels`` or, when there are none, a number, told from a text or (``pair``) two.
+
+    ``spellings`` are the labels as the files write them, where that differs. ``metric`` and ``also`` are names
+    of scores; ``f1`` is that of the second label. With ``heldout`` that share of train serves as dev. ``about``
+    says what is asked and where the files come from.
+    """
+
+    labels: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    pair: bool = False
+    max_length: int = 128
+    numbers: Numbers = field(default_factory=Numbers)
+    files: TaskFiles = field(default_factory=TaskFiles)
+    heldout: float = 0.0
+    about: str = ""
+
+    def at(self, folder: Path) -> TextTask:
+        """The same task with its files in ``folder``."""
+        return replace(self, files=replace(self.files, folder=Path(folder)))
+
+    def with_files(self, **files: Sequence[str | Path]) -> TextTask:
+        """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``."""
+        bound = self.files
+        for split, paths in files.items():
+            bound = bound.replaced(split, tuple(str(path) for path in paths))
+        return replace(self, files=bound, heldout=0.0 if "dev" in files else self.heldout)
+
+    def record(self) -> dict[str, Any]:
+        """The task as plain JSON, for the folder of a model that was trained on it."""
+        record: dict[str, Any] = config.to_json(self)
+        return record
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> TextTask:
+        """The task that ``record`` was made from."""
+        return config.from_json(TextTask, dict(record), source="the task of the model")
+
+    def examples(self, split: str) -> list[TextExample]:
+        """The examples of ``train``, ``dev``, ``test`` or another split, in the order of the files.
+
+        Rows without a label are left out of train and dev.
+        """
+        if self.heldout and split in ("train", "dev"):
+            train, dev = hold_out(self._labelled("train"), self.heldout)
+            return train if split == "train" else dev
+        return self._labelled(split) if split in ("train", "dev") else list(self.rows(split))
+
+    def rows(self, split: str) -> Iterator[TextExample]:
+        """Every row of the files of a split, with a label or without."""
+        for cells in self.files.read(self.name, split):
+            yield TextExample(cells.id, cells.first, cells.second, self._answer(cells, split))
+
+    def read(self, path: Path, columns: Columns | None = None) -> Iterator[TextExample]:
+        """New input, without labels: a table with the task's columns, or one text (pair: tab-separated) a line."""
+        table = self._open(path)
+        for cells in read_cells(table, columns or self._columns_in(table)):
+            yield TextExample(cells.id, cells.first, cells.second)
+
+    def notes(self) -> list[str]:
+        """What a person should know about train and dev before trusting a score, one sentence each."""
+        notes = []
+        for split in ("train", "dev"):
+            if split in self.files.splits:
+                notes += self._notes_on_rows(split)
+        train, dev = self.examples("train"), self.examples("dev")
+        if self.heldout:
+            notes.append(
+                f"no dev file: {len(dev):,} of {len(train) + len(dev):,} examples are held out as dev "
+                f"({self.heldout:.0%} of every class, chosen by the hash of the text; equal texts stay together)"
+            )
+        shared = count_shared(train, dev)
+        if shared:
+            notes.append(
+                f"{shared:,} of {len(dev):,} dev examples have a text that is also in train: dev scores flatter"
+            )
+        contradictions = count_contradictions(train)
+        if contradictions:
+            notes.append(f"{contradictions:,} texts of train occur with different labels")
+        return notes
+
+    def _notes_on_rows(self, split: str) -> list[str]:
+        notes = []
+        unlabelled = sum(example.label is None for example in self.rows(split))
+        if unlabelled:
+            notes.append(f"{unlabelled:,} rows of {split} have no label and are left out")
+        broken = self.files.count_broken(self.name, split)
+        if broken:
+            notes.append(f"{broken:,} broken rows of {split} are left out")
+        return notes
+
+    def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
+        """One feature of at most ``max_length`` tokens; IGNORE stands for a label that is not known."""
+        if self.pair and example.second is None:
+            raise usage_error(f"{self.name} compares two texts; example {example.id} has one.")
+        second = example.second if self.pair else None
+        labels = self._encode_label(example.label)
+        return [assemble(tokenizer, example.first, second, max_length=self.max_length, labels=labels)]
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        """A fresh classifier or regressor."""
+        if self.labels:
+            return {"class": Classify(encoder.hidden_size, len(self.labels))}
+        return {"number": Regress(encoder.hidden_size)}
+
+    def decode(
+        self, example: TextExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
+    ) -> Prediction:
+        """The most probable class, or the number on the scale of the files."""
+        (output,) = outputs
+        if not self.labels:
+            return Prediction(float(output["value"]) * self.numbers.unit + self.numbers.origin)
+        scores = _softmax(output["logits"])
+        named = dict(zip(self.labels, scores.tolist(), strict=True))
+        return Prediction(self.labels[int(scores.argmax())], named)
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        """``metric`` and ``also``, by name; every example needs its label."""
+        gold: list[Any] = [example.label for example in examples]
+        unknown = sum(label is None for label in gold)
+        if unknown:
+            raise data_error(f"{unknown:,} of {len(gold):,} examples have no label; they cannot be scored.")
+        answers: list[Any] = [prediction.label for prediction in predictions]
+        return {name: self._score(name, gold, answers) for name in (self.metric, *self.also)}
+
+    def _score(self, name: str, gold: list[Any], answers: list[Any]) -> float:
+        if name == "f1":
+            return binary_f1(gold, answers, positive=self.labels[1])
+        return _SCORES[name](gold, answers)
+
+    def _labelled(self, split: str) -> list[TextExample]:
+        return [example for example in self.rows(split) if example.label is not None]
+
+    def _answer(self, cells: Cells, split: str) -> str | float | None:
+        if cells.label is None or (not cells.label and self.files.splits[split].may_lack_labels):
+            return None
+        where = at_line(cells.path, cells.line)
+        if not self.labels:
+            return self._number(cells.label, where)
+        spellings = self.spellings or self.labels
+        if cells.label in spellings:
+            return self.labels[spellings.index(cells.label)]
+        known = ", ".join(spellings[:12]) + (", ..." if len(spellings) > 12 else "")
+        hint = did_you_mean(cells.label, spellings)
+        raise data_error(f'{where}: unknown label "{cells.label}". {self.name} knows: {known}.{hint}')
+
+    def _number(self, cell: str, where: str) -> float:
+        try:
+            number = float(cell)
+        except ValueError as error:
+            raise data_error(f'{where}: "{cell}" is not a number.') from error
+        lowest, highest = self.numbers.lowest, self.numbers.highest
+        if not math.isfinite(number):
+            raise data_error(f"{where}: {cell} is not a finite number.")
+        if (lowest is not None and number < lowest) or (highest is not None and number > highest):
+            raise data_error(f"{where}: {cell} is outside {lowest} to {highest}.")
+        return number
+
+    def _encode_label(self, label: str | float | None) -> dict[str, Label]:
+        if not self.labels:
+            unit, origin = self.numbers.unit, self.numbers.origin
+            return {"number": float(IGNORE) if label is None else (float(label) - origin) / unit}
+        return {"class": IGNORE if label is None else self.labels.index(str(label))}
+
+    def _open(self, path: Path) -> Table:
+        """A text file is one text a line; a ``.tsv`` is quoted as the task's own files are."""
+        kind = path.name.removesuffix(".gz").rpartition(".")[2]
+        if kind == "txt":
+            names = ("first", "second") if self.pair else ("text",)
+            return Table(path, Format(kind="delimited" if self.pair else "lines", names=names))
+        literal = any(split.form and not split.form.quotes for split in self.files.splits.values())
+        form = sniff(path)
+        return Table(path, replace(form, quotes=False) if kind == "tsv" and literal else form)
+
+    def _columns_in(self, table: Table) -> Columns:
+        """Those of the first split whose texts the table has; a table of the right width may name them freely."""
+        known = [replace(split.columns, label=None) for split in self.files.splits.values()]
+        for columns in known:
+            named = replace(columns, id=columns.id if columns.id in table.columns else None)
+            if set(named.used()) <= set(table.columns):
+                return named
+        if len(table.columns) == 1 + self.pair or not known:
+            return Columns(first=table.columns[0], second=table.columns[1] if self.pair else None)
+        return known[0]
+
+
+_SCORES: Mapping[str, Callable[[list[Any], list[Any]], float]] = {
+    "accuracy": accuracy,
+    "macro_f1": macro_f1,
+    "matthews": matthews,
+    "pearson": pearson,
+    "spearman": spearman,
+}
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    powers = np.exp(logits.astype(np.float64) - float(logits.max()))
+    shares: NDArray[np.float64] = powers / powers.sum()
+    return shares

@@ -1,0 +1,138 @@
+"""The tasks of GLUE (Wang et al. 2018) in the benchmark's own files, with the scores that BERT's paper reports.
+
+The files are tab-separated, and a quotation mark in them is a character like any other. Class names are those
+under which the tasks are generally known; their order is Hugging Face's, so that exported models agree. Test
+files carry no labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bertkit.tasks._splits import Columns, Split, TaskFiles
+from bertkit.tasks._tables import Format
+from bertkit.tasks._text import Numbers, TextTask
+
+_LITERAL = Format(kind="delimited", delimiter="\t", quotes=False)
+_NAMELESS_COLA = replace(_LITERAL, names=("source", "label", "original_mark", "sentence"))
+_BROKEN_QQP = replace(_LITERAL, skips_broken=True)
+"""In the QQP that GLUE publishes, a line end inside a question breaks some rows in two."""
+
+_TRUTH = ("0", "1")
+_ENTAILMENT = ("entailment", "not_entailment")
+
+
+def _files(
+    home: str, first: str, second: str | None = None, *, label: str, id: str = "index", form: Format = _LITERAL
+) -> TaskFiles:
+    """``train.tsv`` and ``dev.tsv`` with a label column, ``test.tsv`` with an ``id`` column instead."""
+    labelled = Columns(first=first, second=second, label=label)
+    unlabelled = Columns(first=first, second=second, id=id)
+    return TaskFiles(
+        home=f"glue/{home}",
+        splits={
+            "train": Split(files=("train.tsv",), columns=labelled, form=form),
+            "dev": Split(files=("dev.tsv",), columns=labelled, form=form),
+            "test": Split(files=("test.tsv",), columns=unlabelled, form=replace(form, names=())),
+        },
+    )
+
+
+def _mnli_files() -> TaskFiles:
+    """Dev and test twice: of the genres of train (matched), and of others."""
+    files = _files("MNLI", "sentence1", "sentence2", label="gold_label")
+    names = {"dev": "dev_matched", "test": "test_matched"}
+    splits = {split: replace(each, files=(f"{names.get(split, split)}.tsv",)) for split, each in files.splits.items()}
+    for split in ("dev", "test"):
+        name = f"{split}_mismatched"
+        splits[name] = replace(splits[split], files=(f"{name}.tsv",))
+    return replace(files, splits=splits)
+
+
+cola = TextTask(
+    name="glue:cola",
+    metric="matthews",
+    also=("accuracy",),
+    labels=("unacceptable", "acceptable"),
+    spellings=_TRUTH,
+    files=_files("CoLA", "sentence", label="label", form=_NAMELESS_COLA),
+    about="Is the sentence acceptable English? Corpus of Linguistic Acceptability (Warstadt et al. 2018).",
+)
+
+sst2 = TextTask(
+    name="glue:sst2",
+    metric="accuracy",
+    labels=("negative", "positive"),
+    spellings=_TRUTH,
+    files=_files("SST-2", "sentence", label="label"),
+    about="Is the sentence of a film review favourable? Stanford Sentiment Treebank (Socher et al. 2013).",
+)
+
+mrpc = TextTask(
+    name="glue:mrpc",
+    metric="f1",
+    also=("accuracy",),
+    labels=("not_equivalent", "equivalent"),
+    spellings=_TRUTH,
+    pair=True,
+    files=_files("MRPC", "#1 String", "#2 String", label="Quality"),
+    about="Do two sentences from the news mean the same? Microsoft Research Paraphrase Corpus (Dolan et al. 2005).",
+)
+
+stsb = TextTask(
+    name="glue:stsb",
+    metric="spearman",
+    also=("pearson",),
+    pair=True,
+    numbers=Numbers(lowest=0.0, highest=5.0),
+    files=_files("STS-B", "sentence1", "sentence2", label="score"),
+    about="How alike in meaning are two sentences, 0 to 5? Semantic Textual Similarity Benchmark (Cer et al. 2017).",
+)
+
+qqp = TextTask(
+    name="glue:qqp",
+    metric="f1",
+    also=("accuracy",),
+    labels=("not_duplicate", "duplicate"),
+    spellings=_TRUTH,
+    pair=True,
+    files=_files("QQP", "question1", "question2", label="is_duplicate", id="id", form=_BROKEN_QQP),
+    about="Do two questions ask the same? Quora Question Pairs (2017).",
+)
+
+mnli = TextTask(
+    name="glue:mnli",
+    metric="accuracy",
+    labels=("entailment", "neutral", "contradiction"),
+    pair=True,
+    files=_mnli_files(),
+    about="Does the first sentence entail the second, contradict it or neither? MultiNLI (Williams et al. 2018).",
+)
+
+qnli = TextTask(
+    name="glue:qnli",
+    metric="accuracy",
+    labels=_ENTAILMENT,
+    pair=True,
+    files=_files("QNLI", "question", "sentence", label="label"),
+    about="Does the sentence hold the answer to the question? Made from SQuAD (Rajpurkar et al. 2016).",
+)
+
+rte = TextTask(
+    name="glue:rte",
+    metric="accuracy",
+    labels=_ENTAILMENT,
+    pair=True,
+    files=_files("RTE", "sentence1", "sentence2", label="label"),
+    about="Does the first text entail the second? Recognizing Textual Entailment (Bentivogli et al. 2009).",
+)
+
+wnli = TextTask(
+    name="glue:wnli",
+    metric="accuracy",
+    labels=("not_entailment", "entailment"),
+    spellings=_TRUTH,
+    pair=True,
+    files=_files("WNLI", "sentence1", "sentence2", label="label"),
+    about="Does the sentence with its pronoun replaced follow? Made from Winograd schemas (Levesque et al. 2011).",
+)
