@@ -1,0 +1,60 @@
+"""bertkit: raw text to a pre-trained BERT, to a model for a task, to predictions.
+
+Every verb of the command line is a function here, with the same name and the same arguments. Importing this
+package is cheap: PyTorch is loaded by the first verb that is used, not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bertkit._version import __version__
+from bertkit.errors import BertkitError
+
+if TYPE_CHECKING:
+    from bertkit.api import (
+        config_show,
+        corpus_check,
+        doctor,
+        evaluate,
+        fill,
+        finetune,
+        load,
+        predict,
+        prepare,
+        pretrain,
+        quickstart,
+        tasks,
+        tokenizer_show,
+        tokenizer_train,
+    )
+
+__all__ = [
+    "BertkitError",
+    "__version__",
+    "config_show",
+    "corpus_check",
+    "doctor",
+    "evaluate",
+    "fill",
+    "finetune",
+    "load",
+    "predict",
+    "prepare",
+    "pretrain",
+    "quickstart",
+    "tasks",
+    "tokenizer_show",
+    "tokenizer_train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module("bertkit.api"), name)
+    raise AttributeError(f"module bertkit has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

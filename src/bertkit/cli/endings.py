@@ -1,0 +1,41 @@
+"""How a command ends: one line on stderr and an exit code, whatever was raised."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bertkit.errors import JOB_FAILED, BertkitError
+
+INTERRUPTED = 130
+
+_LESS_MEMORY = "Lower --batch-size, or give --set micro_batch_size=N."
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """The line for stderr (empty for none) and the exit code.
+
+    ``Interrupted`` and PyTorch's ``OutOfMemoryError`` are known by what they look like: naming them would import
+    PyTorch.
+    """
+    match error:
+        case BertkitError():
+            return f"error: {error}", error.exit_code
+        case KeyboardInterrupt():
+            return "interrupted", INTERRUPTED
+        case SystemExit():
+            return "", error.code if isinstance(error.code, int) else JOB_FAILED
+        case BrokenPipeError():
+            # The reader of stdout left (`| head`). Python flushes it once more at exit and needs somewhere to do so.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return "", JOB_FAILED
+        case MemoryError():
+            return f"error: out of memory. {_LESS_MEMORY}", JOB_FAILED
+        case OSError():
+            return f"error: {error.filename or 'input or output'}: {error.strerror or error}.", JOB_FAILED
+    exit_code = getattr(error, "exit_code", None)
+    if isinstance(exit_code, int):
+        return str(error), exit_code
+    if type(error).__name__ == "OutOfMemoryError":
+        return f"error: {error} {_LESS_MEMORY}", JOB_FAILED
+    return f"error: {type(error).__name__}: {error} (a mistake in bertkit? --debug shows where)", JOB_FAILED

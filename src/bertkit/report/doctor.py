@@ -1,0 +1,137 @@
+"""What this machine gives to BERT: device, number formats, threads, memory, what is installed. Measured, not guessed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bertkit._version import __version__
+from bertkit.training.precision import Precision, choose_precision, default_device
+
+_ROWS, _WIDTH, _INNER = 2048, 768, 3072
+"""The larger matrix product of a BERT-base block, 16 rows of 128 tokens."""
+
+_LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
+
+_EXTRAS = {"pyarrow": "parquet", "tensorboard": "track"}
+"""Libraries that some jobs want, and the extra of bertkit that brings each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What ``examine`` found. ``gflops`` is the speed of one matrix product by number format; memory is in bytes."""
+
+    bertkit: str
+    python: str
+    system: str
+    processor: str
+    cores: int
+    threads: int
+    memory_total: int | None
+    memory_available: int | None
+    device: str
+    device_memory: int | None
+    gflops: dict[str, float]
+    precision: Precision
+    installed: dict[str, str]
+    missing: dict[str, str]
+    data_folder: str | None
+
+    def lines(self) -> list[str]:
+        """The diagnosis for a person."""
+        speeds = ", ".join(f"{name} {speed:,.0f} GFLOP/s" for name, speed in self.gflops.items())
+        device = self.device if self.device_memory is None else f"{self.device}, {_gigabytes(self.device_memory)}"
+        return [
+            f"bertkit     {self.bertkit} on Python {self.python}, {self.system}",
+            f"device      {device}",
+            f"processor   {self.processor}, {self.cores} cores, {self.threads} threads for PyTorch",
+            f"memory      {_gigabytes(self.memory_total)}, {_gigabytes(self.memory_available)} of it free",
+            f"speed       {speeds}",
+            f"precision   {self.precision} (what training uses unless told otherwise)",
+            f"installed   {', '.join(f'{name} {version}' for name, version in self.installed.items())}",
+            *(f"missing     {name}: pip install 'bertkit[{extra}]'" for name, extra in self.missing.items()),
+            f"data        {self.data_folder or 'BERTKIT_DATA is not set; tasks need --data'}",
+        ]
+
+
+def examine() -> Diagnosis:
+    """Look at this machine; about a second."""
+    device = default_device()
+    on_cuda = device.type == "cuda"
+    missing = {name: extra for name, extra in _EXTRAS.items() if importlib.util.find_spec(name) is None}
+    libraries = [*_LIBRARIES, *(name for name in _EXTRAS if name not in missing)]
+    memory_total, memory_available = _memory()
+    return Diagnosis(
+        bertkit=__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.release()}",
+        processor=_processor(),
+        cores=_cores(),
+        threads=torch.get_num_threads(),
+        memory_total=memory_total,
+        memory_available=memory_available,
+        device=torch.cuda.get_device_name(device) if on_cuda else "CPU",
+        device_memory=torch.cuda.get_device_properties(device).total_memory if on_cuda else None,
+        gflops={
+            "float32": measure_gflops(device, torch.float32),
+            "bfloat16": measure_gflops(device, torch.bfloat16),
+        },
+        precision=choose_precision(device),
+        installed={name: importlib.metadata.version(name) for name in libraries},
+        missing=missing,
+        data_folder=os.environ.get("BERTKIT_DATA"),
+    )
+
+
+def measure_gflops(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
+    """Billions of floating-point operations a second in one matrix product, best of ``repeats``."""
+    states = torch.randn(_ROWS, _WIDTH, device=device, dtype=dtype)
+    weight = torch.randn(_INNER, _WIDTH, device=device, dtype=dtype)
+    _seconds(states, weight)
+    best = min(_seconds(states, weight) for _ in range(repeats))
+    return round(2 * _ROWS * _WIDTH * _INNER / best / 1e9, 1)
+
+
+def _seconds(states: Tensor, weight: Tensor) -> float:
+    begin = time.perf_counter()
+    functional.linear(states, weight)
+    if states.is_cuda:
+        torch.cuda.synchronize(states.device)
+    return time.perf_counter() - begin
+
+
+def _cores() -> int:
+    """Those that this process may use, which in a container are fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _memory() -> tuple[int | None, int | None]:
+    """Bytes of memory, all and available; None where the system has no /proc/meminfo."""
+    try:
+        with Path("/proc/meminfo").open(encoding="utf-8") as file:
+            kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in file)}
+    except OSError:
+        return None, None
+    return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
+
+
+def _gigabytes(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 2**30:.1f} GiB"
