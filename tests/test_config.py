@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -145,6 +146,21 @@ def test_mistakes_on_the_command_line(typed: str, message: str) -> None:
     with pytest.raises(BertkitError) as caught:
         config.apply(JOB, config.parse_settings([typed]))
     assert str(caught.value).startswith(message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    by_name: Mapping[str, Network] = field(default_factory=dict)
+    in_order: tuple[Network, ...] = ()
+    perhaps: Network | None = None
+
+
+def test_unknown_keys_are_found_inside_maps_lists_and_options() -> None:
+    shelf = Shelf(by_name={"lr": Network(), "wide": Network(width=99)}, in_order=(Network(),), perhaps=Network())
+    assert config.from_json(Shelf, config.to_json(shelf)) == shelf
+    for value in ({"by_name": {"a": {"widht": 1}}}, {"in_order": [{"widht": 1}]}, {"perhaps": {"widht": 1}}):
+        with pytest.raises(BertkitError, match="unknown key .*widht"):
+            config.from_json(Shelf, value)
 
 
 def test_a_record_with_an_unknown_key_is_refused() -> None:

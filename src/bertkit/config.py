@@ -190,21 +190,26 @@ def _paths(kind: Any, prefix: str = "") -> list[str]:
 
 
 def _record_in(hint: Any) -> Any:
-    """The dataclass in ``Kind`` or ``Kind | None``, else None; records inside a mapping or a tuple are no fields."""
+    """The dataclass in ``Kind`` or ``Kind | None``, else None."""
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    kinds = typing.get_args(hint) if is_union else (hint,)
-    return next((each for each in kinds if dataclasses.is_dataclass(each)), None)
+    return next(filter(dataclasses.is_dataclass, typing.get_args(hint) if is_union else (hint,)), None)
 
 
-def _unknown_keys(kind: Any, value: Any, prefix: str = "") -> Iterator[str]:
-    if not isinstance(value, dict):
-        return
-    hints = typing.get_type_hints(kind)
-    for key, item in value.items():
-        if key not in hints:
-            yield f"{prefix}{key}"
-        elif nested := _record_in(hints[key]):
-            yield from _unknown_keys(nested, item, f"{prefix}{key}.")
+def _unknown_keys(hint: Any, value: Any, prefix: str = "") -> Iterator[str]:
+    """Keys that the records in ``value`` do not have; msgspec would pass over them in silence."""
+    if record := _record_in(hint):
+        hints = typing.get_type_hints(record)
+        for key, item in value.items() if isinstance(value, dict) else ():
+            if key in hints:
+                yield from _unknown_keys(hints[key], item, f"{prefix}{key}.")
+            else:
+                yield f"{prefix}{key}"
+    elif isinstance(value, dict) and (arguments := typing.get_args(hint)):
+        for key, item in value.items():
+            yield from _unknown_keys(arguments[-1], item, f"{prefix}{key}.")
+    elif isinstance(value, list) and (arguments := typing.get_args(hint)):
+        for item in value:
+            yield from _unknown_keys(arguments[0], item, prefix)
 
 
 def _nearest(path: str, known: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ class OutOfMemoryError(RuntimeError):
     """As PyTorch names it."""
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818 - as Interrupted, it is not an error
     exit_code = 143
 
 

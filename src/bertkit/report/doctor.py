@@ -1,4 +1,4 @@
-"""What this machine gives to BERT: device, number formats, threads, memory, what is installed. Measured, not guessed."""
+"""What this machine gives to BERT: device, number formats, threads, memory and libraries. Measured, not guessed."""
 
 from __future__ import annotations
 
