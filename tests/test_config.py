@@ -159,7 +159,7 @@ def test_unknown_keys_are_found_inside_maps_lists_and_options() -> None:
     shelf = Shelf(by_name={"lr": Network(), "wide": Network(width=99)}, in_order=(Network(),), perhaps=Network())
     assert config.from_json(Shelf, config.to_json(shelf)) == shelf
     for value in ({"by_name": {"a": {"widht": 1}}}, {"in_order": [{"widht": 1}]}, {"perhaps": {"widht": 1}}):
-        with pytest.raises(BertkitError, match="unknown key .*widht"):
+        with pytest.raises(BertkitError, match=r"unknown key .*widht"):
             config.from_json(Shelf, value)
 
 
