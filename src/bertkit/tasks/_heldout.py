@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 
@@ -33,24 +33,34 @@ def text_key(example: Labelled) -> str:
 
 
 def hold_out(examples: Sequence[Example], share: float) -> tuple[list[Example], list[Example]]:
-    """(kept, held out): of every class ``share`` of its different texts, those with the lowest hashes.
+    """(kept, held out): of every class about ``share`` of its rows, texts in the order of their hashes.
 
-    A class with at least two texts gives one or more; numbers are one class.
+    A class with two different texts or more gives one at least; numbers are one class. A text with several labels
+    goes with the first of them.
     """
     keys = [text_key(example) for example in examples]
-    classes: dict[str, dict[str, None]] = {}
-    seen: set[str] = set()
-    for key, example in zip(keys, examples, strict=True):
-        if key not in seen:
-            seen.add(key)
-            classes.setdefault(example.label if isinstance(example.label, str) else "", {})[key] = None
-    chosen: set[str] = set()
-    for members in classes.values():
-        count = max(1, round(share * len(members))) if len(members) > 1 else 0
-        chosen.update(sorted(members)[:count])
+    sizes = Counter(keys)
+    first = dict(zip(reversed(keys), reversed(examples), strict=True))
+    classes: dict[str, list[str]] = {}
+    for key, example in first.items():
+        classes.setdefault(example.label if isinstance(example.label, str) else "", []).append(key)
+    chosen = {key for members in classes.values() for key in _choose(sorted(members), sizes, share)}
     kept = [example for key, example in zip(keys, examples, strict=True) if key not in chosen]
     held = [example for key, example in zip(keys, examples, strict=True) if key in chosen]
     return kept, held
+
+
+def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list[str]:
+    """Texts whose rows add up to ``share`` of all rows and no more, or the one with the fewest."""
+    room = round(share * sum(sizes[key] for key in keys))
+    chosen = []
+    for key in keys:
+        if sizes[key] <= room:
+            chosen.append(key)
+            room -= sizes[key]
+    if not chosen and len(keys) > 1:
+        return [min(keys, key=lambda key: sizes[key])]
+    return chosen
 
 
 def count_shared(train: Iterable[Labelled], dev: Iterable[Labelled]) -> int:

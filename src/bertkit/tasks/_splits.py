@@ -54,7 +54,8 @@ class Cells(NamedTuple):
 class TaskFiles:
     """The splits of a task, and the folder that their file names start from.
 
-    ``home`` is where below ``BERTKIT_DATA`` the folder is looked up when ``folder`` was not given.
+    ``home`` is where below ``BERTKIT_DATA`` the folder is looked up when ``folder`` was not given; a task without a
+    home names its files outright.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
@@ -83,14 +84,14 @@ class TaskFiles:
         return [Table(self._find(task, file), where.form) for file in where.files]
 
     def _find(self, task: str, file: str) -> Path:
-        if Path(file).is_absolute():
+        if Path(file).is_absolute() or not self.home:
             return Path(file)
         folder = self.folder or self._folder_by_environment(task)
         path = folder / file
         if path.exists():
             return path
         nested = folder / Path(self.home).name / file
-        hint = f" Did you mean {nested.parent}?" if self.home and nested.exists() else ""
+        hint = f" Did you mean {nested.parent}?" if nested.exists() else ""
         expected = ", ".join(sorted({name for split in self.splits.values() for name in split.files}))
         raise data_error(f"{path} does not exist. {task} expects {expected} there.{hint}")
 

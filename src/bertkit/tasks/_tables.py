@@ -77,6 +77,14 @@ class Table:
                     self._check(row)
                     yield Row(row.line, [row.cells[place] for place in places])
 
+    def sample(self, size: int) -> list[Sequence[str]]:
+        """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
+        if self.form.kind != "jsonl":
+            return [row.cells for row in islice(self.rows(*self.columns), size)]
+        with open_lines(self.path) as lines:
+            records = (_json_object(self.path, number, line) for number, line in enumerate(lines, 1) if line.strip())
+            return [[_cell(record.get(name)) for name in self.columns] for record in islice(records, size)]
+
     def count_broken(self) -> int:
         """How many rows ``rows`` passes over."""
         if not self.form.skips_broken:
@@ -216,6 +224,8 @@ def _json_rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iter
 
 
 def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    if number == 1 and line.lstrip().startswith("["):
+        raise data_error(f"{path} is one JSON list. Write one object a line instead (.jsonl).")
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

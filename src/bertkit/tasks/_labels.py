@@ -1,0 +1,112 @@
+"""The label column of the user's file: which classes there are, and which of them are slips of the keyboard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.errors import data_error
+from bertkit.tasks._lines import at_line
+from bertkit.tasks._splits import Cells
+
+_RARE = 50
+"""A label is rare beside another that occurs this many times as often, or three times to its once."""
+
+_SHORTEST_TYPO = 4
+"""Characters; shorter labels (``en``, ``es``, ``pos``) differ by one letter on purpose."""
+
+
+class Labels(NamedTuple):
+    """The labels that occur: how often, and where each was seen first. Unlabelled rows are not counted."""
+
+    counts: Counter[str]
+    first_seen: dict[str, tuple[Path, int]]
+
+
+def count_labels(rows: Iterable[Cells]) -> Labels:
+    """Go through all rows once."""
+    counts: Counter[str] = Counter()
+    first_seen: dict[str, tuple[Path, int]] = {}
+    for cells in rows:
+        if cells.label:
+            counts[cells.label] += 1
+            first_seen.setdefault(cells.label, (cells.path, cells.line))
+    return Labels(counts, first_seen)
+
+
+def check_spelling(labels: Labels) -> None:
+    """Refuse a label that looks like another one misspelt, naming the first row that has it.
+
+    Two spellings of one label (other case or spacing, 1 and 1.0) are never two classes; a label one slip of the
+    keyboard away from another is suspect if it is rare beside it.
+    """
+    commonest_first = [label for label, _ in labels.counts.most_common()]
+    for suspect, known in [*_same_but_spelt_differently(commonest_first), *_one_slip_away(commonest_first)]:
+        if _plain(suspect) == _plain(known) or _is_rare(labels.counts[suspect], labels.counts[known]):
+            path, line = labels.first_seen[suspect]
+            raise data_error(
+                f'{at_line(path, line)}: label "{suspect}" occurs {_times(labels.counts[suspect])}; '
+                f'"{known}" occurs {_times(labels.counts[known])}. '
+                "Fix the row, or keep it as a class of its own with --allow-rare-labels."
+            )
+
+
+def are_numbers(labels: Iterable[str]) -> bool:
+    """Whether every label reads as a number."""
+    return all(_number(label) is not None for label in labels)
+
+
+def are_whole_numbers(labels: Iterable[str]) -> bool:
+    """Whether every label reads as a number without a fraction."""
+    return all((number := _number(label)) is not None and number == int(number) for label in labels)
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Numbers by size, words by the alphabet."""
+    known = sorted(labels)
+    return tuple(sorted(known, key=float)) if are_numbers(known) else tuple(known)
+
+
+def _number(label: str) -> float | None:
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return number if abs(number) < float("inf") else None
+
+
+def _plain(label: str) -> str:
+    """What is left of a label when case, spacing and ways of writing a number are taken away."""
+    number = _number(label)
+    return " ".join(label.casefold().split()) if number is None else repr(number)
+
+
+def _same_but_spelt_differently(labels: list[str]) -> Iterator[tuple[str, str]]:
+    first: dict[str, str] = {}
+    for label in labels:
+        known = first.setdefault(_plain(label), label)
+        if known != label:
+            yield label, known
+
+
+def _one_slip_away(labels: list[str]) -> Iterator[tuple[str, str]]:
+    """Pairs that share what is left after taking one letter out: a letter missing, added, wrong, or two swapped."""
+    first: dict[str, str] = {}
+    for label in labels:
+        if len(label) < _SHORTEST_TYPO or any(letter.isdigit() for letter in label):
+            continue
+        remains = {label, *(label[:place] + label[place + 1 :] for place in range(len(label)))}
+        for remain in sorted(remains):
+            known = first.setdefault(remain, label)
+            if known != label:
+                yield label, known
+
+
+def _is_rare(count: int, beside: int) -> bool:
+    return count * _RARE <= beside or (count == 1 and beside >= 3)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

@@ -1,0 +1,144 @@
+"""The user's own table as a task: columns, kind and classes guessed from the file, said in a sentence, overridable."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertkit.errors import data_error
+from bertkit.tasks._columns import guess_columns
+from bertkit.tasks._labels import Labels, are_numbers, are_whole_numbers, check_spelling, count_labels, in_order
+from bertkit.tasks._lines import at_line
+from bertkit.tasks._splits import Columns, Split, TaskFiles
+from bertkit.tasks._tables import Format, Table
+from bertkit.tasks._text import Numbers, TextTask
+
+Kind = Literal["classes", "number"]
+
+_HELDOUT = 0.1
+_MOST_WHOLE_NUMBERS = 20
+"""More different whole numbers than this are a quantity and not classes."""
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """A task made from files, and ``sentence``, what was taken for what."""
+
+    task: TextTask
+    sentence: str
+
+
+def guess(
+    train: Path | Sequence[Path],
+    *,
+    dev: Path | None = None,
+    test: Path | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    kind: Kind | None = None,
+    max_length: int = 128,
+    allow_rare_labels: bool = False,
+) -> Guess:
+    """The task that the files pose; ``text``, ``pair``, ``label`` (columns) and ``kind`` replace what is guessed.
+
+    Every row of every file is looked at, so that what is wrong with one is said before anything is trained. Without
+    ``dev``, a tenth of the texts of every class is held out.
+    """
+    paths = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
+    table = Table(paths[0])
+    columns = guess_columns(table, text=text, pair=pair, label=label)
+    files = _files(columns, train=paths, dev=[dev] if dev else [], test=[test] if test else [])
+    labels = count_labels(files.read(paths[0].name, "train"))
+    kind = kind or _guess_kind(paths[0], columns, labels)
+    if kind == "classes" and not allow_rare_labels:
+        check_spelling(labels)
+    task = _build(paths[0], files, labels, kind, max_length, pair=columns.second is not None)
+    for split in files.splits:
+        for _ in task.rows(split):
+            pass
+    absolute = task.with_files(**{split: where.files for split, where in files.splits.items()})
+    return Guess(task=absolute, sentence=_describe(table, columns, labels, kind))
+
+
+def _files(columns: Columns, **paths: Sequence[Path]) -> TaskFiles:
+    """Splits of the files that there are; test files need no label column."""
+    splits = {}
+    for split, files in paths.items():
+        if files:
+            found = columns
+            if split == "test" and columns.label not in Table(files[0]).columns:
+                found = Columns(first=columns.first, second=columns.second)
+            splits[split] = Split(files=tuple(map(str, files)), columns=found, may_lack_labels=True)
+    return TaskFiles(splits=splits)
+
+
+def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
+    """A number if all labels are, and some have a fraction or there are many; else classes."""
+    distinct = len(labels.counts)
+    if are_numbers(labels.counts) and (not are_whole_numbers(labels.counts) or distinct > _MOST_WHOLE_NUMBERS):
+        return "number"
+    if distinct > max(_MOST_WHOLE_NUMBERS, labels.counts.total() // 2):
+        raise data_error(
+            f'{path}: column "{columns.label}" has {distinct:,} different values in {labels.counts.total():,} rows. '
+            "Name the label column (--label COLUMN), or say that these are its classes (--kind classes)."
+        )
+    return "classes"
+
+
+def _build(path: Path, files: TaskFiles, labels: Labels, kind: Kind, max_length: int, *, pair: bool) -> TextTask:
+    if not labels.counts:
+        raise data_error(f'{path}: no row has a label in column "{files.splits["train"].columns.label}".')
+    if len(labels.counts) == 1:
+        raise data_error(f'{path}: every row has the label "{next(iter(labels.counts))}". There must be at least two.')
+    classes = kind == "classes"
+    return TextTask(
+        name=f"files:{path.name}",
+        metric="accuracy" if classes else "pearson",
+        also=("macro_f1", "matthews") if classes else ("spearman",),
+        labels=in_order(labels.counts) if classes else (),
+        numbers=Numbers() if classes else _scale(labels),
+        pair=pair,
+        max_length=max_length,
+        files=files,
+        heldout=0.0 if "dev" in files.splits else _HELDOUT,
+    )
+
+
+def _scale(labels: Labels) -> Numbers:
+    """Numbers are learnt with mean 0 and standard deviation 1, whatever they count."""
+    if not are_numbers(labels.counts):
+        wrong = next(label for label in labels.counts if not are_numbers([label]))
+        where, line = labels.first_seen[wrong]
+        raise data_error(f'{at_line(where, line)}: "{wrong}" is not a number. Fix the row, or give --kind classes.')
+    values = [float(label) for label in labels.counts.elements()]
+    return Numbers(origin=statistics.fmean(values), unit=statistics.pstdev(values))
+
+
+def _describe(table: Table, columns: Columns, labels: Labels, kind: Kind) -> str:
+    texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
+    if kind == "classes":
+        answer = f"{len(labels.counts)} classes: {_list_classes(labels.counts)}"
+    else:
+        values = [float(label) for label in labels.counts.elements()]
+        answer = f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
+    return f"{texts}, label = {columns.label} ({answer}){_describe_format(table.form)}"
+
+
+def _list_classes(counts: Counter[str]) -> str:
+    names = in_order(counts)
+    shown = ", ".join(f"{name} {counts[name]:,}" for name in names[:_SHOWN])
+    return f"{shown}, ..." if len(names) > _SHOWN else shown
+
+
+def _describe_format(form: Format) -> str:
+    """What is unusual about the file: how it is cut, and that it has no column names."""
+    marks = {";": "; cells are separated by semicolons", "|": "; cells are separated by bars"}
+    nameless = "; there is no line of column names" if form.kind == "delimited" and form.names else ""
+    return marks.get(form.delimiter if form.kind == "delimited" else "", "") + nameless
