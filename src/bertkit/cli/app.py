@@ -1,7 +1,7 @@
-"""The verbs as a shell sees them: parse, call the function of the same name in ``bertkit.api``, show what it returns.
+"""The verbs put together into one command. The only file that knows cyclopts: the verbs are plain functions.
 
-The only file that knows cyclopts. Imports inside functions are allowed here and nowhere else: ``bertkit pretrain
---help`` and a misspelt option must not wait for PyTorch.
+Imports inside functions are allowed in ``cli`` and nowhere else: ``bertkit pretrain --help`` and a misspelt option
+must not wait for PyTorch, so each verb imports ``bertkit.api`` when it runs.
 """
 
 from __future__ import annotations
@@ -9,54 +9,58 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
+from bertkit.cli import text, training, using
 from bertkit.cli.endings import explain
-from bertkit.cli.show import show_json, show_lines, show_table, spell
+from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
-from bertkit.report.progress import Mode, Progress
-
-app = App(
-    name="bertkit",
-    version=f"bertkit {__version__}",
-    help="BERT as real software. Raw text to a pre-trained, fine-tuned and usable model.",
-    default_parameter=Parameter(negative=(), show_default=True),
-    help_epilogue="--debug, anywhere on the line, shows where an error arose.",
-)
-corpus = App(name="corpus", help="Text files before they are prepared.")
-tokenizer_app = App(name="tokenizer", help="Vocabularies: learn one, look at one.")
-config_app = App(name="config", help="The settings of a run.")
-for verbs in (corpus, tokenizer_app, config_app):
-    app.command(verbs)
-
-Output = Annotated[Path, Parameter(["--output", "-o"])]
-AsJson = Annotated[bool, Parameter("--json", help="Show the result as JSON.")]
-Many = Parameter(consume_multiple=True)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Talk:
-    """What a job says on stderr while it runs."""
+def _short_name(field: FieldInfo, taken: frozenset[str]) -> str | None:
+    return "-o" if field.name == "output" else None
 
-    progress: Mode = "auto"
-    """A bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or nothing."""
-    quiet: bool = False
-    """The same as --progress quiet."""
 
-    @property
-    def mode(self) -> Mode:
-        """What the two options come to."""
-        return "quiet" if self.quiet else self.progress
+def _default(value: object) -> str | None:
+    """What the help says about a default; that a flag is off and a list is empty goes without saying."""
+    return None if value in (None, False, ()) else str(value)
 
-    def next(self, *words: object) -> None:
-        """The last line of a job: what to type next."""
-        Progress(self.mode).say(f"next: {spell(*words)}")
+
+def _build() -> App:
+    defaults = Parameter(consume_multiple=True, negative=(), short_alias=_short_name, show_default=_default)
+    app = App(
+        name="bertkit",
+        version=f"bertkit {__version__}",
+        help="BERT as real software. Raw text to a pre-trained, fine-tuned and usable model.",
+        help_epilogue="--debug, anywhere on the line, shows where an error arose.",
+        default_parameter=defaults,
+    )
+    for options in (
+        Talk,
+        text.VocabularyOptions,
+        text.PrepareOptions,
+        training.PretrainOptions,
+        training.FinetuneOptions,
+    ):
+        Parameter(name="*")(options)  # its fields are options of the verb itself, without a prefix
+    app.command(training.quickstart)
+    app.command(using.doctor)
+    app.command(corpus := App(name="corpus", help="Look at text files before they are prepared."))
+    corpus.command(text.corpus_check, name="check")
+    app.command(tokenizer := App(name="tokenizer", help="Learn a vocabulary, look at one."))
+    tokenizer.command(text.tokenizer_train, name="train")
+    tokenizer.command(text.tokenizer_show, name="show")
+    for verb in (text.prepare, training.pretrain, using.fill, training.finetune, using.evaluate, using.predict):
+        app.command(verb)
+    app.command(config := App(name="config", help="The settings of a run."))
+    config.command(using.config_show, name="show")
+    return app
+
+
+app = _build()
 
 
 def run(words: Sequence[str]) -> int:
@@ -80,100 +84,5 @@ def _run(words: Sequence[str]) -> None:
     except UnusedCliTokensError as error:
         raise usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".') from error
     except CycloptsError as error:
-        text = str(error)
-        raise usage_error(text[:1].lower() + text[1:]) from error
-
-
-@app.command
-def quickstart(*, output: Output = Path("quickstart"), minutes: float = 10, talk: Talk | None = None) -> None:
-    """Raw text to a fine-tuned model, with no input at all and no network.
-
-    The text is the documentation of the Python packages on this machine.
-
-    Parameters
-    ----------
-    output:
-        Folder for everything that is made.
-    minutes:
-        How long it may take; more minutes train a larger model for longer.
-    """
-    from bertkit import api
-
-    talk = talk or Talk()
-    result = api.quickstart(output, minutes=minutes, progress=talk.mode)
-    show_lines(result.lines())
-    talk.next("bertkit", "fill", result.model, "The [MASK] of the array.")
-
-
-@app.command
-def doctor(*, json: AsJson = False) -> None:
-    """Device, precision, threads, memory and what is installed."""
-    from bertkit import api
-
-    result = api.doctor()
-    show_json(result) if json else show_lines(result.lines())
-
-
-@corpus.command(name="check")
-def corpus_check(*files: Path, json: AsJson = False) -> None:
-    """Encodings, documents, duplicates and lengths of text files (.txt .jsonl .parquet, plain, .gz or .zst)."""
-    from bertkit import api
-
-    result = api.corpus_check(files)
-    show_json(result) if json else show_lines(result.lines())
-
-
-@tokenizer_app.command(name="train")
-def tokenizer_train(
-    *files: Path,
-    output: Output,
-    vocab_size: int = 30_000,
-    cased: bool = False,
-    strip_accents: bool | None = None,
-    unicode_form: Literal["NFD", "NFC"] | None = None,
-    talk: Talk | None = None,
-) -> None:
-    """Learn a WordPiece vocabulary from text files.
-
-    Parameters
-    ----------
-    output:
-        Folder for tokenizer.json, tokenizer_config.json and vocab.txt.
-    vocab_size:
-        Pieces, special ones included; fewer when the text has no more.
-    cased:
-        Keep upper case and accents.
-    strip_accents:
-        Take accents off (--strip-accents) or leave them on (--no-strip-accents); off unless --cased.
-    unicode_form:
-        NFC keeps Hangul syllables whole, NFD takes characters apart as the original BERT does.
-    """
-    from bertkit import api
-
-    talk = talk or Talk()
-    trained = api.tokenizer_train(
-        files,
-        output=output,
-        vocab_size=vocab_size,
-        cased=cased,
-        strip_accents=strip_accents,
-        unicode_form=unicode_form,
-        progress=talk.mode,
-    )
-    show_lines([f"{output}: {trained.vocab_size:,} pieces"])
-    talk.next("bertkit", "prepare", *files, "--tokenizer", output, "-o", "DATA")
-
-
-@tokenizer_app.command(name="show")
-def tokenizer_show(tokenizer: str, text: str, /, *, json: AsJson = False) -> None:
-    """How a text is cut: pieces, their ids, and the characters that they stand for."""
-    from bertkit import api
-
-    pieces = api.tokenizer_show(tokenizer, text)
-    if json:
-        show_json(pieces)
-    else:
-        rows = [
-            (piece.piece, piece.id, f"{piece.start}-{piece.end}", text[piece.start : piece.end]) for piece in pieces
-        ]
-        show_table(("piece", "id", "characters", "text"), rows)
+        message = str(error)
+        raise usage_error(message[:1].lower() + message[1:]) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,19 +23,14 @@ def show_json(result: Any) -> None:
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as their widest cell, numbers to the right."""
-    cells = [[str(cell) for cell in header], *([_cell(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    cells = [list(header), *([_cell(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
-        padded = (
+        padded = [
             cell.rjust(width) if _is_number(cell) else cell.ljust(width)
             for cell, width in zip(row, widths, strict=True)
-        )
+        ]
         show_lines(["  ".join(padded).rstrip()])
-
-
-def spell(*words: object) -> str:
-    """A command as it has to be typed."""
-    return shlex.join(str(word) for word in words)
 
 
 def _cell(value: object) -> str:
@@ -44,4 +38,4 @@ def _cell(value: object) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(".", "", 1).replace(",", "").lstrip("-").isdecimal()
+    return cell.lstrip("-").replace(".", "", 1).isdecimal()

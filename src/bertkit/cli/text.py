@@ -1,0 +1,102 @@
+"""The verbs from text files to tokens: corpus check, tokenizer train, tokenizer show, prepare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertkit.cli.show import show_json, show_lines, show_table
+from bertkit.cli.talk import Talk
+
+
+def corpus_check(*files: Path, json: bool = False) -> None:
+    """Encodings, documents, duplicates and lengths of text files (.txt .jsonl .parquet, plain, .gz or .zst).
+
+    Parameters
+    ----------
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    report = api.corpus_check(files)
+    show_json(report) if json else show_lines(report.lines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyOptions:
+    """Options of ``tokenizer train``."""
+
+    output: Path
+    """Folder for tokenizer.json, tokenizer_config.json and vocab.txt."""
+    vocab_size: int = 30_000
+    """Pieces, special ones included; fewer when the text has no more."""
+    cased: bool = False
+    """Keep upper case and accents."""
+    accents: Literal["keep", "strip"] | None = None
+    """Keep accents on letters or strip them. [default: strip, and keep with --cased]"""
+    unicode_form: Literal["NFD", "NFC"] | None = None
+    """NFC keeps Hangul syllables whole, NFD takes characters apart as the original BERT does."""
+
+
+def tokenizer_train(*files: Path, options: VocabularyOptions, talk: Talk | None = None) -> None:
+    """Learn a WordPiece vocabulary from text files."""
+    from bertkit import api
+
+    talk = talk or Talk()
+    trained = api.tokenizer_train(files, **vars(options), progress=talk.mode)
+    show_lines([f"{options.output}: {trained.vocab_size:,} pieces"])
+    talk.next("bertkit", "prepare", *files, "--tokenizer", options.output, "-o", "DATA")
+
+
+def tokenizer_show(tokenizer: Path, text: str, /, *, json: bool = False) -> None:
+    """How a text is cut: pieces, their ids, and the characters that they stand for.
+
+    Parameters
+    ----------
+    tokenizer:
+        Folder of a tokenizer, or a vocab.txt.
+    text:
+        Any text.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    pieces = api.tokenizer_show(tokenizer, text)
+    if json:
+        show_json(pieces)
+    else:
+        rows = [(each.piece, each.id, f"{each.start}-{each.end}", text[each.start : each.end]) for each in pieces]
+        show_table(("piece", "id", "characters", "text"), rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareOptions:
+    """Options of ``prepare``."""
+
+    tokenizer: Path
+    """Folder of a tokenizer; a copy of it travels with the tokens."""
+    output: Path
+    """Folder for shards, manifest and tokenizer."""
+    workers: int | None = None
+    """Processes; as many as there are cores unless given."""
+    heldout: float = 0.01
+    """Share of the documents that is kept from training, to measure with."""
+    boundary: Literal["auto", "blank-line", "file", "record"] = "auto"
+    """What ends a document: a blank line, a file or a record; found out from the file (auto)."""
+    field: str | None = None
+    """The key or column with the text of a record."""
+    on_bad_bytes: Literal["error", "replace"] = "error"
+    """Stop at bytes that are not UTF-8, or replace and count them."""
+
+
+def prepare(*files: Path, options: PrepareOptions, talk: Talk | None = None) -> None:
+    """Text files to a folder of tokens that training reads from; the same command goes on after an interruption."""
+    from bertkit import api
+
+    talk = talk or Talk()
+    manifest = api.prepare(files, **vars(options), progress=talk.mode)
+    show_lines(manifest.lines())
+    talk.next("bertkit", "pretrain", options.output, "--size", "mini", "--minutes", 30, "-o", "RUN")

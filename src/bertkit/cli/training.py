@@ -1,0 +1,159 @@
+"""The verbs that make models: quickstart, pretrain, finetune."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertkit.cli.show import show_json, show_lines, show_table
+from bertkit.cli.talk import Talk
+from bertkit.errors import usage_error
+
+
+def quickstart(*, output: Path = Path("quickstart"), minutes: float = 10, talk: Talk | None = None) -> None:
+    """Raw text to a fine-tuned model, with no input at all and no network.
+
+    The text is the documentation of the Python packages on this machine.
+
+    Parameters
+    ----------
+    output:
+        Folder for everything that is made.
+    minutes:
+        How long it may take; more minutes train a larger model for longer.
+    """
+    from bertkit import api
+
+    talk = talk or Talk()
+    result = api.quickstart(output, minutes=minutes, progress=talk.mode)
+    show_lines(result.lines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions:
+    """Options of ``pretrain``. What is None here is left to the record of the run."""
+
+    output: Path | None = None
+    """Run folder: record, metrics, checkpoints, curve, model."""
+    resume: Path | None = None
+    """Go on with this run from its newest good checkpoint, bit for bit."""
+    size: str = "mini"
+    """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS."""
+    steps: int | None = None
+    """Updates to make."""
+    minutes: float | None = None
+    """Time to train for: a step is measured, and the steps that fit are made. An hour unless --steps is given."""
+    seq_length: int | None = None
+    """Tokens in a row. [default: 128]"""
+    batch_size: int | None = None
+    """Rows in an update. [default: 256]"""
+    lr: float | None = None
+    """Peak learning rate. [default: 1e-4]"""
+    seed: int | None = None
+    """Same seed, same run. [default: 0]"""
+    config: Path | None = None
+    """TOML or JSON file with any settings of the run; options go before it."""
+    set: Sequence[str] = ()
+    """Any settings, such as optimizer.beta2=0.98 task.masking.whole_word=true."""
+    plan: bool = False
+    """Show parameters, memory, tokens and time; train nothing."""
+
+
+def pretrain(
+    data: Path | None = None, /, *, options: PretrainOptions | None = None, json: bool = False, talk: Talk | None = None
+) -> None:
+    """Train a BERT on prepared text, or go on with a run: bertkit pretrain --resume RUN.
+
+    Parameters
+    ----------
+    data:
+        Folder that bertkit prepare made.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    options, talk = options or PretrainOptions(), talk or Talk()
+    result = api.pretrain(data, **vars(options), progress=talk.mode)
+    show_json(result) if json else show_lines(result.lines())
+    if not options.plan:
+        talk.next("bertkit", "fill", options.output or options.resume, "The capital of France is [MASK].")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneOptions:
+    """Options of ``finetune``."""
+
+    model: Path
+    """Run folder or Hugging Face folder of a pre-trained BERT."""
+    output: Path
+    """Run folder: record, metrics, pictures, the best model."""
+    data: Path | None = None
+    """Folder with the task's files. [default: below BERTKIT_DATA]"""
+    train: Sequence[Path] = ()
+    """Training files instead of the task's own."""
+    dev: Path | None = None
+    """Development file, which picks the best epoch; without one, a tenth of your own table is held out."""
+    test: Path | None = None
+    """Test file."""
+    text: str | None = None
+    """Column of the text in your own table. [default: guessed, and printed]"""
+    pair: str | None = None
+    """Column of the second text."""
+    label: str | None = None
+    """Column of the label."""
+    kind: Literal["classes", "number"] | None = None
+    """Whether labels are classes or a number."""
+    allow_rare_labels: bool = False
+    """Keep a class that occurs once and looks like a slip of another."""
+    seeds: int = 1
+    """Restarts; mean, standard deviation and best are shown."""
+    epochs: int = 3
+    """Passes through the training examples."""
+    lr: float = 5e-5
+    """Peak learning rate."""
+    batch_size: int = 32
+    """Examples in an update."""
+    limit: int | None = None
+    """Use this many training examples at most."""
+    from_scratch: bool = False
+    """The same network with fresh weights, to see what pre-training is worth."""
+    set: Sequence[str] = ()
+    """Any settings, such as schedule.warmup=0.06."""
+
+
+def finetune(
+    task: str | None = None,
+    /,
+    *,
+    list: bool = False,
+    options: FinetuneOptions | None = None,
+    json: bool = False,
+    talk: Talk | None = None,
+) -> None:
+    """Train for a task on the shelf (--list), or on your own table: bertkit finetune reviews.csv --model MODEL -o RUN.
+
+    Parameters
+    ----------
+    task:
+        A name such as glue:sst2, or a .csv, .tsv, .jsonl or .parquet file.
+    list:
+        Show the tasks on the shelf, with their scores and files.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    if list:
+        tasks = api.tasks()
+        rows = [(each.name, each.metric, each.files, each.about) for each in tasks]
+        show_json(tasks) if json else show_table(("task", "metric", "files", "about"), rows)
+        return
+    if task is None or options is None:
+        raise usage_error("finetune needs a task or a file, --model MODEL and -o RUN. --list shows the tasks.")
+    talk = talk or Talk()
+    result = api.finetune(task, **vars(options), progress=talk.mode)
+    show_json(result) if json else show_lines(result.lines())
+    talk.next("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")

@@ -1,0 +1,112 @@
+"""The verbs that use what was made: fill, evaluate, predict, config show, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.cli.show import show_json, show_lines, show_table
+from bertkit.cli.talk import Talk
+
+
+def fill(model: Path, text: str, /, *, top_k: int = 5, json: bool = False) -> None:
+    """Guess the words behind [MASK]: bertkit fill MODEL "Paris is the [MASK] of France."
+
+    Parameters
+    ----------
+    model:
+        Run folder or Hugging Face folder of a BERT with its masked-word head.
+    text:
+        Text with at least one [MASK].
+    top_k:
+        Guesses for each [MASK].
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    blanks = api.fill(model, text, top_k=top_k)
+    if json:
+        show_json(blanks)
+        return
+    for blank in blanks:
+        show_table(("guess", "probability"), [(guess.word, guess.probability) for guess in blank])
+
+
+def evaluate(
+    run: Path, /, *, data: Path | None = None, split: str = "dev", json: bool = False, talk: Talk | None = None
+) -> None:
+    """The official scores of a fine-tuned model.
+
+    Parameters
+    ----------
+    run:
+        Run folder of a fine-tuning.
+    data:
+        Folder with the task's files, or one file with labels. [default: the files it was trained with]
+    split:
+        Which of the task's files.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    talk = talk or Talk()
+    scores = api.evaluate(run, data=data, split=split, progress=talk.mode)
+    show_json(scores) if json else show_table(("score", "value"), scores.items())
+    talk.next("bertkit", "predict", run, "INPUT", "-o", "OUTPUT")
+
+
+def predict(run: Path, input: Path, /, *, output: Path, talk: Talk | None = None) -> None:
+    """Answers for every row of a file; the same command goes on after an interruption.
+
+    Parameters
+    ----------
+    run:
+        Run folder of a fine-tuning.
+    input:
+        .csv, .tsv, .jsonl, .parquet, or .txt with one text a line; - is stdin.
+    output:
+        .csv, .tsv, .jsonl or .parquet; - is stdout.
+    """
+    from bertkit import api
+
+    talk = talk or Talk()
+    count = api.predict(run, input, output=output, progress=talk.mode)
+    talk.say(f"{count:,} predictions in {output}")
+
+
+def config_show(run: Path, /, *, origin: bool = False, json: bool = False) -> None:
+    """The settings of a run.
+
+    Parameters
+    ----------
+    run:
+        Run folder.
+    origin:
+        Show where each value came from: the default, a line of a file, or the command line.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    settings = api.config_show(run)
+    if json:
+        show_json(settings)
+    elif origin:
+        show_table(("setting", "value", "origin"), [(each.path, each.value, each.origin) for each in settings])
+    else:
+        show_table(("setting", "value"), [(each.path, each.value) for each in settings])
+
+
+def doctor(*, json: bool = False) -> None:
+    """Device, precision, threads, memory and what is installed.
+
+    Parameters
+    ----------
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    diagnosis = api.doctor()
+    show_json(diagnosis) if json else show_lines(diagnosis.lines())
