@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bertkit.data.shards import Corpus, Shard
 from numpy.typing import NDArray
 
 from bertkit.data.features import truncated_lengths
+from bertkit.data.shards import Corpus, Shard
 from bertkit.draws import Draws
 from bertkit.errors import data_error
 
@@ -126,7 +126,7 @@ def _last_sentence(shard: Shard, begin: int, stop: int, room: int) -> int:
     """The end of the run of sentences from ``begin`` that first reaches ``room`` tokens, or ``stop``."""
     goal = int(shard.sentence_offsets[begin]) + room
     ends = shard.sentence_offsets[begin + 1 : min(stop, begin + room) + 1]
-    return int(min(begin + 1 + np.searchsorted(ends, goal), stop))
+    return min(begin + 1 + int(np.searchsorted(ends, goal)), stop)
 
 
 def _run(shard: Shard, begin: int, end: int) -> NDArray[Any]:

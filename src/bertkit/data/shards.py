@@ -1,0 +1,153 @@
+"""Token shards: a prepared corpus on disk, and how it is read.
+
+A DATA folder holds ``*.safetensors`` shards, ``manifest.json`` and a copy of the tokenizer. A shard has three
+tensors: ``tokens`` (N,), ``sentence_offsets`` (S + 1,) into the tokens and ``document_offsets`` (D + 1,) into the
+sentences. The manifest is written last, so a folder with a manifest is whole; it carries the SHA-256 of every
+shard, because safetensors does not notice a flipped bit.
+
+Letters: N tokens, S sentences, D documents of a shard.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors.numpy import save_file
+
+from bertkit import config
+from bertkit.errors import data_error
+from bertkit.storage import read_json, sha256_of, write_file
+
+Split = Literal["train", "heldout"]
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+_DTYPES = {"U16": np.uint16, "U32": np.uint32, "I64": np.int64}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardRecord:
+    """What the manifest says of one shard."""
+
+    file: str
+    split: Split
+    sha256: str
+    tokens: int
+    sentences: int
+    documents: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What is in a DATA folder and where it came from. ``sources`` has the SHA-256 of each file."""
+
+    format: int = FORMAT
+    tokenizer: str
+    vocab_size: int
+    shards: tuple[ShardRecord, ...]
+    tokens: int
+    sentences: int
+    documents: int
+    unknown_tokens: int
+    empty_documents: int
+    duplicate_documents: int
+    replaced_characters: int
+    sources: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shard:
+    """The arrays of one shard, mapped into memory and read where they are touched."""
+
+    tokens: NDArray[Any]
+    sentence_offsets: NDArray[np.int64]
+    document_offsets: NDArray[np.int64]
+
+    @classmethod
+    def open(cls, path: Path) -> Shard:
+        """Map a shard file; a header that does not fit the file is an error that names it."""
+        try:
+            with path.open("rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(size))
+            arrays = {name: _map(path, 8 + size, header[name]) for name in cls.__slots__}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise data_error(f"{path} is not a whole shard: {error}. Prepare the corpus again.") from error
+        return cls(**arrays)
+
+
+def _map(path: Path, start: int, entry: dict[str, Any]) -> NDArray[Any]:
+    begin, _ = entry["data_offsets"]
+    mapped = np.memmap(path, dtype=_DTYPES[entry["dtype"]], mode="r", offset=start + begin, shape=tuple(entry["shape"]))
+    # A plain view: slicing a memmap object costs several times what slicing an array does.
+    return mapped.view(np.ndarray)
+
+
+def write_shard(path: Path, tokens: NDArray[Any], sentences: ArrayLike, documents: ArrayLike) -> None:
+    """Write a shard whole or not at all; ``sentences`` and ``documents`` are the offsets, from 0 to the end."""
+    tensors = {
+        "tokens": tokens,
+        "sentence_offsets": np.asarray(sentences, dtype=np.int64),
+        "document_offsets": np.asarray(documents, dtype=np.int64),
+    }
+    write_file(path, lambda temporary: save_file(tensors, temporary))
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """One split of a DATA folder."""
+
+    folder: Path
+    manifest: Manifest
+    shards: tuple[Shard, ...]
+    num_tokens: int
+    num_sentences: int
+    num_documents: int
+
+    @classmethod
+    def open(cls, folder: Path, split: Split = "train", *, verify: bool = True) -> Corpus:
+        """Open a split; every byte is checked against the manifest first unless ``verify`` is off."""
+        manifest = read_manifest(folder)
+        records = [record for record in manifest.shards if record.split == split]
+        if verify:
+            for record in records:
+                verify_shard(folder, record)
+        shards = tuple(Shard.open(folder / record.file) for record in records)
+        for record, shard in zip(records, shards, strict=True):
+            found = (len(shard.tokens), len(shard.sentence_offsets) - 1, len(shard.document_offsets) - 1)
+            if found != (record.tokens, record.sentences, record.documents):
+                raise data_error(f"{folder / record.file} does not hold what the manifest says. Prepare it again.")
+        return cls(
+            folder=folder,
+            manifest=manifest,
+            shards=shards,
+            num_tokens=sum(record.tokens for record in records),
+            num_sentences=sum(record.sentences for record in records),
+            num_documents=sum(record.documents for record in records),
+        )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a DATA folder; without one the folder is unfinished or something else."""
+    if not folder.is_dir():
+        raise data_error(f"no data at {folder}. Make it with: bertkit prepare FILE... --tokenizer TOK -o {folder}")
+    if not (folder / MANIFEST).is_file():
+        raise data_error(f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command.")
+    manifest = config.from_json(Manifest, read_json(folder / MANIFEST), source=str(folder / MANIFEST))
+    if manifest.format != FORMAT:
+        raise data_error(f"{folder} has format {manifest.format}; this version reads {FORMAT}. Prepare it again.")
+    return manifest
+
+
+def verify_shard(folder: Path, record: ShardRecord) -> None:
+    """Compare a shard with the manifest, byte for byte."""
+    path = folder / record.file
+    if path.name != record.file or not path.is_file():
+        raise data_error(f"{path} is missing. Prepare the corpus again.")
+    if sha256_of(path) != record.sha256:
+        raise data_error(f"{path} is damaged: its SHA-256 is not the manifest's. Prepare the corpus again.")
