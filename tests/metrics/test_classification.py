@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import random
+
 import pytest
+from sklearn import metrics
 
 from bertkit.errors import BertkitError
 from bertkit.metrics.classification import accuracy, binary_f1, confusion, macro_f1, matthews
@@ -59,3 +62,14 @@ def test_nothing_to_score_is_an_error(score: object) -> None:
     assert callable(score)
     with pytest.raises(BertkitError, match="nothing to score"):
         score([], [])
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_scores_are_those_of_scikit_learn(classes: int) -> None:
+    draw = random.Random(classes)
+    names = "vwxyz"[:classes]
+    gold, predicted = draw.choices(names, k=137), draw.choices(names[:-1] + "v", k=137)
+    assert accuracy(gold, predicted) == pytest.approx(metrics.accuracy_score(gold, predicted))
+    assert macro_f1(gold, predicted) == pytest.approx(metrics.f1_score(gold, predicted, average="macro"))
+    assert matthews(gold, predicted) == pytest.approx(metrics.matthews_corrcoef(gold, predicted))
+    assert confusion(gold, predicted, classes=names) == metrics.confusion_matrix(gold, predicted).tolist()

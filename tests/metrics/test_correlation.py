@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import random
+
 import pytest
+from scipy import stats
 
 from bertkit.metrics.correlation import pearson, spearman
 
@@ -33,3 +36,11 @@ def test_a_constant_side_scores_zero(score: object) -> None:
 
 def test_almost_constant_predictions_do_not_warn() -> None:
     assert -1.0 <= pearson([1.0, 2.0, 3.0], [2.5, 2.5, 2.5 + 1e-15]) <= 1.0
+
+
+def test_correlations_are_those_of_scipy() -> None:
+    draw = random.Random(7)
+    gold = [draw.choice([0.0, 1.5, 2.0, 4.75]) for _ in range(99)]
+    predicted = [round(number + draw.gauss(0, 2), 1) for number in gold]
+    assert pearson(gold, predicted) == pytest.approx(stats.pearsonr(gold, predicted).statistic)
+    assert spearman(gold, predicted) == pytest.approx(stats.spearmanr(gold, predicted).statistic)

@@ -1,14 +1,16 @@
 """Scores of chosen classes: right answers, F1, the Matthews correlation, the confusion matrix.
 
 Classes are strings. Where a score is undefined (no such class, one constant answer) it is 0.0, as the
-official scripts of GLUE have it.
+official scripts of GLUE have it. The tests hold these functions to scikit-learn's; they do not call it, because
+importing it takes a second, which every command would pay.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
-
-from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, matthews_corrcoef
+from statistics import fmean
 
 from bertkit.errors import data_error
 
@@ -16,21 +18,17 @@ from bertkit.errors import data_error
 def accuracy(gold: Sequence[str], predicted: Sequence[str]) -> float:
     """The share of right answers."""
     require_pairs(gold, predicted)
-    return float(accuracy_score(gold, predicted))
+    return _count_right(gold, predicted).total() / len(gold)
 
 
 def binary_f1(gold: Sequence[str], predicted: Sequence[str], *, positive: str) -> float:
     """Harmonic mean of the precision and the recall of one class."""
-    require_pairs(gold, predicted)
-    sought = [right == positive for right in gold]
-    found = [answer == positive for answer in predicted]
-    return float(f1_score(sought, found, zero_division=0.0))
+    return _f1_of_classes(gold, predicted).get(positive, 0.0)
 
 
 def macro_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
-    """The mean of every class's F1, small classes weighing as much as large ones."""
-    require_pairs(gold, predicted)
-    return float(f1_score(gold, predicted, average="macro", zero_division=0.0))
+    """The mean F1 of all classes that occur, small ones weighing as much as large ones."""
+    return fmean(_f1_of_classes(gold, predicted).values())
 
 
 def matthews(gold: Sequence[str], predicted: Sequence[str]) -> float:
@@ -39,16 +37,21 @@ def matthews(gold: Sequence[str], predicted: Sequence[str]) -> float:
     0.0 when either labelling is constant.
     """
     require_pairs(gold, predicted)
-    if len(set(gold)) == 1 or len(set(predicted)) == 1:
-        return 0.0
-    return float(matthews_corrcoef(gold, predicted))
+    sought, found, size = Counter(gold), Counter(predicted), len(gold)
+    covariance = size * _count_right(gold, predicted).total() - sum(sought[name] * found[name] for name in sought)
+    of_gold = size**2 - sum(count**2 for count in sought.values())
+    of_predicted = size**2 - sum(count**2 for count in found.values())
+    return covariance / math.sqrt(of_gold * of_predicted) if of_gold and of_predicted else 0.0
 
 
 def confusion(gold: Sequence[str], predicted: Sequence[str], *, classes: Sequence[str]) -> list[list[int]]:
     """Counts by gold class (rows) and predicted class (columns), both in the order of ``classes``."""
     require_pairs(gold, predicted)
-    counts: list[list[int]] = confusion_matrix(gold, predicted, labels=list(classes)).tolist()
-    return counts
+    places = {name: place for place, name in enumerate(classes)}
+    matrix = [[0] * len(classes) for _ in classes]
+    for right, answer in zip(gold, predicted, strict=True):
+        matrix[places[right]][places[answer]] += 1
+    return matrix
 
 
 def require_pairs(gold: Sequence[object], predicted: Sequence[object]) -> None:
@@ -56,3 +59,14 @@ def require_pairs(gold: Sequence[object], predicted: Sequence[object]) -> None:
     assert len(gold) == len(predicted), f"{len(gold)} gold answers, {len(predicted)} predictions"
     if not gold:
         raise data_error("there is nothing to score: no example has a gold label.")
+
+
+def _f1_of_classes(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+    """2 right / (sought + found) of every class that is sought or found."""
+    require_pairs(gold, predicted)
+    right, occurrences = _count_right(gold, predicted), Counter(gold) + Counter(predicted)
+    return {name: 2 * right[name] / count for name, count in occurrences.items()}
+
+
+def _count_right(gold: Sequence[str], predicted: Sequence[str]) -> Counter[str]:
+    return Counter(right for right, answer in zip(gold, predicted, strict=True) if right == answer)

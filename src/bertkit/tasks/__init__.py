@@ -1,1 +1,6 @@
-"""The tasks, one file a family; users name the values in them."""
+"""Tasks: labelled data and how it is asked and marked. The records that tasks on texts are made of are named here."""
+
+from bertkit.tasks._splits import Columns
+from bertkit.tasks._text import Prediction, TextExample, TextTask
+
+__all__ = ["Columns", "Prediction", "TextExample", "TextTask"]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 
+@runtime_checkable
 class Labelled(Protocol):
     """What is needed of an example here."""
 

@@ -129,7 +129,7 @@ class TextTask(Task):
         shared = count_shared(train, dev)
         if shared:
             notes.append(
-                f"{shared:,} of {len(dev):,} dev examples have a text that is also in train: dev scores flatter"
+                f"{shared:,} of {len(dev):,} dev examples have a text that is in train too: scores are too good"
             )
         contradictions = count_contradictions(train)
         if contradictions:
