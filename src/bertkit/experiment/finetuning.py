@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from bertkit.inference.predict import predict
-from bertkit.report.plots import plot_confusion, plot_epochs
-from bertkit.report.progress import Progress
-from bertkit.text.wordpiece import WordPiece
 from torch import Tensor
 
 from bertkit import config
@@ -22,9 +18,13 @@ from bertkit.contracts import Feature
 from bertkit.data.batches import FeatureSource, batches_in_epoch
 from bertkit.encoders.bert import Bert
 from bertkit.errors import data_error, usage_error
+from bertkit.inference.predict import predict
 from bertkit.model import Model
+from bertkit.report.plots import plot_confusion, plot_epochs
+from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, RunFolder
 from bertkit.storage import read_json, write_json
+from bertkit.text.wordpiece import WordPiece
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
 from bertkit.training.optimizer import build_optimizer

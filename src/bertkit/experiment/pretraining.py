@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from bertkit.data.shards import Corpus
-from bertkit.report.plots import plot_training
-from bertkit.report.progress import Progress
-from bertkit.text.wordpiece import WordPiece
 
 from bertkit import config
 from bertkit.checkpoint import folder as model_folder
 from bertkit.checkpoint import store
+from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
+from bertkit.report.plots import plot_training
+from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_run
 from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
+from bertkit.text.wordpiece import WordPiece
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -78,7 +78,9 @@ def resume(path: Path, progress: Progress) -> PretrainResult:
     with RunFolder(path) as folder, Interrupts() as interrupts:
         run = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
         job = _build(run)
-        newest = store.latest(folder.checkpoints)
+        newest, faults = store.latest(folder.checkpoints)
+        for fault in faults:
+            progress.say(f"{fault} Falling back to the checkpoint before it.")
         if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
