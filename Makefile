@@ -11,8 +11,8 @@ PINNED := $(PIP) install --constraint constraints.txt
 # Folders are listed too, so that a deleted file counts as a change.
 SOURCES := $(shell find src -not -path '*__pycache__*') pyproject.toml README.md LICENSE
 
-# Shapes in annotations (jaxtyping) are checked at run time wherever tests pass.
-PYTEST := $(BIN)/pytest --jaxtyping-packages=bertkit,beartype.beartype
+# Every annotation of bertkit, shapes included, is checked at every call that a test makes.
+PYTEST := $(BIN)/pytest --jaxtyping-packages=bertkit,shapes.checked
 
 .DELETE_ON_ERROR:
 .PHONY: help quickstart test test-faults test-slow check bench format develop clean

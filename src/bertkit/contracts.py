@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ class Tokens(NamedTuple):
     offsets: list[tuple[int, int]]
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature."""
 
@@ -104,6 +105,7 @@ class Batch:
         return replace(self, labels={**self.labels, **labels})
 
 
+@runtime_checkable
 class BatchSource(Protocol):
     """Every example of a split, as batches on demand; ``batch`` is a pure function of its arguments.
 
@@ -151,8 +153,11 @@ class Encoder(nn.Module, ABC):
     num_layers: int
 
     @abstractmethod
-    def forward(self, batch: Batch) -> EncoderOutput:
-        """Hidden states of every position; padding positions hold numbers that nobody reads."""
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """Hidden states of the ``wanted`` positions, or of every one; the others hold what nobody reads.
+
+        Padding is never wanted. The pooled state is always there.
+        """
 
 
 class Objective(nn.Module, ABC):
@@ -162,6 +167,10 @@ class Objective(nn.Module, ABC):
     """
 
     label: str
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """The positions whose hidden states it will read; None for all. The pooled state is free."""
+        return None
 
     @abstractmethod
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
