@@ -127,9 +127,19 @@ def sniff(path: Path) -> Format:
         return Format(kind="jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:
         return Format(kind="lines", names=("text",))
-    delimiter = max(_DELIMITERS, key=lambda mark: len(next(csv.reader(sample[:1], delimiter=mark))))
-    form = Format(delimiter=delimiter, quotes=delimiter != "\t" or _has_quoted_cells(path, sample))
-    return Format(delimiter=delimiter, quotes=form.quotes, names=_names_of_nameless(sample, form))
+    delimiter = max(_DELIMITERS, key=lambda mark: len(next(_readable_rows(path, sample, mark, quotes=True), ())))
+    quotes = delimiter != "\t" or _has_quoted_cells(path, sample)
+    first, *others = [*_readable_rows(path, sample, delimiter, quotes=quotes)] or [()]
+    return Format(delimiter=delimiter, quotes=quotes, names=_number_nameless(first, others))
+
+
+def _readable_rows(path: Path, sample: Sequence[str], delimiter: str, *, quotes: bool) -> Iterator[Sequence[str]]:
+    """The rows of a sample up to the first that cannot be read; reading in earnest will complain about that one."""
+    try:
+        for row in _delimited_rows(path, iter(sample), Format(delimiter=delimiter, quotes=quotes)):
+            yield row.cells
+    except BertkitError:
+        return
 
 
 def _has_quoted_cells(path: Path, sample: Sequence[str]) -> bool:
@@ -143,15 +153,12 @@ def _has_quoted_cells(path: Path, sample: Sequence[str]) -> bool:
     return len(widths) == 1
 
 
-def _names_of_nameless(sample: Sequence[str], form: Format) -> tuple[str, ...]:
-    first, *others = csv.reader(
-        sample, delimiter=form.delimiter, quoting=csv.QUOTE_MINIMAL if form.quotes else csv.QUOTE_NONE
-    )
-    later = [set(cells) for cells in zip(*others, strict=False)]
-    recurs = [cell in cells for cell, cells in zip(first, later, strict=False)]
-    if not any(recurs) and not any(_is_number(cell) for cell in first):
-        return ()
-    return () if all(recurs) and recurs else tuple(str(place + 1) for place in range(len(first)))
+def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """``("1", "2", ...)`` if the first row looks like data; nothing if it looks like names, or is one that recurs."""
+    columns = [set(cells) for cells in zip(*others, strict=False)]
+    recurs = [cell in cells for cell, cells in zip(first, columns, strict=False)]
+    is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs))
+    return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
 
 def _is_number(cell: str) -> bool:

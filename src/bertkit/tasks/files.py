@@ -139,6 +139,8 @@ def _list_classes(counts: Counter[str]) -> str:
 
 def _describe_format(form: Format) -> str:
     """What is unusual about the file: how it is cut, and that it has no column names."""
+    if form.kind != "delimited":
+        return ""
     marks = {";": "; cells are separated by semicolons", "|": "; cells are separated by bars"}
-    nameless = "; there is no line of column names" if form.kind == "delimited" and form.names else ""
-    return marks.get(form.delimiter if form.kind == "delimited" else "", "") + nameless
+    nameless = "; there is no line of column names, so they are numbered" if form.names else ""
+    return marks.get(form.delimiter, "") + nameless
