@@ -8,7 +8,16 @@ import pytest
 from bertkit.report.progress import Mode, Progress, describe_duration
 
 
-class Terminal(io.StringIO):
+class Stream(io.TextIOWrapper):
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8")
+
+    def text(self) -> str:
+        self.seek(0)
+        return self.read()
+
+
+class Terminal(Stream):
     def isatty(self) -> bool:
         return True
 
@@ -21,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def run_job(mode: Mode, clock: list[float], stream: io.StringIO) -> str:
+def run_job(mode: Mode, clock: list[float], stream: Stream) -> str:
     with Progress(mode, stream) as progress:
         progress.say("13 files\x1b[2J")
         progress.start("training", 99, "step")
@@ -32,11 +41,11 @@ def run_job(mode: Mode, clock: list[float], stream: io.StringIO) -> str:
         progress.advance(38, loss=3.0)
         clock[0] += 61
         progress.advance(99, loss=2.5)
-    return stream.getvalue()
+    return stream.text()
 
 
 def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
-    assert run_job("auto", clock, io.StringIO()).splitlines() == [
+    assert run_job("auto", clock, Stream()).splitlines() == [
         "13 files\\x1b[2J",
         "training: 30 of 99 steps (30%)",
         "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346, 62 s left",
@@ -46,7 +55,7 @@ def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
 
 
 def test_json_lines_are_records(clock: list[float]) -> None:
-    records = [json.loads(line) for line in run_job("json", clock, io.StringIO()).splitlines()]
+    records = [json.loads(line) for line in run_job("json", clock, Stream()).splitlines()]
     assert [record["event"] for record in records] == ["message", "progress", "progress", "progress", "finished"]
     assert records[2] == {
         "event": "progress",
@@ -61,7 +70,7 @@ def test_json_lines_are_records(clock: list[float]) -> None:
 
 
 def test_quiet_is_quiet(clock: list[float]) -> None:
-    assert run_job("quiet", clock, io.StringIO()) == ""
+    assert run_job("quiet", clock, Stream()) == ""
 
 
 def test_a_terminal_gets_a_bar(clock: list[float]) -> None:
@@ -71,12 +80,12 @@ def test_a_terminal_gets_a_bar(clock: list[float]) -> None:
 
 
 def test_a_job_that_is_cut_short_is_ended() -> None:
-    stream = io.StringIO()
+    stream = Stream()
     with pytest.raises(RuntimeError), Progress("plain", stream) as progress:
         progress.start("reading", 7, "file")
         progress.advance(3)
         raise RuntimeError
-    assert stream.getvalue().splitlines()[-1] == "reading: 3 of 7 files in 0 s"
+    assert stream.text().splitlines()[-1] == "reading: 3 of 7 files in 0 s"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (7530, "2 h 06 min")])
