@@ -2,24 +2,22 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 import pytest
 
 from bertkit.report.progress import Mode, Progress, describe_duration
 
 
-class Stream(io.TextIOWrapper):
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8")
-
-    def text(self) -> str:
-        self.seek(0)
-        return self.read()
-
-
-class Terminal(Stream):
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture(autouse=True)
+def stderr(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+    return stream
 
 
 @pytest.fixture
@@ -30,8 +28,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def run_job(mode: Mode, clock: list[float], stream: Stream) -> str:
-    with Progress(mode, stream) as progress:
+def run_job(mode: Mode, clock: list[float]) -> str:
+    with Progress(mode) as progress:
         progress.say("13 files\x1b[2J")
         progress.start("training", 99, "step")
         progress.advance(30)
@@ -41,11 +39,12 @@ def run_job(mode: Mode, clock: list[float], stream: Stream) -> str:
         progress.advance(38, loss=3.0)
         clock[0] += 61
         progress.advance(99, loss=2.5)
-    return stream.text()
+    assert isinstance(sys.stderr, io.StringIO)
+    return sys.stderr.getvalue()
 
 
 def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
-    assert run_job("auto", clock, Stream()).splitlines() == [
+    assert run_job("auto", clock).splitlines() == [
         "13 files\\x1b[2J",
         "training: 30 of 99 steps (30%)",
         "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346, 62 s left",
@@ -55,7 +54,7 @@ def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
 
 
 def test_json_lines_are_records(clock: list[float]) -> None:
-    records = [json.loads(line) for line in run_job("json", clock, Stream()).splitlines()]
+    records = [json.loads(line) for line in run_job("json", clock).splitlines()]
     assert [record["event"] for record in records] == ["message", "progress", "progress", "progress", "finished"]
     assert records[2] == {
         "event": "progress",
@@ -70,22 +69,22 @@ def test_json_lines_are_records(clock: list[float]) -> None:
 
 
 def test_quiet_is_quiet(clock: list[float]) -> None:
-    assert run_job("quiet", clock, Stream()) == ""
+    assert run_job("quiet", clock) == ""
 
 
-def test_a_terminal_gets_a_bar(clock: list[float]) -> None:
-    shown = run_job("auto", clock, Terminal())
+def test_a_terminal_gets_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", Terminal())
+    shown = run_job("auto", clock)
     assert "━" in shown
     assert shown.rstrip().endswith("training: 99 steps in 69 s")
 
 
-def test_a_job_that_is_cut_short_is_ended() -> None:
-    stream = Stream()
-    with pytest.raises(RuntimeError), Progress("plain", stream) as progress:
+def test_a_job_that_is_cut_short_is_ended(stderr: io.StringIO) -> None:
+    with pytest.raises(RuntimeError), Progress("plain") as progress:
         progress.start("reading", 7, "file")
         progress.advance(3)
         raise RuntimeError
-    assert stream.text().splitlines()[-1] == "reading: 3 of 7 files in 0 s"
+    assert stderr.getvalue().splitlines()[-1] == "reading: 3 of 7 files in 0 s"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (7530, "2 h 06 min")])

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import IO, Literal
+from typing import Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
@@ -49,8 +49,8 @@ class _Job:
 class _View(ABC):
     """One way to show messages and jobs."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
+    def __init__(self) -> None:
+        self.stream = sys.stderr
 
     def message(self, text: str) -> None:
         """Show one line."""
@@ -79,8 +79,8 @@ class _Quiet(_View):
 class _Lines(_View):
     """A line at the start and then every few seconds."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        super().__init__(stream)
+    def __init__(self) -> None:
+        super().__init__()
         self._next_line = 0.0
 
     def update(self, job: _Job) -> None:
@@ -118,10 +118,10 @@ class _JsonLines(_Lines):
 class _Bar(_View):
     """A bar that stays at the bottom of the terminal while messages scroll above it."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        super().__init__(stream)
+    def __init__(self) -> None:
+        super().__init__()
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
-        console = Console(file=stream, highlight=False, markup=False)
+        console = Console(file=self.stream, highlight=False, markup=False)
         self._bar = RichProgress(*columns, console=console, transient=True)
         self._task: TaskID | None = None
 
@@ -149,9 +149,8 @@ _VIEWS: dict[Mode, type[_View]] = {"plain": _Lines, "json": _JsonLines, "quiet":
 class Progress:
     """The messages of a run and the state of its current job; leaving ``with`` ends a job that was cut short."""
 
-    def __init__(self, mode: Mode = "auto", stream: IO[str] | None = None) -> None:
-        stream = stream or sys.stderr
-        self._view = _VIEWS.get(mode, _Bar if stream.isatty() else _Lines)(stream)
+    def __init__(self, mode: Mode = "auto") -> None:
+        self._view = _VIEWS.get(mode, _Bar if sys.stderr.isatty() else _Lines)()
         self._job: _Job | None = None
 
     def __enter__(self) -> Progress:
