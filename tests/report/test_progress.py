@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 
 import pytest
 
@@ -14,12 +13,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture(autouse=True)
-def stderr(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
-    return stream
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """One number: the time, in seconds."""
@@ -28,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def run_job(mode: Mode, clock: list[float]) -> str:
+def run_job(mode: Mode, clock: list[float]) -> None:
     with Progress(mode) as progress:
         progress.say("13 files\x1b[2J")
         progress.start("training", 99, "step")
@@ -39,12 +32,11 @@ def run_job(mode: Mode, clock: list[float]) -> str:
         progress.advance(38, loss=3.0)
         clock[0] += 61
         progress.advance(99, loss=2.5)
-    assert isinstance(sys.stderr, io.StringIO)
-    return sys.stderr.getvalue()
 
 
-def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
-    assert run_job("auto", clock).splitlines() == [
+def test_plain_lines_come_every_few_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    run_job("auto", clock)
+    assert capsys.readouterr().err.splitlines() == [
         "13 files\\x1b[2J",
         "training: 30 of 99 steps (30%)",
         "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346, 62 s left",
@@ -53,8 +45,9 @@ def test_plain_lines_come_every_few_seconds(clock: list[float]) -> None:
     ]
 
 
-def test_json_lines_are_records(clock: list[float]) -> None:
-    records = [json.loads(line) for line in run_job("json", clock).splitlines()]
+def test_json_lines_are_records(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    run_job("json", clock)
+    records = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [record["event"] for record in records] == ["message", "progress", "progress", "progress", "finished"]
     assert records[2] == {
         "event": "progress",
@@ -68,23 +61,25 @@ def test_json_lines_are_records(clock: list[float]) -> None:
     }
 
 
-def test_quiet_is_quiet(clock: list[float]) -> None:
-    assert run_job("quiet", clock) == ""
+def test_quiet_is_quiet(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    run_job("quiet", clock)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_gets_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stderr", Terminal())
-    shown = run_job("auto", clock)
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    run_job("auto", clock)
+    shown = terminal.getvalue()
     assert "━" in shown
     assert shown.rstrip().endswith("training: 99 steps in 69 s")
 
 
-def test_a_job_that_is_cut_short_is_ended(stderr: io.StringIO) -> None:
+def test_a_job_that_is_cut_short_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError), Progress("plain") as progress:
         progress.start("reading", 7, "file")
         progress.advance(3)
         raise RuntimeError
-    assert stderr.getvalue().splitlines()[-1] == "reading: 3 of 7 files in 0 s"
+    assert capsys.readouterr().err.splitlines()[-1] == "reading: 3 of 7 files in 0 s"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (7530, "2 h 06 min")])
