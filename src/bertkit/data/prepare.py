@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def tokenize_unit(unit: Unit, tokenizer: WordPiece) -> list[TokenizedPiece]:
     encoded = iter(tokenizer.encode_ids_batch([sentence for sentences in split for sentence in sentences]))
     results = []
     for piece, sentences in zip(unit.pieces, split, strict=True):
-        ids = [ids for ids, _ in zip(encoded, sentences, strict=False) if ids]
+        ids = [ids for ids in islice(encoded, len(sentences)) if ids]
         tokens = np.array([number for sentence in ids for number in sentence], dtype=np.int64)
         lengths = np.array([len(sentence) for sentence in ids], dtype=np.int64)
         unknown = int((tokens == tokenizer.unk_id).sum())
