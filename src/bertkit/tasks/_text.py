@@ -148,11 +148,11 @@ class TextTask(Task):
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
         """One feature of at most ``max_length`` tokens; IGNORE stands for a label that is not known."""
-        if self.pair and example.second is None:
-            raise usage_error(f"{self.name} compares two texts; example {example.id} has one.")
-        second = example.second if self.pair else None
+        if self.pair != (example.second is not None):
+            wanted, given = ("two texts", "one") if self.pair else ("one text", "two")
+            raise usage_error(f"{self.name} is about {wanted}; example {example.id} has {given}.")
         labels = self._encode_label(example.label)
-        return [assemble(tokenizer, example.first, second, max_length=self.max_length, labels=labels)]
+        return [assemble(tokenizer, example.first, example.second, max_length=self.max_length, labels=labels)]
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh classifier or regressor."""

@@ -1,0 +1,183 @@
+"""Answers for every row of a file, written so that an interruption costs nothing.
+
+Answers are gathered, one JSON record a line, in a hidden file beside the output whose name carries a fingerprint of the
+model and the input. The same command finds it and goes on behind its last whole line; another model or another input
+never does. Only a complete output gets its name.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from bertkit.errors import did_you_mean, usage_error
+from bertkit.inference.pipeline import Pipeline
+from bertkit.storage import sha256_of, write_file
+from bertkit.tasks import Prediction, TextExample
+from bertkit.training.interrupts import Interrupted, Interrupts
+
+Report = Callable[[int], None]
+"""Hears how many rows are done."""
+
+STREAM = Path("-")
+
+_BATCH_SIZE = 32
+_ROWS_BETWEEN_REPORTS = 64
+_DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a cell that begins like this for a formula."""
+
+
+def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) -> int:
+    """Answer every row of ``source`` (``-`` is stdin) into ``output`` (``-`` is stdout); returns how many there were.
+
+    Raises Interrupted on Ctrl-C or SIGTERM, and keeps what is done.
+    """
+    if output == STREAM:
+        return _answer_to_stream(pipeline, source, sys.stdout)
+    write = _writer(output)
+    partial = output.with_name(f".partial-{_fingerprint(pipeline, source)}-{output.name}")
+    try:
+        done = _keep_whole_lines(partial) if source != STREAM else _start_anew(partial)
+    except OSError as error:
+        raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
+    report(done)
+    with partial.open("a", encoding="utf-8") as file, Interrupts() as interrupts:
+        for record in _answers(pipeline, islice(_examples(pipeline, source), done, None)):
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            done += 1
+            if done % _ROWS_BETWEEN_REPORTS == 0:
+                report(done)
+            if interrupts.requested:
+                raise Interrupted(interrupts.requested, f"stopped after {done:,} rows. Go on with the same command.")
+    report(done)
+    write_file(output, lambda temporary: write(partial, temporary))
+    partial.unlink()
+    return done
+
+
+def _answer_to_stream(pipeline: Pipeline, source: Path, stream: IO[str]) -> int:
+    count = 0
+    for record in _answers(pipeline, _examples(pipeline, source)):
+        stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+        count += 1
+    return count
+
+
+def _examples(pipeline: Pipeline, source: Path) -> Iterator[TextExample]:
+    if source != STREAM:
+        return pipeline.task.read(source)
+    return (_line_example(str(number), line.rstrip("\n")) for number, line in enumerate(sys.stdin, start=1))
+
+
+def _line_example(name: str, line: str) -> TextExample:
+    """One text, or two with a tab between them."""
+    first, tab, second = line.partition("\t")
+    return TextExample(name, first, second if tab else None)
+
+
+def _answers(pipeline: Pipeline, examples: Iterable[TextExample]) -> Iterator[dict[str, Any]]:
+    names: deque[str] = deque()
+
+    def note(example: TextExample) -> TextExample:
+        names.append(example.id)
+        return example
+
+    for prediction in pipeline.stream(map(note, examples), batch_size=_BATCH_SIZE):
+        yield _record(names.popleft(), prediction)
+
+
+def _record(name: str, prediction: Prediction) -> dict[str, Any]:
+    record: dict[str, Any] = {"id": name, "label": prediction.label}
+    if prediction.scores:
+        record["probability"] = round(max(prediction.scores.values()), 6)
+        record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
+    return record
+
+
+def _fingerprint(pipeline: Pipeline, source: Path) -> str:
+    """Of everything that the answers depend on."""
+    parts = [sha256_of(path) for path in sorted(pipeline.folder.iterdir()) if path.is_file()]
+    parts += [source.name, "" if source == STREAM else sha256_of(source)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _keep_whole_lines(partial: Path) -> int:
+    """Cut off a torn last line, and count the others."""
+    partial.touch()
+    with partial.open("rb+") as file:
+        whole = count = 0
+        for line in file:
+            if line.endswith(b"\n"):
+                whole, count = whole + len(line), count + 1
+        file.truncate(whole)
+    return count
+
+
+def _start_anew(partial: Path) -> int:
+    partial.write_bytes(b"")
+    return 0
+
+
+def _writer(output: Path) -> Callable[[Path, Path], None]:
+    suffix = output.suffix.lower()
+    if suffix not in _WRITERS:
+        known = ", ".join(_WRITERS)
+        raise usage_error(f'{output}: no format named "{suffix}".{did_you_mean(suffix, _WRITERS)} There are: {known}.')
+    return _WRITERS[suffix]
+
+
+def _read(partial: Path) -> Iterator[Mapping[str, Any]]:
+    with partial.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def _write_jsonl(partial: Path, path: Path) -> None:
+    path.write_bytes(partial.read_bytes())
+
+
+def _write_txt(partial: Path, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{record['label']}\n" for record in _read(partial))
+
+
+def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(("id", "label", "probability"))
+        for record in _read(partial):
+            writer.writerow([_harmless(record.get(name, "")) for name in ("id", "label", "probability")])
+
+
+def _write_tsv(partial: Path, path: Path) -> None:
+    _write_csv(partial, path, delimiter="\t")
+
+
+def _write_parquet(partial: Path, path: Path) -> None:
+    try:
+        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise usage_error("writing .parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
+    rows = [{name: record.get(name) for name in ("id", "label", "probability")} for record in _read(partial)]
+    parquet.write_table(arrow.Table.from_pylist(rows), path)
+
+
+def _harmless(cell: Any) -> Any:
+    """Text that a spreadsheet would run gets an apostrophe before it."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_DANGEROUS) else cell
+
+
+_WRITERS: Mapping[str, Callable[[Path, Path], None]] = {
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".jsonl": _write_jsonl,
+    ".parquet": _write_parquet,
+    ".txt": _write_txt,
+}

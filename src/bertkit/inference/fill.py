@@ -1,0 +1,78 @@
+"""Guesses for the [MASK]s of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from bertkit.contracts import IGNORE, Tokens
+from bertkit.data.features import assemble, collate
+from bertkit.errors import usage_error
+from bertkit.model import Model
+from bertkit.text.wordpiece import WordPiece
+
+_MASK = "[MASK]"
+_CONTINUES = "##"
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """``word`` in place of one [MASK], how probable it is, and the text with it.
+
+    The other [MASK]s of ``text`` have their most probable words. A word that begins with ``##`` continues the
+    word before it.
+    """
+
+    word: str
+    probability: float
+    text: str
+
+
+def fill(
+    model: Model, tokenizer: WordPiece, text: str, *, top_k: int = 5, max_length: int = 512
+) -> list[list[Filling]]:
+    """For each [MASK], from left to right, the ``top_k`` pieces that fit best, each guessed on its own.
+
+    ``model`` has the masked-word head under the name ``mlm``.
+    """
+    tokens = tokenizer.encode(text, specials=True)
+    masked = [place for place, piece in enumerate(tokens.ids) if piece == tokenizer.mask_id]
+    if not masked:
+        raise usage_error(f'there is no {_MASK} in "{text}"; write {_MASK} where a word is wanted.')
+    if len(tokens.ids) + 2 > max_length:
+        raise usage_error(f"the text has {len(tokens.ids):,} pieces; the model reads {max_length - 2:,} at most.")
+    if not 1 <= top_k <= tokenizer.vocab_size:
+        raise usage_error(f"top_k is {top_k}; it must be from 1 to {tokenizer.vocab_size:,}.")
+    chances, pieces = _guess(model, tokenizer, tokens, top_k)
+    spans = [tokens.offsets[place] for place in masked]
+    words = [[tokenizer.piece(piece) for piece in row] for row in pieces]
+    filled = []
+    for number, (row, row_chances) in enumerate(zip(words, chances, strict=True)):
+        best = [each[0] for each in words]
+        texts = [_complete(text, spans, [*best[:number], word, *best[number + 1 :]]) for word in row]
+        filled.append([Filling(*each) for each in zip(row, row_chances, texts, strict=True)])
+    return filled
+
+
+def _guess(model: Model, tokenizer: WordPiece, tokens: Tokens, top_k: int) -> tuple[list[list[float]], list[list[int]]]:
+    """Probabilities and pieces, ``top_k`` for each masked position, in float32."""
+    feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)
+    wanted = np.where(feature.input_ids == tokenizer.mask_id, feature.input_ids, IGNORE)
+    batch = collate([feature], pad_id=tokenizer.pad_id).with_labels(mlm=torch.from_numpy(wanted)[None])
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        logits = model(batch.to(next(model.parameters()).device))["mlm"]["logits"]
+    model.train(was_training)
+    best = logits.float().softmax(dim=-1).topk(top_k, dim=-1)
+    return best.values.tolist(), best.indices.tolist()
+
+
+def _complete(text: str, spans: list[tuple[int, int]], words: list[str]) -> str:
+    """The text with ``words`` where the [MASK]s are."""
+    for (start, end), word in sorted(zip(spans, words, strict=True), reverse=True):
+        before = text[:start].rstrip() if word.startswith(_CONTINUES) else text[:start]
+        text = before + word.removeprefix(_CONTINUES) + text[end:]
+    return text

@@ -1,0 +1,107 @@
+"""A model folder as something to ask: fill in words, tell classes, predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+from bertkit.checkpoint.folder import load_model, load_tokenizer, read_about, read_config, resolve
+from bertkit.contracts import Encoder, Objective
+from bertkit.data.passages import Sampling
+from bertkit.encoders.bert import Bert
+from bertkit.errors import usage_error
+from bertkit.inference.fill import Filling, fill
+from bertkit.inference.predict import stream
+from bertkit.model import Model
+from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.training.precision import default_device
+
+Text = str | tuple[str, str]
+"""One text, or the two of a pair."""
+
+Texts = list[str] | list[tuple[str, str]] | list[Text]
+
+
+def load(path: Path | str) -> Pipeline:
+    """The model in a folder: a run of bertkit, what it saved, or a BERT in Hugging Face's format."""
+    return Pipeline(resolve(path))
+
+
+class Pipeline:
+    """Asks one model. The heads are read when they are first needed; the text is cut as in training.
+
+    ``folder`` is the model's; ``task`` is what the model was fine-tuned for.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tokenizer = load_tokenizer(folder)
+
+    def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
+        """For each [MASK] of the text, the likeliest words."""
+        max_length = read_config(self.folder).max_positions
+        return fill(self._filler, self.tokenizer, text, top_k=top_k, max_length=max_length)
+
+    @overload
+    def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
+
+    @overload
+    def classify(self, texts: Texts, pair: None = None) -> list[Prediction]: ...
+
+    def classify(self, texts: str | Texts, pair: str | None = None) -> Prediction | list[Prediction]:
+        """The class of a text (or of a text and its ``pair``), with the probability of every class.
+
+        A list of texts, or of pairs as tuples, gives a list.
+        """
+        if not self.task.labels:
+            raise usage_error(f"{self.folder} tells a number, not a class: use predict.")
+        if isinstance(texts, str):
+            return self.predict([texts if pair is None else (texts, pair)])[0]
+        return self.predict(texts)
+
+    def predict(self, texts: Sequence[Text]) -> list[Prediction]:
+        """The class or the number of each text, or of each pair."""
+        return list(self.stream(_example(place, text) for place, text in enumerate(texts)))
+
+    def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
+        """Answers to examples without end, such as ``task.read`` gives, one by one and in order."""
+        return stream(self._answerer, self.task, examples, self.tokenizer, batch_size=batch_size)
+
+    @cached_property
+    def task(self) -> TextTask:
+        """The task that the folder names; for a classifier of another maker, one made of the labels it names.
+
+        Whether such a classifier wants pairs is not written anywhere: ``replace(task, pair=True)`` says so.
+        """
+        about = read_about(self.folder)
+        if "task" in about:
+            return TextTask.from_record(about["task"])
+        if "BertForSequenceClassification" not in about.get("architectures", []):
+            raise usage_error(
+                f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
+            )
+        labels = tuple(about["labels"])
+        return TextTask(name=self.folder.name, metric="accuracy", labels=labels if len(labels) > 1 else ())
+
+    @cached_property
+    def _filler(self) -> Model:
+        if "task" in read_about(self.folder):
+            raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
+        return load_model(self.folder, _masked_words).to(default_device())
+
+    @cached_property
+    def _answerer(self) -> Model:
+        return load_model(self.folder, self.task.objectives).to(default_device())
+
+
+def _example(place: int, text: Text) -> TextExample:
+    first, second = (text, None) if isinstance(text, str) else text
+    return TextExample(str(place), first, second)
+
+
+def _masked_words(encoder: Encoder) -> dict[str, Objective]:
+    assert isinstance(encoder, Bert)
+    return PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder)

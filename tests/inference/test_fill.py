@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bertkit.data.features import assemble, collate
+from bertkit.data.passages import Sampling
+from bertkit.encoders.bert import Bert
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.inference.fill import fill
+from bertkit.model import Model
+from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.text.wordpiece import WordPiece
+
+
+@pytest.fixture
+def model(encoder: Bert) -> Model:
+    return Model(encoder, PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder))
+
+
+def test_every_mask_is_guessed(model: Model, tokenizer: WordPiece) -> None:
+    blanks = fill(model, tokenizer, "the old [MASK] ran past the [MASK].", top_k=7)
+    assert [len(blank) for blank in blanks] == [7, 7]
+    for blank in blanks:
+        chances = [guess.probability for guess in blank]
+        assert chances == sorted(chances, reverse=True)
+        assert 0 < sum(chances) <= 1 + 1e-6
+
+
+def test_probabilities_are_those_of_the_whole_vocabulary(model: Model, tokenizer: WordPiece) -> None:
+    text = "seven [MASK] coins"
+    ((best, *_),) = fill(model, tokenizer, text, top_k=3)
+    feature = assemble(tokenizer, tokenizer.encode(text, specials=True), max_length=41)
+    place = feature.input_ids.tolist().index(tokenizer.mask_id)
+    with torch.inference_mode():
+        logits = model.eval()(collate([feature], pad_id=tokenizer.pad_id))["mlm"]["logits"]
+    chances = logits.view(len(feature), -1)[place].softmax(dim=-1)
+    assert best.probability == pytest.approx(float(chances.max()), abs=1e-6)
+    assert best.word == tokenizer.piece(int(chances.argmax()))
+
+
+def test_the_text_is_completed_as_it_was_written(model: Model, tokenizer: WordPiece) -> None:
+    blanks = fill(model, tokenizer, "Wide,  [MASK]  and [MASK]!", top_k=tokenizer.vocab_size)
+    by_word = {guess.word: guess.text for guess in blanks[0]}
+    other = blanks[1][0].word
+    ending = f"  and {other}!" if not other.startswith("##") else f"  and{other.removeprefix('##')}!"
+    assert by_word["river"] == f"Wide,  river{ending}"
+    assert by_word["##s"] == f"Wide,s{ending}"
+
+
+def test_a_text_without_a_mask_is_an_error(model: Model, tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=r'there is no \[MASK\] in "seven coins"') as caught:
+        fill(model, tokenizer, "seven coins")
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=r"the text has 51 pieces; the model reads 39 at most"):
+        fill(model, tokenizer, "[MASK] " + "river " * 50, max_length=41)
+
+
+@pytest.mark.parametrize("top_k", [0, 100_000])
+def test_top_k_has_bounds(top_k: int, model: Model, tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=f"top_k is {top_k}"):
+        fill(model, tokenizer, "[MASK]", top_k=top_k)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.checkpoint.folder import ABOUT, save_model
+from bertkit.encoders.bert import Bert
+from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.inference.predict import predict
+from bertkit.model import Model
+from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.text.wordpiece import WordPiece
+
+
+def save(folder: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> Pipeline:
+    model = Model(encoder, task.objectives(encoder))
+    save_model(folder / "model", model, tokenizer, about={"kind": "finetune", "task": task.record()})
+    return load(folder)
+
+
+def scores(predictions: list[Prediction]) -> list[float]:
+    return [score for each in predictions for score in each.scores.values()]
+
+
+def test_it_says_what_the_model_said_before_it_was_saved(
+    tmp_path: Path, model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
+    expected = predict(model, task, examples, tokenizer)
+    save_model(tmp_path / "model", model, tokenizer, about={"task": task.record()})
+    pipeline = load(tmp_path)
+    assert pipeline.task == task
+    found = pipeline.classify([example.first for example in examples])
+    assert [each.label for each in found] == [each.label for each in expected]
+    assert scores(found) == pytest.approx(scores(expected), abs=1e-6)
+    streamed = list(pipeline.stream(iter(examples), batch_size=5))
+    assert [each.label for each in streamed] == [each.label for each in expected]
+
+
+def test_one_text_gives_one_answer(tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> None:
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    answer = pipeline.classify("the river ran")
+    assert isinstance(answer, Prediction)
+    assert list(answer.scores) == ["dry", "wet", "odd"]
+    assert answer.label == max(answer.scores, key=lambda label: answer.scores[label])
+    assert sum(answer.scores.values()) == pytest.approx(1.0)
+
+
+def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> None:
+    pipeline = save(tmp_path, encoder, replace(task, pair=True), tokenizer)
+    (listed,) = pipeline.classify([("the river", "the mill")])
+    assert pipeline.classify("the river", "the mill") == listed
+    with pytest.raises(BertkitError, match="is about two texts; example 0 has one"):
+        pipeline.classify("the river")
+
+
+def test_a_pair_is_refused_where_one_text_is_meant(
+    tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece
+) -> None:
+    with pytest.raises(BertkitError, match="is about one text; example 0 has two"):
+        save(tmp_path, encoder, task, tokenizer).classify([("the river", "the mill")])
+
+
+def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    pipeline = save(tmp_path, encoder, TextTask(name="files:n.csv", metric="pearson"), tokenizer)
+    (answer,) = pipeline.predict(["the river"])
+    assert isinstance(answer.label, float)
+    with pytest.raises(BertkitError, match="tells a number, not a class"):
+        pipeline.classify("the river")
+
+
+def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
+    tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece
+) -> None:
+    expected = save(tmp_path, encoder, task, tokenizer).classify("the river ran")
+    (tmp_path / "model" / ABOUT).unlink()
+    found = load(tmp_path / "model").classify("the river ran")
+    assert found.scores == pytest.approx(expected.scores)
+
+
+def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    model = Model(encoder, PretrainingTask().objectives(encoder))
+    save_model(tmp_path / "model", model, tokenizer, about={"kind": "pretrain"})
+    pipeline = load(tmp_path)
+    (blank,) = pipeline.fill("the [MASK] ran", top_k=3)
+    assert len(blank) == 3
+    with pytest.raises(BertkitError, match=r"is not fine-tuned for a task. First: bertkit finetune TASK --model"):
+        pipeline.classify("the river")
+
+
+def test_a_fine_tuned_model_does_not_fill(tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=r"is fine-tuned for files:t.csv; \[MASK\] needs a pre-trained model"):
+        save(tmp_path, encoder, task, tokenizer).fill("the [MASK] ran")
+
+
+def test_a_missing_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="no model at"):
+        load(tmp_path / "nowhere")

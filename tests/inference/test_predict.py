@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+import torch
+
+from bertkit.errors import BertkitError
+from bertkit.inference.predict import predict, stream
+from bertkit.model import Model
+from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.text.wordpiece import WordPiece
+
+
+def numbers(predictions: list[Prediction]) -> torch.Tensor:
+    return torch.tensor([list(each.scores.values()) for each in predictions])
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 64])
+def test_answers_come_in_order_whatever_the_batch_size(
+    batch_size: int, model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
+    alone = [predict(model, task, [each], tokenizer, precision="float32")[0] for each in examples]
+    together = predict(model, task, examples, tokenizer, batch_size=batch_size, precision="float32")
+    assert [each.label for each in together] == [each.label for each in alone]
+    torch.testing.assert_close(numbers(together), numbers(alone), rtol=0, atol=1e-5)
+    assert len({each.label for each in alone}) > 1, "a model that always says the same would prove nothing"
+
+
+def test_bfloat16_is_near(model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece) -> None:
+    exact = predict(model, task, examples, tokenizer, precision="float32")
+    rounded = predict(model, task, examples, tokenizer, precision="bfloat16")
+    torch.testing.assert_close(numbers(rounded), numbers(exact), rtol=0, atol=0.1)
+
+
+def test_examples_are_read_as_they_are_needed(model: Model, task: TextTask, tokenizer: WordPiece) -> None:
+    read: list[int] = []
+
+    def endless() -> Iterator[TextExample]:
+        while True:
+            read.append(len(read))
+            yield TextExample(str(len(read)), "seven wide rivers")
+
+    answers = list(islice(stream(model, task, endless(), tokenizer, batch_size=2, precision="float32"), 100))
+    assert len(answers) == 100
+    assert len(read) <= 128
+
+
+def test_no_examples_no_answers(model: Model, task: TextTask, tokenizer: WordPiece) -> None:
+    assert predict(model, task, [], tokenizer) == []
+
+
+def test_dropout_is_off_and_the_mode_comes_back(
+    model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
+    model.train()
+    first = predict(model, task, examples, tokenizer, precision="float32")
+    assert model.training
+    assert predict(model, task, examples, tokenizer, precision="float32") == first
+
+
+def test_a_number_is_told_on_the_scale_of_the_task(model: Model, tokenizer: WordPiece) -> None:
+    plain = TextTask(name="files:n.csv", metric="pearson")
+    scaled = replace(plain, numbers=replace(plain.numbers, origin=100.0, unit=7.0))
+    regressor = Model(model.encoder, plain.objectives(model.encoder))
+    example = TextExample("1", "seven wide rivers")
+    (raw,) = predict(regressor, plain, [example], tokenizer, precision="float32")
+    (shown,) = predict(regressor, scaled, [example], tokenizer, precision="float32")
+    assert shown.label == pytest.approx(100 + 7 * raw.label)
+    assert shown.scores == {}
+
+
+def test_weights_that_have_diverged_are_an_error(
+    model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
+    with torch.no_grad():
+        for parameter in model.objectives.parameters():
+            parameter.fill_(float("nan"))
+    with pytest.raises(BertkitError, match="not finite"):
+        predict(model, task, examples, tokenizer)
