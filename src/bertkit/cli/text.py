@@ -36,7 +36,7 @@ class VocabularyOptions:
     """Keep upper case and accents."""
     accents: Literal["keep", "strip"] | None = None
     """Keep accents on letters or strip them. [default: strip, and keep with --cased]"""
-    unicode_form: Literal["NFD", "NFC"] | None = None
+    unicode_form: Literal["NFC", "NFD"] = "NFC"
     """NFC keeps Hangul syllables whole, NFD takes characters apart as the original BERT does."""
 
 
@@ -98,5 +98,14 @@ def prepare(*files: Path, options: PrepareOptions, talk: Talk | None = None) -> 
 
     talk = talk or Talk()
     manifest = api.prepare(files, **vars(options), progress=talk.mode)
-    show_lines(manifest.lines())
+    heldout = sum(shard.documents for shard in manifest.shards if shard.split == "heldout")
+    show_lines(
+        [
+            f"{options.output}: {manifest.tokens:,} tokens, {manifest.sentences:,} sentences, "
+            f"{manifest.documents:,} documents ({heldout:,} of them held out)",
+            f"unknown tokens {manifest.unknown_tokens / manifest.tokens:.3%}, "
+            f"empty documents {manifest.empty_documents:,} (skipped), "
+            f"duplicate documents {manifest.duplicate_documents:,} (kept)",
+        ]
+    )
     talk.next("bertkit", "pretrain", options.output, "--size", "mini", "--minutes", 30, "-o", "RUN")

@@ -10,6 +10,7 @@ from typing import Literal
 from bertkit.cli.show import show_json, show_lines, show_table
 from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
+from bertkit.report.progress import describe_duration
 
 
 def quickstart(*, output: Path = Path("quickstart"), minutes: float = 10, talk: Talk | None = None) -> None:
@@ -74,10 +75,17 @@ def pretrain(
         Show the result as JSON.
     """
     from bertkit import api
+    from bertkit.experiment.planning import PretrainPlan
 
     options, talk = options or PretrainOptions(), talk or Talk()
     result = api.pretrain(data, **vars(options), progress=talk.mode)
-    show_json(result) if json else show_lines(result.lines())
+    if json:
+        show_json(result)
+    elif isinstance(result, PretrainPlan):
+        show_lines(result.lines())
+    else:
+        show_lines([f"{result.folder}: {result.steps:,} steps in {describe_duration(result.seconds)}"])
+        show_table(("held out", ""), result.heldout.items())
     if not options.plan:
         talk.next("bertkit", "fill", options.output or options.resume, "The capital of France is [MASK].")
 
@@ -155,5 +163,12 @@ def finetune(
         raise usage_error("finetune needs a task or a file, --model MODEL and -o RUN. --list shows the tasks.")
     talk = talk or Talk()
     result = api.finetune(task, **vars(options), progress=talk.mode)
-    show_json(result) if json else show_lines(result.lines())
+    if json:
+        show_json(result)
+    else:
+        seeds = [(each.seed, each.best_epoch, *each.scores.values()) for each in result.seeds]
+        show_table(("seed", "epoch", *result.best.scores), seeds)
+        spread = "" if result.sd is None else f", sd {result.sd:.4f}"
+        best = result.best.scores[result.metric]
+        show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
     talk.next("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,15 +63,16 @@ class _Job:
     dev: Sequence[Any]
 
 
-def finetune(run: FinetuneRun, progress: Progress) -> FinetuneResult:
+def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> FinetuneResult:
     """Fine-tune ``run.model`` with every seed into ``run.output``; finished seeds of an earlier start are kept.
 
+    ``origins`` tell where each setting came from, for the record.
     Raises Interrupted on Ctrl-C or SIGTERM; the same command then goes on with the seed that was cut off.
     """
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
         asked = {**config.to_json(run), "task": run.task.record()}
         if not folder.record.exists():
-            folder.begin(asked, kind="finetune")
+            folder.begin(asked, kind="finetune", origins=dict(origins or {}))
         elif read_json(folder.record)["run"] != asked:
             raise usage_error(f"{run.output} holds another run. Choose another -o folder, or repeat its command.")
         job = _build(run, progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,8 @@ class _Job:
     data: DataReport
 
 
-def pretrain(run: PretrainRun, progress: Progress) -> PretrainResult:
-    """Run a pre-training into a new folder.
+def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> PretrainResult:
+    """Run a pre-training into a new folder; ``origins`` tell where each setting came from, for the record.
 
     Raises Interrupted (and has saved) on Ctrl-C or SIGTERM, BertkitError on anything the user can mend.
     """
@@ -66,7 +67,8 @@ def pretrain(run: PretrainRun, progress: Progress) -> PretrainResult:
         job = _build(_resolve(run, progress))
         for line in job.data.lines():
             progress.say(line)
-        folder.begin(config.to_json(job.run), kind="pretrain", data_report=job.data.record())
+        origins = {**(origins or {}), **_measured(run, job.run)}
+        folder.begin(config.to_json(job.run), kind="pretrain", origins=origins, data_report=job.data.record())
         return _train(job, folder, interrupts, progress)
 
 
@@ -102,6 +104,11 @@ def _resolve(run: PretrainRun, progress: Progress) -> PretrainRun:
     steps = max(1, int(run.minutes * 60 * _SHARE_FOR_STEPS / seconds))
     progress.say(f"a step takes {seconds:.2f} s in {run.precision}: {steps:,} steps in {run.minutes:g} minutes")
     return dataclasses.replace(run, steps=steps)
+
+
+def _measured(asked: PretrainRun, run: PretrainRun) -> dict[str, str]:
+    """The origins of what ``_resolve`` filled in."""
+    return {name: "measured" for name in ("precision", "steps") if getattr(asked, name) != getattr(run, name)}
 
 
 def measure_step(run: PretrainRun, seconds: float) -> float:

@@ -1,0 +1,326 @@
+"""The verbs as Python functions: the same names and arguments as on the command line.
+
+What a command shows, its function returns. Paths may be text. ``progress`` is what the job says on stderr. Mistakes
+raise BertkitError in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bertkit import names
+from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
+from bertkit.data.inspection import CorpusReport, inspect_files
+from bertkit.data.prepare import prepare as prepare_files
+from bertkit.data.shards import Manifest, read_manifest
+from bertkit.data.sources import BadBytes, Boundary, Reading, read_texts
+from bertkit.encoders import bert
+from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.experiment.finetuning import FinetuneResult
+from bertkit.experiment.finetuning import finetune as run_finetuning
+from bertkit.experiment.planning import PretrainPlan, plan_pretraining
+from bertkit.experiment.pretraining import PretrainResult
+from bertkit.experiment.pretraining import pretrain as run_pretraining
+from bertkit.experiment.pretraining import resume as resume_pretraining
+from bertkit.inference.answers import STREAM, answer_file
+from bertkit.inference.fill import Filling
+from bertkit.inference.pipeline import load as load
+from bertkit.recipes.quickstart import QuickstartResult
+from bertkit.recipes.quickstart import quickstart as run_quickstart
+from bertkit.report.doctor import Diagnosis, examine
+from bertkit.report.progress import Mode, Progress
+from bertkit.run import FinetuneRun, PretrainRun, read_run
+from bertkit.tasks import TextTask
+from bertkit.tasks.files import Kind, guess
+from bertkit.text import wordpiece
+from bertkit.text.wordpiece import UnicodeForm, WordPiece
+
+AnyPath = str | Path
+
+_MINUTES = 60.0
+"""What a pre-training takes when neither steps nor minutes are given."""
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".txt", ".gz")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """One piece of a text: characters ``start`` to ``end``."""
+
+    piece: str
+    id: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A task on the shelf: what scores it, the files it expects, what it asks."""
+
+    name: str
+    metric: str
+    files: str
+    about: str
+
+
+def quickstart(output: AnyPath = "quickstart", *, minutes: float = 10, progress: Mode = "auto") -> QuickstartResult:
+    """Raw text to a fine-tuned model, with no input at all and no network."""
+    with Progress(progress) as bar:
+        return run_quickstart(Path(output), minutes=minutes, progress=bar)
+
+
+def doctor() -> Diagnosis:
+    """Device, precision, threads, memory and what is installed."""
+    return examine()
+
+
+def corpus_check(files: Iterable[AnyPath]) -> CorpusReport:
+    """Encodings, documents, duplicates and lengths of text files."""
+    return inspect_files(_existing(files))
+
+
+def tokenizer_train(
+    files: Iterable[AnyPath],
+    *,
+    output: AnyPath,
+    vocab_size: int = 30_000,
+    cased: bool = False,
+    accents: Literal["keep", "strip"] | None = None,
+    unicode_form: UnicodeForm = "NFC",
+    progress: Mode = "auto",
+) -> WordPiece:
+    """Learn a WordPiece vocabulary from text files and save it in the folder ``output``."""
+    paths = _existing(files)
+    with Progress(progress) as bar:
+        bar.say(f"learning {vocab_size:,} pieces from {len(paths):,} files")
+        trained = wordpiece.train(
+            read_texts(paths),
+            vocab_size=vocab_size,
+            cased=cased,
+            strip_accents=None if accents is None else accents == "strip",
+            unicode_form=unicode_form,
+        )
+    trained.save(Path(output))
+    return trained
+
+
+def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TextPiece]:
+    """How a text is cut."""
+    loaded = WordPiece.load(Path(tokenizer))
+    tokens = loaded.encode(text)
+    return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(tokens.ids, tokens.offsets, strict=True)]
+
+
+def prepare(
+    files: Iterable[AnyPath],
+    *,
+    tokenizer: AnyPath,
+    output: AnyPath,
+    workers: int | None = None,
+    heldout: float = 0.01,
+    boundary: Boundary = "auto",
+    field: str | None = None,
+    on_bad_bytes: BadBytes = "error",
+    progress: Mode = "auto",
+) -> Manifest:
+    """Text files to a folder of tokens; the same call goes on after an interruption."""
+    with Progress(progress) as bar:
+        paths = _existing(files)
+        bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
+        return prepare_files(
+            paths,
+            tokenizer=WordPiece.load(Path(tokenizer)),
+            output=Path(output),
+            workers=workers,
+            heldout=heldout,
+            reading=Reading(boundary=boundary, field=field, on_bad_bytes=on_bad_bytes),
+            report=lambda done, total: bar.advance(done),
+        )
+
+
+def pretrain(
+    data: AnyPath | None = None,
+    *,
+    output: AnyPath | None = None,
+    resume: AnyPath | None = None,
+    size: str = "mini",
+    steps: int | None = None,
+    minutes: float | None = None,
+    seq_length: int | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    seed: int | None = None,
+    config: AnyPath | None = None,
+    set: Sequence[str] = (),
+    plan: bool = False,
+    progress: Mode = "auto",
+) -> PretrainResult | PretrainPlan:
+    """Train a BERT on prepared text into ``output``, or go on with the run ``resume``, or only ``plan``."""
+    if resume is not None:
+        if data is not None or output is not None:
+            raise usage_error("a resumed run has its data and its folder: give --resume RUN alone.")
+        with Progress(progress) as bar:
+            return resume_pretraining(Path(resume), bar)
+    if data is None or (output is None and not plan):
+        raise usage_error("pretrain needs DATA and -o RUN, or --resume RUN.")
+    data, output = Path(data), Path(output or ".")
+    encoder = bert.size(size, vocab_size=read_manifest(data).vocab_size)
+    settings = [
+        *settings_of(encoder, f"--size {size}", "encoder"),
+        *(read_settings(Path(config)) if config else ()),
+        *_given(data=data, output=output, steps=steps, minutes=minutes, seq_length=seq_length, seed=seed),
+        *_given(batch_size=batch_size, **{"optimizer.lr": lr}),
+        *parse_settings(set),
+    ]
+    run = apply(PretrainRun(data=data, output=output, encoder=encoder), settings)
+    if run.steps is None and run.minutes is None:
+        run = replace(run, minutes=_MINUTES)
+    with Progress(progress) as bar:
+        return plan_pretraining(run, bar) if plan else run_pretraining(run, bar, origins=origins(run, settings))
+
+
+def fill(model: AnyPath, text: str, *, top_k: int = 5) -> list[list[Filling]]:
+    """For each ``[MASK]`` of the text, from left to right, the ``top_k`` likeliest words."""
+    return load(model).fill(text, top_k)
+
+
+def tasks() -> list[TaskEntry]:
+    """The tasks on the shelf."""
+    return [
+        TaskEntry(name, task.metric, ", ".join(_file_names(task)), task.about)
+        for name, task in names.values("tasks", TextTask).items()
+    ]
+
+
+def finetune(
+    task: AnyPath | TextTask,
+    *,
+    model: AnyPath,
+    output: AnyPath,
+    data: AnyPath | None = None,
+    train: Sequence[AnyPath] = (),
+    dev: AnyPath | None = None,
+    test: AnyPath | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    kind: Kind | None = None,
+    allow_rare_labels: bool = False,
+    seeds: int = 1,
+    epochs: int = 3,
+    lr: float = 5e-5,
+    batch_size: int = 32,
+    limit: int | None = None,
+    from_scratch: bool = False,
+    set: Sequence[str] = (),
+    progress: Mode = "auto",
+) -> FinetuneResult:
+    """Train ``model`` for a task of the shelf, or on your own table, into ``output``."""
+    splits = {"train": train, "dev": [dev] if dev else [], "test": [test] if test else []}
+    with Progress(progress) as bar:
+        if isinstance(task, TextTask):
+            found = task
+        elif _is_table(task):
+            guessed = guess(
+                [Path(task), *map(Path, train)],
+                dev=Path(dev) if dev else None,
+                test=Path(test) if test else None,
+                text=text,
+                pair=pair,
+                label=label,
+                kind=kind,
+                allow_rare_labels=allow_rare_labels,
+            )
+            bar.say(guessed.sentence)
+            found = guessed.task
+        else:
+            found = _bound(names.find("tasks", str(task), TextTask), data, splits)
+        settings = [
+            *_given(model=Path(model), output=Path(output), seeds=seeds, epochs=epochs, batch_size=batch_size),
+            *_given(limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
+            *parse_settings(set),
+        ]
+        run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
+        return run_finetuning(run, bar, origins=origins(run, settings))
+
+
+def evaluate(
+    run: AnyPath, *, data: AnyPath | None = None, split: str = "dev", progress: Mode = "auto"
+) -> dict[str, float]:
+    """The official scores of a fine-tuned model on the files it was trained with, or on a folder or file ``data``."""
+    model = load(run)
+    task = model.task
+    if data is not None and Path(data).is_file():
+        task = task.with_files(**{split: [data]})
+    elif data is not None:
+        task = task.at(Path(data))
+    examples = [example for example in task.examples(split) if example.label is not None]
+    if not examples:
+        raise data_error(f"no example of {task.name} {split} has a label; there is nothing to score.")
+    predictions = []
+    with Progress(progress) as bar:
+        bar.start(f"evaluating {task.name}", len(examples), "example")
+        for prediction in model.stream(examples):
+            predictions.append(prediction)
+            bar.advance(len(predictions))
+    return task.score(examples, predictions)
+
+
+def predict(run: AnyPath, input: AnyPath, *, output: AnyPath, progress: Mode = "auto") -> int:
+    """Answers for every row of the file ``input`` into the file ``output``; returns how many.
+
+    ``-`` is stdin or stdout. The same call goes on after an interruption.
+    """
+    model = load(run)
+    with Progress(progress) as bar:
+        total = 0 if Path(input) == STREAM else sum(1 for _ in model.task.read(Path(input)))
+        bar.start("predicting", total, "row")
+        return answer_file(model, Path(input), Path(output), bar.advance)
+
+
+def config_show(run: AnyPath) -> list[Setting]:
+    """Every setting of a run, with where it came from."""
+    record = read_run(Path(run))
+    known = record.get("origins", {})
+    found = settings_of(record["run"], "default")
+    return [replace(setting, origin=known.get(setting.path, setting.origin)) for setting in found]
+
+
+def _existing(files: Iterable[AnyPath]) -> list[Path]:
+    paths = [Path(file) for file in files]
+    if not paths:
+        raise usage_error("name at least one text file.")
+    for path in paths:
+        if not path.is_file():
+            near = did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")
+            raise usage_error(f"no file at {path}.{near}")
+    return paths
+
+
+def _given(**options: Any) -> list[Setting]:
+    """Settings for the options that were given; the option is their origin."""
+    return [
+        Setting(path, value, f"--{path.rpartition('.')[2].replace('_', '-')}")
+        for path, value in options.items()
+        if value is not None
+    ]
+
+
+def _is_table(task: AnyPath) -> bool:
+    """A file, or something that is spelt like one."""
+    return isinstance(task, Path) or Path(task).is_file() or Path(task).suffix in _TABLES
+
+
+def _bound(task: TextTask, data: AnyPath | None, splits: Mapping[str, Sequence[AnyPath]]) -> TextTask:
+    """A task of the shelf with its files where the user says they are."""
+    if data is not None:
+        task = task.at(Path(data))
+    given = {split: files for split, files in splits.items() if files}
+    return task.with_files(**given) if given else task
+
+
+def _file_names(task: TextTask) -> list[str]:
+    return sorted({name for split in task.files.splits.values() for name in split.files})

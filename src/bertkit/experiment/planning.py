@@ -1,0 +1,89 @@
+"""What a pre-training would take, before it is started."""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bertkit.data.shards import Corpus
+from bertkit.encoders.bert import Bert
+from bertkit.errors import usage_error
+from bertkit.experiment.pretraining import measure_step
+from bertkit.model import Model
+from bertkit.report.progress import Progress, describe_duration
+from bertkit.run import PretrainRun
+from bertkit.training.precision import choose_precision, default_device
+
+_SECONDS_TO_MEASURE = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainPlan:
+    """Sizes and times of a pre-training; memory in bytes, at its peak while steps were measured.
+
+    ``tokens`` are those that the steps read, padding not counted, so a corpus of fewer is gone through more than once.
+    """
+
+    parameters: dict[str, int]
+    precision: str
+    peak_memory: int
+    steps: int
+    seconds_per_step: float
+    seconds: float
+    tokens: int
+    corpus_tokens: int
+
+    def lines(self) -> list[str]:
+        """The plan for a person."""
+        parts = ", ".join(f"{name} {count:,}" for name, count in self.parameters.items())
+        passes = self.tokens / self.corpus_tokens
+        return [
+            f"parameters  {sum(self.parameters.values()):,} ({parts})",
+            f"memory      {self.peak_memory / 2**30:.2f} GiB at the peak, in {self.precision}",
+            f"tokens      at most {self.tokens:,}, {passes:.2f} times the {self.corpus_tokens:,} of the corpus",
+            f"time        {describe_duration(self.seconds)}: {self.steps:,} steps of {self.seconds_per_step:.2f} s",
+        ]
+
+
+def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
+    """Measure some steps of ``run`` with a model that is thrown away; nothing is written."""
+    if (run.steps is None) == (run.minutes is None):
+        raise usage_error("give either --steps or --minutes.")
+    run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
+    progress.say(f"measuring steps for {_SECONDS_TO_MEASURE:.0f} s")
+    seconds = measure_step(run, _SECONDS_TO_MEASURE)
+    steps = run.steps or max(1, int((run.minutes or 0.0) * 60 / seconds))
+    return PretrainPlan(
+        parameters=_count_parameters(run),
+        precision=str(run.precision),
+        peak_memory=_peak_memory(),
+        steps=steps,
+        seconds_per_step=seconds,
+        seconds=steps * seconds,
+        tokens=steps * run.batch_size * run.seq_length,
+        corpus_tokens=Corpus.open(run.data, verify=False).num_tokens,
+    )
+
+
+def _count_parameters(run: PretrainRun) -> dict[str, int]:
+    """By part; the embeddings that the masked-word head shares are counted once, as embeddings."""
+    with torch.device("meta"):
+        encoder = Bert(run.encoder)
+        model = Model(encoder, run.task.objectives(encoder))
+    every = sum(parameter.numel() for parameter in model.parameters())
+    inside = sum(parameter.numel() for parameter in encoder.parameters())
+    embeddings = sum(parameter.numel() for parameter in encoder.embeddings.parameters())
+    return {"embeddings": embeddings, "blocks and pooler": inside - embeddings, "heads": every - inside}
+
+
+def _peak_memory() -> int:
+    """Of the device that computes: this process's largest resident set, or what CUDA had allocated."""
+    if default_device().type == "cuda":
+        return torch.cuda.max_memory_allocated()
+    largest: Any = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(largest) * (1 if sys.platform == "darwin" else 1024)
