@@ -1,7 +1,10 @@
-"""Files that are whole or absent: temporary name, flush to disk, rename, flush the folder.
+"""Files and folders that are whole or absent: temporary name, flush to disk, rename, flush the folder.
 
-A crash between any two instructions leaves the old file or the new one under the final name, never a
-torso. Hashes are SHA-256, because neither safetensors nor JSON notices a flipped bit.
+A crash between any two instructions leaves the old content or the new, never a torso. Hashes are SHA-256,
+because neither safetensors nor JSON notices a flipped bit.
+
+A folder cannot replace another in one step. Between two renames the old one stands aside as ``.old-NAME``:
+``standing`` finds it there, ``remove_temporaries`` puts it back.
 """
 
 from __future__ import annotations
@@ -10,13 +13,17 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 from bertkit.errors import BertkitError, data_error
 
 TEMPORARY_PREFIX = ".tmp-"
+SET_ASIDE_PREFIX = ".old-"
 
 
 def sha256_of(path: Path) -> str:
@@ -36,15 +43,28 @@ def flush_to_disk(path: Path) -> None:
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary sibling of ``path``, make it durable, and give it its name."""
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}")
-    try:
+    with explain_writing(path), _temporary_sibling(path) as temporary:
         write(temporary)
         flush_to_disk(temporary)
         temporary.replace(path)
         flush_to_disk(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise BertkitError(f"cannot write {path}: {error.strerror or error}. Earlier files are intact.") from error
+
+
+def write_folder(path: Path, fill: Callable[[Path], object]) -> None:
+    """The same for a folder, in the place of the one that may be there."""
+    with explain_writing(path), _temporary_sibling(path) as temporary:
+        temporary.mkdir()
+        fill(temporary)
+        for each in sorted(temporary.rglob("*")):
+            flush_to_disk(each)
+        flush_to_disk(temporary)
+        aside = _aside(path)
+        if path.is_dir():
+            _delete(aside)
+            path.rename(aside)
+        temporary.rename(path)
+        flush_to_disk(path.parent)
+        _delete(aside)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -59,20 +79,60 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # bad UTF-8 and bad JSON are both ValueErrors
         raise data_error(f"{path} is not readable JSON: {error}.") from error
 
 
-def publish_folder(temporary: Path, final: Path) -> None:
-    """Give a filled temporary folder its final name. Its files are flushed first; ``final`` must not exist."""
-    for path in sorted(temporary.rglob("*")):
-        flush_to_disk(path)
-    flush_to_disk(temporary)
-    temporary.rename(final)
-    flush_to_disk(final.parent)
+def standing(path: Path) -> Path:
+    """Where the folder ``path`` is: there, or aside when a crash has cut off its replacement."""
+    return _aside(path) if not os.path.lexists(path) and _aside(path).is_dir() else path
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder; a crash in the middle leaves no part of it under its name."""
+    with explain_writing(path), _temporary_sibling(path) as temporary:
+        path.rename(temporary)
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Delete what interrupted writers left behind in ``folder``."""
+    """Delete what interrupted writers left behind in ``folder``, and put back what stands aside.
+
+    Only the one who writes there may call this.
+    """
+    for path in folder.glob(f"{SET_ASIDE_PREFIX}*"):
+        name = path.with_name(path.name.removeprefix(SET_ASIDE_PREFIX))
+        _delete(path) if os.path.lexists(name) else path.rename(name)
     for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        _delete(path)
+
+
+@contextmanager
+def explain_writing(path: Path) -> Iterator[None]:
+    """Turn a full disk, a missing permission and the like into one line that names ``path``."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BertkitError(f"cannot write {path}: {reason}. What was there before is intact.") from error
+
+
+@contextmanager
+def _temporary_sibling(path: Path) -> Iterator[Path]:
+    """A name beside ``path``; what still stands there at the end is deleted."""
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}")
+    try:
+        yield temporary
+    finally:
+        with suppress(OSError):
+            _delete(temporary)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{SET_ASIDE_PREFIX}{path.name}")
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Tensors to and from safetensors files; headers are checked before anything is believed."""
+"""Tensors to and from safetensors files. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -12,15 +12,24 @@ from torch import Tensor
 from bertkit.errors import data_error
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors to ``path``; each gets storage of its own, so views and tied tensors are fine."""
-    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    save_file(own, path, metadata=dict(metadata) if metadata else None)
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors of any shape and type; one that shares its memory with another is written in full twice."""
+    own: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        storage = plain.untyped_storage().data_ptr()
+        own[name] = plain.clone() if storage in seen else plain
+        seen.add(storage)
+    # transformers opens no file that does not say which library its tensors are for.
+    save_file(own, path, metadata={"format": "pt"})
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a file, on the CPU; a file that is not whole is an error that names it."""
     try:
         return load_file(path)
+    except FileNotFoundError as error:
+        raise data_error(f"{path} is missing.") from error
     except (SafetensorError, OSError, ValueError) as error:
         raise data_error(f"{path} is not a whole safetensors file: {error}.") from error

@@ -1,21 +1,27 @@
-"""Hugging Face's names and config for what is ours, in both directions.
+"""Hugging Face's names and ``config.json`` for what is ours, in both directions.
 
-The tables are data beside the modules they describe: ``encoders/bert.py`` and the files of ``objectives/``.
+The tables of names are data beside the modules they describe: ``FOREIGN_NAMES`` in ``encoders/bert.py`` and in the
+files of ``objectives/``. Several foreign names for one tensor of ours are its parts along dimension 0.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from bertkit import config as records
 from bertkit.contracts import Objective
-from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, BertConfig
+from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, Bert, BertConfig
 from bertkit.errors import BertkitError, data_error
 from bertkit.model import Model
+
+Names = Mapping[str, tuple[str, ...]]
+"""Our name -> theirs."""
 
 _CONFIG_NAMES = {
     "vocab_size": "vocab_size",
@@ -31,10 +37,27 @@ _CONFIG_NAMES = {
     "initializer_range": "initializer_range",
     "pad_id": "pad_token_id",
 }
-_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
-_THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+_THEIR_VOCAB_SIZE = 30522
+"""What their ``BertConfig`` means when it says nothing; its other defaults are those of ours."""
 
+_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
+_THEIR_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
 _OLD_SPELLINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+_PREDICTIONS = "cls.predictions."
+_TIED = {
+    f"{_PREDICTIONS}decoder.weight": "embeddings.word_embeddings.weight",
+    f"{_PREDICTIONS}decoder.bias": f"{_PREDICTIONS}bias",
+}
+_LAYER = re.compile(r"encoder\.layer\.([0-9]{1,6})\.")
+_ROOTS = tuple({name.partition(".")[0] + "." for names in FOREIGN_NAMES.values() for name in names})
+_SHOWN = 3
 
 
 def config_to_foreign(config: BertConfig) -> dict[str, Any]:
@@ -43,91 +66,189 @@ def config_to_foreign(config: BertConfig) -> dict[str, Any]:
     return {"model_type": "bert", **foreign, "hidden_act": _ACTIVATIONS[config.activation], "dtype": "float32"}
 
 
-def config_from_foreign(foreign: Mapping[str, Any], source: str) -> BertConfig:
-    """The encoder that ``config.json`` describes; what it leaves out has BERT's defaults."""
-    if foreign.get("model_type", "bert") != "bert":
-        raise data_error(f'{source} describes a model of type "{foreign["model_type"]}"; bertkit reads "bert".')
-    positions = foreign.get("position_embedding_type", "absolute")
-    if positions != "absolute":
-        raise data_error(f'{source} asks for "{positions}" positions; bertkit has learned absolute ones.')
-    activation = foreign.get("hidden_act", "gelu")
+def config_from_foreign(foreign: Any, source: str) -> BertConfig:
+    """The encoder that the content of ``source``, a ``config.json``, describes; what it leaves out is BERT's default.
+
+    What would change the network and is unknown here is an error, not ignored.
+    """
+    if not isinstance(foreign, dict):
+        raise data_error(f"{source} is not the configuration of a model.")
+    for key, supported in {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}.items():
+        if foreign.get(key, supported) != supported:
+            raise data_error(f'{source}: {key} is "{foreign[key]}"; bertkit reads "{supported}".')
+    activation = str(foreign.get("hidden_act", "gelu"))
     if activation not in _THEIR_ACTIVATIONS:
-        raise data_error(f'{source} asks for the activation "{activation}"; known: {", ".join(_THEIR_ACTIVATIONS)}.')
+        raise data_error(f'{source}: hidden_act is "{activation}"; bertkit has {", ".join(_THEIR_ACTIVATIONS)}.')
     fields = {ours: foreign[theirs] for ours, theirs in _CONFIG_NAMES.items() if foreign.get(theirs) is not None}
+    fields = {"vocab_size": _THEIR_VOCAB_SIZE, **fields, "activation": _THEIR_ACTIVATIONS[activation]}
     try:
-        return BertConfig(**fields, activation=_THEIR_ACTIVATIONS[activation])
-    except (BertkitError, TypeError) as error:
-        raise data_error(f"{source}: {error}") from error
+        return records.from_json(BertConfig, fields, source=source)
+    except BertkitError as error:
+        raise data_error(str(error)) from error
 
 
-def _tables(model: Model) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(prefix of ours, our name, their names) for every parameter; an encoder alone has no foreign prefix."""
-    prefix = FOREIGN_PREFIX if model.objectives else ""
-    for ours, theirs in FOREIGN_NAMES.items():
-        for layer in range(model.encoder.num_layers) if "{layer}" in ours else (0,):
-            names = tuple(prefix + name.replace("{layer}", str(layer)) for name in theirs)
-            yield "encoder.", ours.replace("{layer}", str(layer)), names
-    for name, objective in model.objectives.items():
-        for ours, theirs in foreign_names(objective).items():
-            yield f"objectives.{name}.", ours, theirs
+def classes_to_foreign(labels: Sequence[str]) -> dict[str, Any]:
+    """What ``config.json`` says about a head that tells classes."""
+    return {
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+        "problem_type": "single_label_classification",
+    }
 
 
-def foreign_names(objective: torch.nn.Module) -> Mapping[str, tuple[str, ...]]:
-    """The table that stands in the file of this objective."""
-    assert isinstance(objective, Objective)
-    table: Mapping[str, tuple[str, ...]] = vars(inspect.getmodule(type(objective))).get("FOREIGN_NAMES", {})
-    return table
+def number_to_foreign() -> dict[str, Any]:
+    """What ``config.json`` says about a head that tells a number.
+
+    sentence-transformers would put a sigmoid over a single output unless told not to.
+    """
+    return {
+        "id2label": {"0": "number"},
+        "label2id": {"number": 0},
+        "problem_type": "regression",
+        "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity", "version": "6.2.0"},
+    }
+
+
+def labels_from_foreign(foreign: Mapping[str, Any], source: str) -> list[str]:
+    """The class names that a ``config.json`` gives, by number; empty where it gives none."""
+    names = foreign.get("id2label") or {}
+    try:
+        return [str(names[str(number)]) for number in range(len(names))]
+    except (KeyError, TypeError) as error:
+        raise data_error(f"{source}: id2label is not a table of the numbers from 0 on.") from error
 
 
 def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
-    """All weights under their names."""
-    state = model.state_dict()
-    foreign: dict[str, Tensor] = {}
-    for prefix, ours, theirs in _tables(model):
-        tensor = state.pop(prefix + ours)
-        foreign.update(zip(theirs, tensor.chunk(len(theirs)), strict=True))
-    assert not state, f"parameters without a foreign name: {sorted(state)}"
+    """All weights under their names; those of an encoder alone have no prefix."""
+    assert isinstance(model.encoder, Bert)
+    prefix = FOREIGN_PREFIX if model.objectives else ""
+    foreign = _to_foreign(model.encoder, _encoder_names(model.encoder.num_layers), prefix)
+    for name, objective in model.objectives.items():
+        foreign |= _to_foreign(objective, _objective_names(name, objective))
     return foreign
 
 
-def tensors_from_foreign(model: Model, foreign: Mapping[str, Tensor], source: str) -> None:
-    """Fill ``model`` from tensors under their names; what is missing or of another shape is an error.
+def tidy(foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+    """Their tensors in float32 under their present names, the encoder's without a prefix.
 
-    Tensors that the model has no place for are heads of other tasks and are left alone. A masked language model
-    of theirs comes without a pooler: it then keeps its first values.
+    Old spellings are mended, buffers left out, and copies of tied weights too, if copies they are.
     """
-    known = {_modern(name): tensor for name, tensor in foreign.items()}
-    bare = not any(name.startswith(FOREIGN_PREFIX) for name in known)
-    state = model.state_dict()
-    missing: list[str] = []
-    for prefix, ours, theirs in _tables(model):
-        names = [name.removeprefix(FOREIGN_PREFIX) if bare else _prefixed(name, known) for name in theirs]
-        absent = [name for name in names if name not in known]
-        if not absent:
-            state[prefix + ours] = torch.cat([known[name] for name in names])
-        elif not ours.startswith("pooler."):
-            missing += absent
-    if missing:
-        raise data_error(f"{source} lacks {len(missing)} tensors of the model, such as {', '.join(missing[:3])}.")
-    for name, parameter in model.state_dict().items():
-        if parameter.shape != state[name].shape:
-            shapes = f"{tuple(state[name].shape)}, the model wants {tuple(parameter.shape)}"
-            raise data_error(f"{source}: {name} has shape {shapes}.")
-    model.load_state_dict(state)
+    tidied: dict[str, Tensor] = {}
+    for name, tensor in foreign.items():
+        present = _mend(name)
+        if present in _BUFFERS:
+            continue
+        if present in tidied:
+            raise data_error(f"{source} holds {present} twice, once as {name}.")
+        if not tensor.is_floating_point():
+            raise data_error(f"{source}: {name} holds {tensor.dtype}, not weights that bertkit reads.")
+        tidied[present] = tensor.float()
+    for copy, original in _TIED.items():
+        if copy in tidied and torch.equal(tidied[copy], tidied.setdefault(original, tidied[copy])):
+            del tidied[copy]
+    return tidied
 
 
-def _prefixed(name: str, known: Mapping[str, Tensor]) -> str:
-    return name if name in known else FOREIGN_PREFIX + name
+def encoder_from_foreign(encoder: Bert, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+    """The state of ``encoder`` from tidied tensors, without the pooler where they have none.
+
+    A missing tensor, one too many in the encoder's part, or another shape is an error that names it. Heads are
+    passed over.
+    """
+    names = _encoder_names(encoder.num_layers)
+    known = {name for theirs in names.values() for name in theirs}
+    unexpected = [name for name in foreign if name.startswith(_ROOTS) and name not in known]
+    if not any(name.startswith("pooler.") for name in foreign):
+        names = {ours: theirs for ours, theirs in names.items() if not ours.startswith("pooler.")}
+    return _from_foreign(encoder, names, foreign, source, unexpected)
 
 
-def _modern(name: str) -> str:
+def objective_from_foreign(
+    name: str, objective: nn.Module, foreign: Mapping[str, Tensor], source: str
+) -> dict[str, Tensor]:
+    """The state of the head ``name`` from tidied tensors; where none of it is there, the error says so."""
+    names = _objective_names(name, objective)
+    if not has_tensors_of(name, objective, foreign):
+        wanted = ", ".join(theirs[0] for theirs in list(names.values())[:_SHOWN])
+        raise data_error(f'{source} has no "{name}" head: nothing named {wanted}.')
+    for copy, original in _TIED.items():
+        if copy in foreign and any(theirs[0].startswith(_PREDICTIONS) for theirs in names.values()):
+            raise data_error(f"{source}: {copy} differs from {original}; bertkit's head has them tied.")
+    return _from_foreign(objective, names, foreign, source)
+
+
+def has_tensors_of(name: str, objective: nn.Module, foreign: Mapping[str, Tensor]) -> bool:
+    """Whether tidied tensors hold something of the head ``name``."""
+    return any(each in foreign for theirs in _objective_names(name, objective).values() for each in theirs)
+
+
+def count_layers(foreign: Mapping[str, Tensor]) -> int:
+    """How many layers tidied tensors hold."""
+    return 1 + max((int(match[1]) for name in foreign if (match := _LAYER.match(name))), default=-1)
+
+
+def _encoder_names(num_layers: int) -> dict[str, tuple[str, ...]]:
+    """The table of the encoder with every layer written out."""
+    written: dict[str, tuple[str, ...]] = {}
+    for ours, theirs in FOREIGN_NAMES.items():
+        for layer in range(num_layers) if "{layer}" in ours else (0,):
+            written[ours.format(layer=layer)] = tuple(name.format(layer=layer) for name in theirs)
+    return written
+
+
+def _objective_names(name: str, objective: nn.Module) -> Names:
+    """The table in the file of an objective; one without a table keeps its own names."""
+    assert isinstance(objective, Objective)
+    table: Names | None = vars(inspect.getmodule(type(objective))).get("FOREIGN_NAMES")
+    return table or {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
+
+
+def _to_foreign(module: nn.Module, names: Names, prefix: str = "") -> dict[str, Tensor]:
+    state = module.state_dict()
+    assert set(state) == set(names), f"without a foreign name, or without a tensor: {set(state) ^ set(names)}"
+    return {
+        prefix + name: part
+        for ours, theirs in names.items()
+        for name, part in zip(theirs, state[ours].chunk(len(theirs)), strict=True)
+    }
+
+
+def _from_foreign(
+    module: nn.Module, names: Names, foreign: Mapping[str, Tensor], source: str, unexpected: list[str] | None = None
+) -> dict[str, Tensor]:
+    """Their tensors joined into ours, once all are there and of the right shape."""
+    shapes = {ours: tensor.shape for ours, tensor in module.state_dict().items()}
+    wanted = {
+        name: (shapes[ours][0] // len(theirs), *shapes[ours][1:]) for ours, theirs in names.items() for name in theirs
+    }
+    faults = [
+        _list("lacks", [name for name in wanted if name not in foreign]),
+        _list("has unknown", unexpected or []),
+        _list(
+            "has",
+            [
+                f"{name} as {_show(foreign[name].shape)} instead of {_show(shape)}"
+                for name, shape in wanted.items()
+                if name in foreign and foreign[name].shape != shape
+            ],
+        ),
+    ]
+    if any(faults):
+        raise data_error(f"{source} {'; '.join(filter(None, faults))}.")
+    return {ours: torch.cat([foreign[name] for name in theirs]) for ours, theirs in names.items()}
+
+
+def _list(verb: str, names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{verb} {', '.join(names[:_SHOWN])}{more}" if names else ""
+
+
+def _show(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape)) or "a number"
+
+
+def _mend(name: str) -> str:
     for old, new in _OLD_SPELLINGS.items():
         if name.endswith(old):
-            return name.removesuffix(old) + new
-    return name
-
-
-def has_tensors_of(objective: Objective, foreign: Mapping[str, Tensor]) -> bool:
-    """Whether a file holds every weight of this head."""
-    names = {_modern(name) for name in foreign}
-    return all(name in names for theirs in foreign_names(objective).values() for name in theirs)
+            name = name.removesuffix(old) + new
+    return name.removeprefix(FOREIGN_PREFIX)

@@ -1,93 +1,138 @@
 """Checkpoints to resume from: folders that are whole or not there.
 
-``step-00000123/`` holds one safetensors file a group of tensors, ``state.json`` and, written last,
-``manifest.json`` with the size and SHA-256 of every other file. The folder is filled under a temporary name,
-flushed to disk and renamed, so a crash between any two instructions leaves the old checkpoints or the old and
-the new. Nothing is pickled. The newest is the one with the highest step; clocks are not asked.
+::
+
+    step-00000123/model.safetensors       one file a group of tensors
+    step-00000123/optimizer.safetensors
+    step-00000123/random.safetensors
+    step-00000123/state.json
+    step-00000123/manifest.json           size and SHA-256 of the others, written last
+
+A folder is filled under a temporary name, flushed to disk and renamed, so a crash between any two instructions
+leaves the old checkpoints or the old and the new. The newest is the one with the highest step; clocks are not
+asked. One process at a time saves into a folder; the run's lock sees to that.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from bertkit.checkpoint._seal import check_files, write_seal
 from bertkit.checkpoint._tensors import read_tensors, write_tensors
 from bertkit.errors import BertkitError, data_error
 from bertkit.storage import (
-    TEMPORARY_PREFIX,
-    publish_folder,
+    SET_ASIDE_PREFIX,
+    explain_writing,
+    flush_to_disk,
     read_json,
+    remove_folder,
     remove_temporaries,
-    sha256_of,
-    write_file,
+    standing,
+    write_folder,
     write_json,
 )
 
-_NAME = re.compile(r"step-(\d{8,})")
+_NAME = re.compile(r"step-([0-9]{8,})")
+_GROUP = re.compile(r"[a-z_]+")
 _MANIFEST = "manifest.json"
 _STATE = "state.json"
+_SUFFIX = ".safetensors"
+_FORMAT = 1
 
 
 def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
-    """Write the checkpoint of ``step`` into ``folder`` and return its path; a whole one of that step stays."""
+    """Write the checkpoint of ``step`` into ``folder`` and return its path; it replaces one of the same step.
+
+    ``state`` is plain JSON. Raises BertkitError when the disk is full or the like: all that was there is intact.
+    """
+    assert step >= 0 and all(_GROUP.fullmatch(name) for name in groups), "a group's name becomes a file's"
     final = folder / f"step-{step:08}"
-    try:
-        if final.exists():
-            if _is_whole(final):
-                return final
-            shutil.rmtree(final)
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_temporaries(folder)
-        temporary = folder / f"{TEMPORARY_PREFIX}{os.getpid()}-{final.name}"
-        temporary.mkdir()
+
+    def fill(temporary: Path) -> None:
         for name, tensors in groups.items():
-            write_file(temporary / f"{name}.safetensors", partial(write_tensors, tensors=tensors))
+            write_tensors(temporary / f"{name}{_SUFFIX}", tensors)
         write_json(temporary / _STATE, dict(state))
-        write_json(temporary / _MANIFEST, _describe(temporary))
-        publish_folder(temporary, final)
-    except OSError as error:
-        raise _not_saved(folder, error) from error
+        for each in temporary.iterdir():
+            flush_to_disk(each)
+        # Last, and after the others are on the disk: a manifest never vouches for what is not there.
+        write_seal(temporary / _MANIFEST, {"format": _FORMAT, "step": step})
+
+    with explain_writing(final):
+        folder.mkdir(parents=True, exist_ok=True)
+        flush_to_disk(folder.parent)
+        remove_temporaries(folder)
+        write_folder(final, fill)
     return final
-
-
-def _not_saved(folder: Path, error: OSError) -> BertkitError:
-    shutil.rmtree(folder / f"{TEMPORARY_PREFIX}{os.getpid()}", ignore_errors=True)
-    return BertkitError(f"cannot save a checkpoint in {folder}: {error.strerror or error}. Earlier ones are intact.")
-
-
-def _describe(folder: Path) -> dict[str, Any]:
-    return {path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)} for path in sorted(folder.iterdir())}
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """The groups and the state of one checkpoint, after every byte was checked."""
     manifest = _verify(path)
-    groups = {name.removesuffix(".safetensors"): read_tensors(path / name) for name in manifest if name != _STATE}
+    files = [name for name in manifest["files"] if name.endswith(_SUFFIX)]
+    groups = {name.removesuffix(_SUFFIX): read_tensors(path / name) for name in files}
     state: dict[str, Any] = read_json(path / _STATE)
     return groups, state
 
 
-def _verify(path: Path) -> dict[str, Any]:
-    manifest = read_json(path / _MANIFEST)
-    if not isinstance(manifest, dict) or _STATE not in manifest:
-        raise data_error(f"{path / _MANIFEST} is not the manifest of a checkpoint.")
-    for name, facts in manifest.items():
-        file = path / name
-        if file.name != name or not file.is_file():
-            raise data_error(f"{file} is missing.")
+def latest(folder: Path) -> tuple[Path | None, list[str]]:
+    """The newest whole checkpoint, None where there is none yet, and why newer ones were passed over.
+
+    Raises a data error where there are checkpoints and not one is whole: to begin again is the user's decision.
+    """
+    faults: list[str] = []
+    for path in reversed(checkpoints(folder)):
         try:
-            whole = file.stat().st_size == facts["size"] and sha256_of(file) == facts["sha256"]
-        except (OSError, KeyError, TypeError) as error:
-            raise data_error(f"{file} cannot be checked: {error}.") from error
-        if not whole:
-            raise data_error(f"{file} is damaged: its SHA-256 is not the manifest's.")
+            _verify(path)
+        except BertkitError as error:
+            faults.append(str(error))
+        else:
+            return path, faults
+    if faults:
+        raise data_error(f"no checkpoint in {folder} is whole. {' '.join(faults)} Delete {folder} to start again.")
+    return None, faults
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Everything in ``folder`` that bears a checkpoint's name, lowest step first; whole or not."""
+    if not folder.is_dir():
+        return []
+    names = {path.name.removeprefix(SET_ASIDE_PREFIX) for path in folder.iterdir()}
+    return [standing(folder / name) for name in sorted(filter(_NAME.fullmatch, names), key=_step)]
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Delete what is older than the newest ``keep`` checkpoints.
+
+    Those are read back first: a damaged one does not count, so that what is deleted is never the last good one.
+    """
+    assert keep >= 1
+    kept = 0
+    for path in reversed(checkpoints(folder)):
+        if kept == keep:
+            remove_folder(path)
+        else:
+            kept += _is_whole(path)
+
+
+def _step(name: str) -> int:
+    match = _NAME.fullmatch(name.removeprefix(SET_ASIDE_PREFIX))
+    assert match
+    return int(match[1])
+
+
+def _verify(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise data_error(f"{path} is not a checkpoint: it is {'not a folder' if path.exists() else 'not there'}.")
+    manifest = check_files(path / _MANIFEST)
+    if manifest.get("format") != _FORMAT or _STATE not in manifest["files"]:
+        raise data_error(f"{path / _MANIFEST} is not the manifest of a checkpoint that this version reads.")
+    if _NAME.fullmatch(path.name) and manifest.get("step") != _step(path.name):
+        raise data_error(f"{path} holds step {manifest.get('step')}, not that of its name.")
     return manifest
 
 
@@ -97,30 +142,3 @@ def _is_whole(path: Path) -> bool:
     except BertkitError:
         return False
     return True
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """Everything in ``folder`` that bears a checkpoint's name, lowest step first; whole or not."""
-    if not folder.is_dir():
-        return []
-    named = [(match, path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and path.is_dir()]
-    return [path for match, path in sorted(named, key=lambda pair: int(pair[0][1]))]
-
-
-def latest(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest whole checkpoint, and why newer ones were passed over."""
-    faults: list[str] = []
-    for path in reversed(checkpoints(folder)):
-        try:
-            _verify(path)
-        except BertkitError as error:
-            faults.append(str(error))
-        else:
-            return path, faults
-    return None, faults
-
-
-def prune(folder: Path, keep: int) -> None:
-    """Delete all but the newest ``keep`` checkpoints."""
-    for path in checkpoints(folder)[:-keep]:
-        shutil.rmtree(path)
