@@ -167,7 +167,7 @@ def _encode(value: Any) -> str:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    if kind is Path and isinstance(value, str):
+    if kind is Path and isinstance(value, str | Path):
         return Path(value)
     raise TypeError(f"expected {kind.__name__}")
 
