@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder, LossTerms, Objective, Outputs
 
@@ -24,7 +25,7 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The answers of every objective, by its name."""
-        states = self.encoder(batch)
+        states = self.encoder(batch, self._wanted(batch))
         return {name: objective(states, batch) for name, objective in self._named_objectives()}
 
     def counts(self, batch: Batch) -> dict[str, int]:
@@ -47,6 +48,16 @@ class Model(nn.Module):
         for name, objective in self._named_objectives():
             terms |= objective.hits(outputs[name], batch)
         return terms
+
+    def _wanted(self, batch: Batch) -> Tensor | None:
+        """The tokens whose states some objective reads; None for all."""
+        wanted = torch.zeros_like(batch.attention_mask)
+        for _, objective in self._named_objectives():
+            reads = objective.reads(batch)
+            if reads is None:
+                return None
+            wanted |= reads
+        return wanted
 
     def _named_objectives(self) -> list[tuple[str, Objective]]:
         pairs = []

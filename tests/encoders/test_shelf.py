@@ -70,6 +70,31 @@ def test_rows_do_not_see_each_other(encoder: Encoder, padded_batch: Batch) -> No
     torch.testing.assert_close(encoder(alone).hidden_states, together, rtol=0, atol=1e-5)
 
 
+def test_wanted_states_are_the_same_as_all_states(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    wanted = torch.zeros_like(padded_batch.attention_mask)
+    wanted[0, 5] = wanted[0, 9] = wanted[2, 1] = wanted[3, 1] = True
+    everything, some = encoder(padded_batch), encoder(padded_batch, wanted)
+    assert some.hidden_states.shape == everything.hidden_states.shape
+    torch.testing.assert_close(some.hidden_states[wanted], everything.hidden_states[wanted], rtol=0, atol=1e-5)
+    torch.testing.assert_close(some.pooled, everything.pooled, rtol=0, atol=1e-5)
+
+
+def test_wanting_less_does_not_change_the_gradient(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    wanted = torch.zeros_like(padded_batch.attention_mask)
+    wanted[0, 5] = wanted[0, 9] = wanted[2, 1] = wanted[3, 1] = True
+
+    def gradients(asked: torch.Tensor | None) -> list[torch.Tensor]:
+        encoder.zero_grad()
+        states = encoder(padded_batch, asked)
+        (states.hidden_states[wanted].sin().sum() + states.pooled.sum()).backward()
+        return [weight.grad for weight in encoder.parameters() if weight.grad is not None]
+
+    for less, more in zip(gradients(wanted), gradients(None), strict=True):
+        torch.testing.assert_close(less, more, rtol=1e-4, atol=1e-5)
+
+
 def test_dropout_acts_in_training_only(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.train()
     assert not torch.equal(encoder(padded_batch).pooled, encoder(padded_batch).pooled)

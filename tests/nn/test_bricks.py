@@ -45,6 +45,13 @@ def test_attention_is_the_formula(padded: bool, training: bool) -> None:
     torch.testing.assert_close(brick(states, mask), attend(brick, states, mask), rtol=0, atol=1e-5)
 
 
+def test_readers_read_all_and_are_read_by_none() -> None:
+    brick, states = make_attention().eval(), torch.randn(B, T, H)
+    mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
+    some = brick(states, mask, readers=states[:, [7, 2]])
+    torch.testing.assert_close(some, attend(brick, states, mask)[:, [7, 2]], rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("training", [False, True])
 def test_attention_gradients_are_those_of_the_formula(training: bool) -> None:
     brick, states = make_attention().train(training), torch.randn(B, T, H, requires_grad=True)

@@ -78,6 +78,19 @@ def test_answers_need_no_labels(case: tuple[Objective, Batch], states: EncoderOu
         assert answer.isfinite().all()
 
 
+def test_it_reads_what_it_says(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+    objective, batch = case
+    reads = objective.reads(batch)
+    if reads is None:
+        return
+    spoilt = EncoderOutput(
+        hidden_states=states.hidden_states.masked_fill(~reads[..., None], float("nan")), pooled=states.pooled
+    )
+    expected = objective(states, batch)
+    for name, answer in objective(spoilt, batch).items():
+        assert torch.equal(answer, expected[name])
+
+
 def test_hits_are_bounded_by_their_count(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
     for term in objective.hits(objective(states, batch), batch).values():

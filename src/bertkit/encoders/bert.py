@@ -1,6 +1,6 @@
 """BERT (Devlin et al., arXiv 1810.04805): configuration, network, and its names in Hugging Face's files.
 
-Letters: B examples, T tokens.
+Letters: B examples, T tokens, Q of them that the last layer raises, H hidden width.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Bool
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
@@ -32,6 +33,9 @@ SIZES: Mapping[str, tuple[int, int, int]] = {
     "large": (24, 1024, 16),
 }
 """Layers, hidden width and heads of the published models (google-research/bert README)."""
+
+_WORTH_CHOOSING = 0.75
+"""Above this share of a row, picking tokens out of it costs what it saves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +150,12 @@ class Bert(Encoder):
         self.pooler = FirstTokenPooler(nn.Linear(config.hidden_size, config.hidden_size))
         initialize(self, config.initializer_range)
 
-    def forward(self, batch: Batch) -> EncoderOutput:
-        """States of every token; raises a usage error where a row is longer than the position table."""
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """States of the ``wanted`` tokens, or of all; raises a usage error where a row is too long.
+
+        The last layer raises the wanted tokens alone (and [CLS], which the pooler reads): with masked
+        words a sixth of it, with a classifier next to nothing.
+        """
         tokens = batch.input_ids.shape[1]
         if tokens > self.config.max_positions:
             raise usage_error(
@@ -155,20 +163,45 @@ class Bert(Encoder):
                 f"cut the text shorter."
             )
         mask = _needed_mask(batch.attention_mask)
-        states = self.embeddings(batch.input_ids, batch.segment_ids)
-        kept = [states]
-        for layer in self.layers:
-            states = layer(states, mask)
-            if self.keep_layers:
-                kept.append(states)
-        return EncoderOutput(
-            hidden_states=states, pooled=self.pooler(states), layers=tuple(kept) if self.keep_layers else ()
-        )
+        places = None if wanted is None or self.keep_layers else _choose_places(wanted)
+        layers = [self.embeddings(batch.input_ids, batch.segment_ids)]
+        for layer in self.layers[:-1]:
+            layers.append(layer(layers[-1], mask))
+            if not self.keep_layers:
+                del layers[0]
+        states = self.layers[-1](layers[-1], mask, places)
+        if places is not None:
+            states = _put_back(states, places, tokens)
+        kept = (*layers, states) if self.keep_layers else ()
+        return EncoderOutput(hidden_states=states, pooled=self.pooler(states), layers=kept)
 
 
 def _needed_mask(mask: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"] | None:
     """None where a batch has no padding: attention without a mask is faster."""
     return None if bool(mask.all()) else mask
+
+
+def _choose_places(wanted: Bool[Tensor, "B T"]) -> Int[Tensor, "B Q"] | None:
+    """The first token and the wanted ones of every row, as row numbers of the flattened states.
+
+    Q is that of the row that wants most; other rows are filled up with tokens that nobody asked for.
+    None where it is hardly fewer than all.
+    """
+    rows, tokens = wanted.shape
+    asked = wanted.clone()
+    asked[:, 0] = True
+    most = int(asked.sum(dim=1).max())
+    if most > _WORTH_CHOOSING * tokens:
+        return None
+    places = asked.byte().argsort(dim=1, descending=True, stable=True)[:, :most]
+    return places + tokens * torch.arange(rows, device=wanted.device)[:, None]
+
+
+def _put_back(raised: Float[Tensor, "B Q H"], places: Int[Tensor, "B Q"], tokens: int) -> Float[Tensor, "B T H"]:
+    """The raised states where they came from, and zeros elsewhere."""
+    rows, _, hidden = raised.shape
+    everywhere = raised.new_zeros(rows * tokens, hidden)
+    return everywhere.index_copy(0, places.flatten(), raised.flatten(0, 1)).view(rows, tokens, hidden)
 
 
 def _build_block(config: BertConfig) -> PostNormBlock:

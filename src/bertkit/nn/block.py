@@ -1,11 +1,11 @@
 """One layer of a Transformer encoder, normalised after each sub-layer ("post-LN").
 
-Letters: B examples, T tokens, H hidden width.
+Letters: B examples, T tokens, Q of them that are raised, H hidden width.
 """
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
@@ -41,8 +41,20 @@ class PostNormBlock(nn.Module):
         self.feed_forward = feed_forward
         self.feed_forward_norm = feed_forward_norm
 
-    def forward(self, states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"] | None) -> Float[Tensor, "B T H"]:
-        """The states one layer higher; ``mask`` as in SelfAttention."""
-        states = self.attention_norm(states, self.attention(states, mask))
-        new_states: Tensor = self.feed_forward_norm(states, self.feed_forward(states))
-        return new_states
+    def forward(
+        self,
+        states: Float[Tensor, "B T H"],
+        mask: Bool[Tensor, "B T"] | None,
+        places: Int[Tensor, "B Q"] | None = None,
+    ) -> Float[Tensor, "B Q H"]:
+        """The states one layer higher; ``mask`` as in SelfAttention.
+
+        With ``places``, row numbers of the flattened states, only those are raised: the others are read
+        by them and no more.
+        """
+        readers = states
+        if places is not None:
+            readers = states.flatten(0, 1).index_select(0, places.flatten()).view(*places.shape, -1)
+        joined = self.attention_norm(readers, self.attention(states, mask, None if places is None else readers))
+        raised: Tensor = self.feed_forward_norm(joined, self.feed_forward(joined))
+        return raised

@@ -1,9 +1,72 @@
-"""Dropout."""
+"""Dropout that is cheap on a CPU.
+
+torch draws one Bernoulli number at a time there: 6.5 ns an entry, a fifth of a BERT-mini step. Here one
+64-bit word of torch's generator decides four entries: each 16-bit part is compared with the rate, so the
+rate is honoured to 1/65,536 (0.1 becomes 0.100006), and what is kept is scaled by the rate really used.
+Measured on one core: 1.1 ns an entry. On other devices it is torch's own dropout.
+
+``torch.manual_seed`` governs it, and torch's saved random state resumes it.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from bertkit.nn.by_hand import trains_on_cpu
+
+_LEVELS = 65_536
+_LOWEST = -32_768
+
+
+def keep_scale(rate: float) -> float:
+    """One over the share of entries that ``draw_kept`` keeps."""
+    return _LEVELS / (_LEVELS - _dropped_levels(rate))
+
+
+def _dropped_levels(rate: float) -> int:
+    return min(round(rate * _LEVELS), _LEVELS - 1)
+
+
+def draw_kept(shape: torch.Size, rate: float) -> Tensor:
+    """int16 ones for what stays and zeros for what is dropped, on the CPU, from torch's generator."""
+    entries = math.prod(shape)
+    words = torch.empty((entries + 3) // 4, dtype=torch.int64)
+    # From the lowest integer on: without a bound torch would leave the top bit at zero.
+    words.random_(torch.iinfo(torch.int64).min, None)
+    parts = words.view(torch.int16)[:entries]
+    return parts.ge_(_LOWEST + _dropped_levels(rate)).view(shape)
+
+
+def drop_(states: Tensor, kept: Tensor) -> Tensor:
+    """Zero in place what is not ``kept`` (as ``draw_kept`` made it). Nothing is scaled.
+
+    Two-byte floats are multiplied as integers: one or zero times their bits, many times faster than a
+    product of mixed types.
+    """
+    if states.element_size() == kept.element_size():
+        states.view(torch.int16).mul_(kept)
+    else:
+        states.mul_(kept)
+    return states
+
+
+class _Drop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, rate: float) -> Tensor:
+        kept = draw_kept(states.shape, rate)
+        ctx.save_for_backward(kept)
+        ctx.scale = keep_scale(rate)
+        return drop_(states * ctx.scale, kept)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (kept,) = ctx.saved_tensors
+        return drop_(gradient * ctx.scale, kept), None
 
 
 class Dropout(nn.Module):
@@ -15,4 +78,9 @@ class Dropout(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """``states`` with holes, any shape."""
-        return F.dropout(states, self.rate, self.training)
+        if not self.training or self.rate == 0:
+            return states
+        if not trains_on_cpu(states):
+            return F.dropout(states, self.rate)
+        dropped: Tensor = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]
+        return dropped

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import nn
+from jaxtyping import Bool
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
@@ -28,6 +29,10 @@ class NextSentence(Objective):
         super().__init__()
         self.classifier = nn.Linear(hidden_size, 2)
         initialize(self, initializer_range)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """Nothing but the pooled state."""
+        return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, 2): IS_NEXT, IS_RANDOM."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import nn
+from jaxtyping import Bool
+from torch import Tensor, nn
 
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.nn.dropout import Dropout
@@ -29,6 +30,10 @@ class Regress(Objective):
         self.dropout = Dropout(dropout)
         self.regressor = nn.Linear(hidden_size, 1)
         initialize(self, initializer_range)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """Nothing but the pooled state."""
+        return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``value`` (B,)."""

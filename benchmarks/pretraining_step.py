@@ -1,0 +1,203 @@
+"""One pre-training step (forward, backward, AdamW), ours beside Hugging Face's.
+
+    python benchmarks/pretraining_step.py --size mini --batch 32 --tokens 128
+    python benchmarks/pretraining_step.py --size base --batch 8 --tokens 128
+
+Dropout is on, 15 % of the pieces are masked, both learn MLM and NSP from the same batch with the same
+optimizer. Every contender has a process of its own, because ours tells the C library how to keep memory and
+that would help the others too. They take turns of a few seconds, one at a time, so that a busy machine slows
+all of them; medians and their ratios are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch, Objective
+from bertkit.draws import Draws
+from bertkit.encoders.bert import Bert, size
+from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
+from bertkit.objectives.nsp import NextSentence
+from bertkit.training.memory import keep_freed_memory
+
+VOCAB = 30522
+CLS, SEP, MASK = 101, 102, 103
+
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contest:
+    """What is trained, and how long a turn is."""
+
+    size: str
+    rows: int
+    tokens: int
+    threads: int
+    seconds: float
+
+
+def make_batch(rows: int, tokens: int) -> Batch:
+    """Full rows of random pieces, masked as in pre-training."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(1000, VOCAB, (rows, tokens), generator=generator)
+    ids[:, 0], ids[:, tokens // 2], ids[:, -1] = CLS, SEP, SEP
+    segments = (torch.arange(tokens) > tokens // 2).long().expand(rows, tokens).contiguous()
+    batch = Batch(
+        input_ids=ids,
+        segment_ids=segments,
+        attention_mask=torch.ones_like(ids, dtype=torch.bool),
+        labels={"nsp": torch.randint(0, 2, (rows,), generator=generator)},
+    )
+    draws = Draws(0, 0, np.arange(rows))
+    return mask_tokens(batch, draws, Masking(), vocab_size=VOCAB, mask_id=MASK, special_ids=(CLS, SEP))
+
+
+def make_step(model: nn.Module, find_loss: Callable[[], Tensor], precision: str) -> Step:
+    """A whole step as a function; every contender gets the same optimizer and the same autocast."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> float:
+        with torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else nullcontext():
+            loss = find_loss()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    return step
+
+
+def make_ours(name: str, batch: Batch, precision: str) -> Step:
+    keep_freed_memory()
+    encoder = Bert(size(name, vocab_size=VOCAB))
+    heads: dict[str, Objective] = {
+        "mlm": MaskedLanguageModel(encoder.embeddings.word),
+        "nsp": NextSentence(encoder.hidden_size),
+    }
+    model = Model(encoder, heads).train()
+
+    def find_loss() -> Tensor:
+        terms = model.loss(model(batch), batch)
+        return torch.stack([term.sum / term.count for term in terms.values()]).sum()
+
+    return make_step(model, find_loss, precision)
+
+
+def make_theirs(name: str, batch: Batch, precision: str) -> Step:
+    import transformers
+
+    ours = size(name, vocab_size=VOCAB)
+    model = transformers.BertForPreTraining(
+        transformers.BertConfig(
+            vocab_size=VOCAB,
+            hidden_size=ours.hidden_size,
+            num_hidden_layers=ours.num_layers,
+            num_attention_heads=ours.num_heads,
+            intermediate_size=ours.intermediate_size,
+        )
+    ).train()
+    inputs = {
+        "input_ids": batch.input_ids,
+        "token_type_ids": batch.segment_ids,
+        "attention_mask": batch.attention_mask.long(),
+        "labels": batch.labels["mlm"],
+        "next_sentence_label": batch.labels["nsp"],
+    }
+
+    def find_loss() -> Tensor:
+        loss: Tensor = model(**inputs).loss
+        return loss
+
+    return make_step(model, find_loss, precision)
+
+
+MAKERS = {"ours": make_ours, "hugging face": make_theirs}
+
+
+def run_turns(asked: Connection, contest: Contest, contender: str, precision: str) -> None:
+    """In a process of its own: warm up, then answer each request for a turn with tokens a second."""
+    torch.set_num_threads(contest.threads)
+    torch.manual_seed(0)
+    step = MAKERS[contender](contest.size, make_batch(contest.rows, contest.tokens), precision)
+    step()
+    step()
+    asked.send("ready")
+    while asked.recv() == "turn":
+        steps, began = 0, time.perf_counter()
+        while steps == 0 or time.perf_counter() - began < contest.seconds:
+            step()
+            steps += 1
+        asked.send(contest.rows * contest.tokens * steps / (time.perf_counter() - began))
+
+
+def measure(contest: Contest, contenders: list[tuple[str, str]], repeats: int) -> dict[str, list[float]]:
+    """Tokens/s of every repeat, the contenders taking turns."""
+    spawn = multiprocessing.get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    for contender, precision in contenders:
+        here, there = spawn.Pipe()
+        spawn.Process(target=run_turns, args=(there, contest, contender, precision), daemon=True).start()
+        here.recv()
+        pipes[f"{contender} {precision}"] = here
+    speeds: dict[str, list[float]] = {name: [] for name in pipes}
+    for _ in range(repeats):
+        for name, pipe in pipes.items():
+            pipe.send("turn")
+            speeds[name].append(pipe.recv())
+    for pipe in pipes.values():
+        pipe.send("end")
+    return speeds
+
+
+def report(contest: Contest, speeds: dict[str, list[float]]) -> dict[str, float]:
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    rivals = {name: speed for name, speed in medians.items() if not name.startswith("ours")}
+    print(
+        f"BERT-{contest.size}, {contest.rows} x {contest.tokens}, {contest.threads} threads, torch {torch.__version__}"
+    )
+    for name, speed in medians.items():
+        ratios = "".join(f"   {speed / other:5.2f} x {rival}" for rival, other in rivals.items())
+        print(f"{name:22} {speed:9,.0f} tokens/s{ratios}")
+    return medians
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="mini", help="tiny ... large, or layers/width/heads")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--precision", nargs="+", default=["float32", "bf16"], choices=["float32", "bf16"])
+    parser.add_argument("--contenders", nargs="+", default=list(MAKERS), choices=list(MAKERS))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one turn")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="write every measurement to this file")
+    asked = parser.parse_args()
+    contest = Contest(
+        size=asked.size, rows=asked.batch, tokens=asked.tokens, threads=asked.threads, seconds=asked.seconds
+    )
+    contenders = [(contender, precision) for precision in asked.precision for contender in asked.contenders]
+    speeds = measure(contest, contenders, asked.repeats)
+    medians = report(contest, speeds)
+    if asked.json:
+        record = {"contest": vars(contest), "tokens_per_second": speeds, "medians": medians}
+        asked.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

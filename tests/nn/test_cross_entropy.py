@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from bertkit.nn.cross_entropy import sum_cross_entropy
+
+
+# 40,009 entries a row: the work is done in several blocks of rows.
+@pytest.mark.parametrize(("rows", "vocab"), [(7, 13), (99, 40_009), (1, 2)])
+def test_loss_and_gradient_are_torchs(rows: int, vocab: int) -> None:
+    logits = 3 * torch.randn(rows, vocab)
+    labels = torch.randint(0, vocab, (rows,))
+    ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    loss, expected = sum_cross_entropy(ours, labels), F.cross_entropy(theirs, labels, reduction="sum")
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
+    for part in (loss, expected):
+        torch.autograd.backward(part * 0.37)
+    assert ours.grad is not None
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=0, atol=1e-6)
+
+
+def test_narrow_logits_give_a_float32_loss() -> None:
+    logits = torch.randn(37, 997, dtype=torch.bfloat16, requires_grad=True)
+    labels = torch.randint(0, 997, (37,))
+    loss = sum_cross_entropy(logits, labels)
+    expected = F.cross_entropy(logits.detach().float(), labels, reduction="sum")
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0)
+    torch.autograd.backward(loss)
+    assert logits.grad is not None
+    assert logits.grad.dtype == torch.bfloat16
+
+
+def test_no_rows_cost_nothing() -> None:
+    logits = torch.zeros(0, 13, requires_grad=True)
+    loss = sum_cross_entropy(logits, torch.zeros(0, dtype=torch.int64))
+    torch.autograd.backward(loss)
+    assert loss.item() == 0
+
+
+def test_hopeless_rows_stay_finite_and_are_still_taught() -> None:
+    logits = torch.tensor([[0.0, 300.0]], requires_grad=True)
+    loss = sum_cross_entropy(logits, torch.tensor([0]))
+    torch.autograd.backward(loss)
+    assert loss.item() == pytest.approx(87.3, abs=0.1)
+    torch.testing.assert_close(logits.grad, torch.tensor([[-1.0, 1.0]]))
+
+
+def test_a_number_that_is_none_is_not_hidden() -> None:
+    logits = torch.tensor([[0.0, float("nan")]], requires_grad=True)
+    assert sum_cross_entropy(logits, torch.tensor([0])).isnan()
