@@ -171,7 +171,8 @@ def pretrain(
     settings = [
         *settings_of(encoder, f"--size {size}", "encoder"),
         *(read_settings(Path(config)) if config else ()),
-        *_given(data=data, output=output, steps=steps, minutes=minutes, seq_length=seq_length, seed=seed),
+        Setting("data", data, "DATA"),
+        *_given(output=output, steps=steps, minutes=minutes, seq_length=seq_length, seed=seed),
         *_given(batch_size=batch_size, **{"optimizer.lr": lr}),
         *parse_settings(set),
     ]

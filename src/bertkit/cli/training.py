@@ -85,7 +85,8 @@ def pretrain(
         show_lines(result.lines())
     else:
         show_lines([f"{result.folder}: {result.steps:,} steps in {describe_duration(result.seconds)}"])
-        show_table(("held out", ""), result.heldout.items())
+        if result.heldout:
+            show_table(("held out", ""), result.heldout.items())
     if not options.plan:
         talk.next("bertkit", "fill", options.output or options.resume, "The capital of France is [MASK].")
 

@@ -93,9 +93,9 @@ def config_show(run: Path, /, *, origin: bool = False, json: bool = False) -> No
     if json:
         show_json(settings)
     elif origin:
-        show_table(("setting", "value", "origin"), [(each.path, each.value, each.origin) for each in settings])
+        show_table(("setting", "value", "origin"), [(each.path, repr(each.value), each.origin) for each in settings])
     else:
-        show_table(("setting", "value"), [(each.path, each.value) for each in settings])
+        show_table(("setting", "value"), [(each.path, repr(each.value)) for each in settings])
 
 
 def doctor(*, json: bool = False) -> None:
