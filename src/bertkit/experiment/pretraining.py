@@ -20,7 +20,7 @@ from bertkit.errors import BertkitError, usage_error
 from bertkit.model import Model
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress
-from bertkit.run import PretrainRun, RunFolder, read_run
+from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
 from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.evaluation import evaluate_losses
@@ -201,7 +201,7 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
     seconds = time.monotonic() - begin
     about = {"kind": "pretrain", "steps": total, "heldout": heldout}
     model_folder.save_model(folder.model, state.model, job.tokenizer, about=about)
-    plot_training(folder.metrics, folder.path / "training.png")
+    plot_training(read_metrics(folder.metrics), folder.path / "training.png")
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
     return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)
 

@@ -1,0 +1,197 @@
+"""Pictures of runs: training curves, epochs of fine-tuning, confusion, results side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
+
+from bertkit.metrics.classification import confusion
+from bertkit.report._style import (
+    FAINT,
+    GRID,
+    INK,
+    PALE,
+    PALETTE,
+    explain,
+    figure_with,
+    note,
+    save,
+    write_label,
+    write_plainly,
+)
+from bertkit.report.tables import Summary, summarise
+
+_NAMES = {"mlm": "masked words", "nsp": "next sentence", "class": "classes", "number": "number"}
+_SMOOTHING = 0.015
+"""The drawn loss is an average over this share of the curve to either side."""
+
+_MOST_CELLS_WITH_NUMBERS = 20
+_MOST_CELLS_WITH_SHARES = 8
+_MOST_NAMED_CLASSES = 60
+_LONGEST_NAME = 24
+_LETTERS_ON_A_LINE = 40
+
+
+def plot_training(records: Iterable[Mapping[str, Any]], output: Path) -> None:
+    """Loss of every term over the steps, with what was measured on held-out text, and the held-out accuracies.
+
+    ``records`` are the lines of a ``metrics.jsonl``: ``loss/TERM`` where ``kind`` is ``train``; ``TERM`` and
+    ``TERM_accuracy`` where it is ``heldout``.
+    """
+    records = list(records)
+    train = [record for record in records if record["kind"] == "train"]
+    heldout = [record for record in records if record["kind"] == "heldout"]
+    terms = [key.removeprefix("loss/") for key in (train[0] if train else {}) if key.startswith("loss/")]
+    has_accuracy = any(f"{term}_accuracy" in record for record in heldout for term in terms)
+    columns = max(1, len(terms)) + has_accuracy
+    figure, panels = figure_with(columns, width=1.2 + 4.2 * columns, height=4.2, title="Pre-training")
+    for panel, term, colour in zip(panels, terms, PALETTE, strict=False):
+        _draw_loss(panel, train, heldout, term, colour)
+    if has_accuracy:
+        _draw_accuracies(panels[-1], heldout, terms)
+    last = max([record["step"] for record in records], default=1)
+    for panel in panels:
+        panel.set_xlim(-0.02 * last, 1.04 * last)
+        panel.set_xlabel("step", color=FAINT, fontsize=9)
+        panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    save(figure, output)
+
+
+def _draw_loss(
+    panel: Axes, train: Sequence[Mapping[str, Any]], heldout: Sequence[Mapping[str, Any]], term: str, colour: str
+) -> None:
+    steps = [record["step"] for record in train]
+    losses = [float(record[f"loss/{term}"]) for record in train]
+    panel.plot(steps, losses, color=colour, alpha=0.22, linewidth=1)
+    panel.plot(steps, _smooth(losses), color=colour, linewidth=2, label="training")
+    measured = [(record["step"], float(record[term])) for record in heldout if term in record]
+    if measured:
+        panel.plot(*zip(*measured, strict=True), "o--", color=INK, mfc="white", mew=1.5, lw=1, ms=5, label="held out")
+        write_label(panel, f"{measured[-1][1]:.3f}", measured[-1], ha="right")
+    note(panel, f"loss, {_NAMES.get(term, term)}")
+    explain(panel, loc="upper right")
+
+
+def _draw_accuracies(panel: Axes, heldout: Sequence[Mapping[str, Any]], terms: Sequence[str]) -> None:
+    for term, colour in zip(terms, PALETTE, strict=False):
+        key = f"{term}_accuracy"
+        measured = [(record["step"], float(record[key])) for record in heldout if key in record]
+        if measured:
+            panel.plot(*zip(*measured, strict=True), "o-", color=colour, lw=2, ms=5, mec="white")
+            text = f"{_NAMES.get(term, term)} {measured[-1][1]:.1%}"
+            write_label(panel, text, measured[-1], colour=colour, ha="right")
+    note(panel, "accuracy, held out")
+    panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    panel.margins(y=0.15)
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """A moving average as wide as the way from the start at first, so that the steep beginning is not dragged along."""
+    widest = int(_SMOOTHING * len(values))
+    sums = np.cumsum([0.0, *values])
+    smoothed = []
+    for place in range(len(values)):
+        reach = min(widest, place)
+        stop = min(place + reach + 1, len(values))
+        smoothed.append(float(sums[stop] - sums[place - reach]) / (stop - place + reach))
+    return smoothed
+
+
+def plot_epochs(seeds: Mapping[int, Sequence[Mapping[str, float]]], metric: str, output: Path) -> None:
+    """The dev score after every epoch, a line for each seed; the epoch that was kept is filled."""
+    best = {seed: max(scores[metric] for scores in epochs) for seed, epochs in seeds.items()}
+    summary = summarise(list(best.values()))
+    figure, (panel,) = figure_with(1, width=6.4, height=4.2, title=f"{_spell_metric(metric)} on dev")
+    for place, (seed, epochs) in enumerate(seeds.items()):
+        colour = PALETTE[place % len(PALETTE)]
+        values = [scores[metric] for scores in epochs]
+        numbers = list(range(1, len(values) + 1))
+        kept = max(range(len(values)), key=lambda epoch: (values[epoch], epoch))
+        panel.plot(numbers, values, "o-", color=colour, markerfacecolor="white", markeredgewidth=1.5, linewidth=2)
+        panel.plot(kept + 1, values[kept], "o", color=colour, markersize=9, label=f"seed {seed}: {values[kept]:.4f}")
+    if summary.sd is not None:
+        panel.axhspan(summary.mean - summary.sd, summary.mean + summary.sd, color=GRID, alpha=0.6, zorder=0)
+    panel.axhline(summary.mean, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    note(panel, f"best epochs: {summary}" if summary.sd is not None else f"best epoch: {summary}")
+    panel.set_xlabel("epoch", color=FAINT, fontsize=9)
+    most = max(len(epochs) for epochs in seeds.values())
+    panel.set_xlim(0.75, most + 0.25)
+    panel.set_xticks(range(1, most + 1, 1 + most // 12))
+    panel.margins(y=0.15)
+    explain(panel, ncols=2 if len(seeds) > 5 else 1)
+    save(figure, output)
+
+
+def plot_confusion(gold: Sequence[str], predicted: Sequence[str], classes: Sequence[str], output: Path) -> None:
+    """Counts of gold class (rows) against predicted class, shaded by the share of the row."""
+    counts = np.array(confusion(gold, predicted, classes=classes))
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    side = min(3.4 + 0.55 * len(classes), 14.0)
+    right = int(np.trace(counts)) / len(gold)
+    figure, (panel,) = figure_with(1, width=side + 1, height=side + 0.5, title="Confusion on dev")
+    note(panel, f"{right:.1%} of {len(gold):,} right")
+    shade = LinearSegmentedColormap.from_list("shade", ["#ffffff", "#9dbdd6", PALETTE[0], "#123a57"])
+    panel.imshow(shares, cmap=shade, vmin=0, vmax=1)
+    panel.grid(visible=False)
+    panel.spines[:].set(visible=True, color=GRID)
+    panel.set_xlabel("predicted", color=FAINT, fontsize=10)
+    panel.set_ylabel("gold", color=FAINT, fontsize=10)
+    _name_classes(panel, classes)
+    if len(classes) <= _MOST_CELLS_WITH_NUMBERS:
+        for row, column in np.ndindex(*counts.shape):
+            count, share = counts[row, column], shares[row, column]
+            text = f"{count:,}\n{share:.0%}" if len(classes) <= _MOST_CELLS_WITH_SHARES else f"{count:,}"
+            colour = "white" if share > 0.5 else INK if count else PALE
+            panel.text(column, row, text, ha="center", va="center", fontsize=9, color=colour)
+    save(figure, output)
+
+
+def _name_classes(panel: Axes, classes: Sequence[str]) -> None:
+    if len(classes) > _MOST_NAMED_CLASSES:
+        panel.set_xticks([])
+        panel.set_yticks([])
+        return
+    names = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in classes]
+    places = range(len(names))
+    if sum(map(len, names)) > _LETTERS_ON_A_LINE:
+        panel.set_xticks(places, names, rotation=35, ha="right")
+    else:
+        panel.set_xticks(places, names)
+    panel.set_yticks(places, names)
+    write_plainly(*panel.get_xticklabels(), *panel.get_yticklabels())
+
+
+def plot_results(results: Mapping[str, Mapping[str, Summary]], title: str, output: Path) -> None:
+    """Bars of a mean with its standard deviation: ``results[group][bar]``, such as task and kind of model."""
+    bars = list(dict.fromkeys(bar for group in results.values() for bar in group))
+    width = 0.8 / max(len(bars), 1)
+    figure, (panel,) = figure_with(1, width=max(5.0, 1.6 + len(bars) * len(results)), height=4.4, title=title)
+    for number, bar in enumerate(bars):
+        shift = (number - (len(bars) - 1) / 2) * width
+        shown = [(place + shift, group[bar]) for place, group in enumerate(results.values()) if bar in group]
+        places, heights = [place for place, _ in shown], [each.mean for _, each in shown]
+        colour = (PALE, *PALETTE)[number % (1 + len(PALETTE))] if len(bars) > 2 else PALETTE[number]
+        panel.bar(places, heights, width * 0.9, color=colour, label=bar)
+        for place, each in shown:
+            if each.sd is not None:
+                panel.errorbar(place, each.mean, each.sd, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
+            write_label(panel, f"{each.mean:.3f}", (place, max(each.mean + (each.sd or 0.0), 0.0)))
+    panel.set_xticks(range(len(results)), list(results))
+    panel.tick_params(axis="x", colors=INK, labelsize=10)
+    write_plainly(*panel.get_xticklabels())
+    panel.spines["bottom"].set_visible(False)
+    panel.axhline(0, color=FAINT, linewidth=1)
+    panel.set_ylim(top=1.1 * panel.get_ylim()[1])
+    explain(panel, ncols=len(bars), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+    save(figure, output)
+
+
+def _spell_metric(metric: str) -> str:
+    return {"f1": "F1", "macro_f1": "Macro F1"}.get(metric, metric.replace("_", " ").capitalize())
