@@ -84,7 +84,10 @@ def config_from_foreign(foreign: Any, source: str) -> BertConfig:
     try:
         return records.from_json(BertConfig, fields, source=source)
     except BertkitError as error:
-        raise data_error(str(error)) from error
+        text = str(error).rstrip(".")
+        for ours, theirs in _CONFIG_NAMES.items():
+            text = text.replace(f"$.{ours}`", f"{theirs}`")
+        raise data_error(f"{text}.") from error
 
 
 def classes_to_foreign(labels: Sequence[str]) -> dict[str, Any]:
@@ -140,9 +143,7 @@ def tidy(foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
             continue
         if present in tidied:
             raise data_error(f"{source} holds {present} twice, once as {name}.")
-        if not tensor.is_floating_point():
-            raise data_error(f"{source}: {name} holds {tensor.dtype}, not weights that bertkit reads.")
-        tidied[present] = tensor.float()
+        tidied[present] = tensor.float() if tensor.is_floating_point() else tensor
     for copy, original in _TIED.items():
         if copy in tidied and torch.equal(tidied[copy], tidied.setdefault(original, tidied[copy])):
             del tidied[copy]
@@ -209,42 +210,50 @@ def _to_foreign(module: nn.Module, names: Names, prefix: str = "") -> dict[str, 
     return {
         prefix + name: part
         for ours, theirs in names.items()
-        for name, part in zip(theirs, state[ours].chunk(len(theirs)), strict=True)
+        for name, part in zip(theirs, _split(state[ours], len(theirs)), strict=True)
     }
+
+
+def _split(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
+    return tensor.chunk(parts) if parts > 1 else (tensor,)
+
+
+def _join(parts: list[Tensor]) -> Tensor:
+    """Ours from theirs, in memory of its own."""
+    return torch.cat(parts) if len(parts) > 1 else parts[0].clone()
 
 
 def _from_foreign(
-    module: nn.Module, names: Names, foreign: Mapping[str, Tensor], source: str, unexpected: list[str] | None = None
+    module: nn.Module, names: Names, foreign: Mapping[str, Tensor], source: str, unexpected: Sequence[str] = ()
 ) -> dict[str, Tensor]:
-    """Their tensors joined into ours, once all are there and of the right shape."""
-    shapes = {ours: tensor.shape for ours, tensor in module.state_dict().items()}
+    """Their tensors joined into ours, once all are there and of the right shape and kind."""
+    state = module.state_dict()
     wanted = {
-        name: (shapes[ours][0] // len(theirs), *shapes[ours][1:]) for ours, theirs in names.items() for name in theirs
+        name: part
+        for ours, theirs in names.items()
+        for name, part in zip(theirs, _split(state[ours], len(theirs)), strict=True)
     }
-    faults = [
-        _list("lacks", [name for name in wanted if name not in foreign]),
-        _list("has unknown", unexpected or []),
-        _list(
-            "has",
-            [
-                f"{name} as {_show(foreign[name].shape)} instead of {_show(shape)}"
-                for name, shape in wanted.items()
-                if name in foreign and foreign[name].shape != shape
-            ],
-        ),
+    misfits = [
+        f"{name} as {_show(foreign[name])} instead of {_show(part)}"
+        for name, part in wanted.items()
+        if name in foreign and _show(foreign[name]) != _show(part)
     ]
+    absent = [name for name in wanted if name not in foreign]
+    faults = [_list("lacks", absent), _list("has unknown", unexpected), _list("has", misfits)]
     if any(faults):
         raise data_error(f"{source} {'; '.join(filter(None, faults))}.")
-    return {ours: torch.cat([foreign[name] for name in theirs]) for ours, theirs in names.items()}
+    return {ours: _join([foreign[name] for name in theirs]) for ours, theirs in names.items()}
 
 
-def _list(verb: str, names: list[str]) -> str:
+def _list(verb: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{verb} {', '.join(names[:_SHOWN])}{more}" if names else ""
 
 
-def _show(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape)) or "a number"
+def _show(tensor: Tensor) -> str:
+    """``30522 x 768``, and the number format where it is not one of weights."""
+    kind = "" if tensor.is_floating_point() else f" {str(tensor.dtype).removeprefix('torch.')}"
+    return (" x ".join(map(str, tensor.shape)) or "one number") + kind
 
 
 def _mend(name: str) -> str:
