@@ -6,6 +6,7 @@ raise BertkitError in one line.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -238,7 +239,7 @@ def finetune(
             bar.say(guessed.sentence)
             found = guessed.task
         else:
-            found = _bound(names.find("tasks", str(task), TextTask), data, splits)
+            found = _bound(_named(str(task)), data, splits)
         settings = [
             *_given(model=Path(model), output=Path(output), seeds=seeds, epochs=epochs, batch_size=batch_size),
             *_given(limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
@@ -296,9 +297,12 @@ def _existing(files: Iterable[AnyPath]) -> list[Path]:
         raise usage_error("name at least one text file.")
     for path in paths:
         if not path.is_file():
-            near = did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")
-            raise usage_error(f"no file at {path}.{near}")
+            raise usage_error(f"no file at {path}.{_near(path)}")
     return paths
+
+
+def _near(path: Path) -> str:
+    return did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")
 
 
 def _given(**options: Any) -> list[Setting]:
@@ -313,6 +317,15 @@ def _given(**options: Any) -> list[Setting]:
 def _is_table(task: AnyPath) -> bool:
     """A file, or something that is spelt like one."""
     return isinstance(task, Path) or Path(task).is_file() or Path(task).suffix in _TABLES
+
+
+def _named(task: str) -> TextTask:
+    """A task of the shelf, or one of the user's own module."""
+    module = task.partition(":")[0].partition(".")[0]
+    if "." in task and importlib.util.find_spec(module) is None:
+        raise usage_error(f"no file at {task}, and no module named {module}.{_near(Path(task))}")
+    found: TextTask = names.find("tasks", task, TextTask)
+    return found
 
 
 def _bound(task: TextTask, data: AnyPath | None, splits: Mapping[str, Sequence[AnyPath]]) -> TextTask:

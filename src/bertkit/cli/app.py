@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
@@ -31,6 +32,7 @@ def _default(value: object) -> str | None:
 
 def _build() -> App:
     defaults = Parameter(consume_multiple=True, negative=(), short_alias=_short_name, show_default=_default)
+    any_text = Parameter(allow_leading_hyphen=True)  # a text may begin with a dash, and - is stdin or stdout
     app = App(
         name="bertkit",
         version=f"bertkit {__version__}",
@@ -52,9 +54,11 @@ def _build() -> App:
     corpus.command(text.corpus_check, name="check")
     app.command(tokenizer := App(name="tokenizer", help="Learn a vocabulary, look at one."))
     tokenizer.command(text.tokenizer_train, name="train")
-    tokenizer.command(text.tokenizer_show, name="show")
-    for verb in (text.prepare, training.pretrain, using.fill, training.finetune, using.evaluate, using.predict):
+    tokenizer.command(text.tokenizer_show, name="show", default_parameter=any_text)
+    for verb in (text.prepare, training.pretrain, training.finetune, using.evaluate):
         app.command(verb)
+    for verb in (using.fill, using.predict):
+        app.command(verb, default_parameter=any_text)
     app.command(config := App(name="config", help="The settings of a run."))
     config.command(using.config_show, name="show")
     return app
@@ -66,6 +70,7 @@ app = _build()
 def run(words: Sequence[str]) -> int:
     """Run one command line; every way of ending is an exit code, every error one line on stderr."""
     debug = "--debug" in words
+    sys.path.append(str(Path.cwd()))  # so that my_lab.irony:irony is a file of the user's
     try:
         _run([word for word in words if word != "--debug"])
     except BaseException as error:

@@ -180,9 +180,9 @@ class Progress:
         self._view.update(self._job)
 
     def finish(self) -> None:
-        """The job is over, whether whole or cut short; without one, nothing happens."""
-        if self._job is not None:
-            job, self._job = self._job, None
+        """The job is over, whether whole or cut short; of one that never advanced nothing is said."""
+        job, self._job = self._job, None
+        if job is not None and job.first is not None:
             self._view.end(job)
 
 
