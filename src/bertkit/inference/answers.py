@@ -74,12 +74,13 @@ def _answer_to_stream(pipeline: Pipeline, source: Path, stream: IO[str]) -> int:
 def _examples(pipeline: Pipeline, source: Path) -> Iterator[TextExample]:
     if source != STREAM:
         return pipeline.task.read(source)
-    return (_line_example(str(number), line.rstrip("\n")) for number, line in enumerate(sys.stdin, start=1))
+    pair = pipeline.task.pair
+    return (_line_example(str(number), line.rstrip("\n"), pair) for number, line in enumerate(sys.stdin, start=1))
 
 
-def _line_example(name: str, line: str) -> TextExample:
-    """One text, or two with a tab between them."""
-    first, tab, second = line.partition("\t")
+def _line_example(name: str, line: str, pair: bool) -> TextExample:
+    """One text, or (``pair``) two with a tab between them."""
+    first, tab, second = line.partition("\t") if pair else (line, "", "")
     return TextExample(name, first, second if tab else None)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 
@@ -64,13 +64,16 @@ def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list
     return chosen
 
 
-def count_shared(train: Iterable[Labelled], dev: Iterable[Labelled]) -> int:
-    """How many dev examples have a text that train has as well."""
-    known = {text_key(example) for example in train}
-    return sum(text_key(example) in known for example in dev)
-
-
-def count_contradictions(examples: Iterable[Labelled]) -> int:
-    """How many texts occur with different labels."""
-    pairs = {(text_key(example), example.label) for example in examples}
-    return sum(count > 1 for count in Counter(key for key, _ in pairs).values())
+def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
+    """A sentence if dev has texts of train, and one if train contradicts itself."""
+    notes = []
+    labels: dict[str, set[object]] = {}
+    for example in train:
+        labels.setdefault(text_key(example), set()).add(example.label)
+    shared = sum(text_key(example) in labels for example in dev)
+    if shared:
+        notes.append(f"{shared:,} of {len(dev):,} dev examples have a text that is in train too: scores are too good")
+    contradictions = sum(len(each) > 1 for each in labels.values())
+    if contradictions:
+        notes.append(f"{contradictions:,} texts of train occur with different labels")
+    return notes

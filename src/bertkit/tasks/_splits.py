@@ -63,10 +63,15 @@ class TaskFiles:
     folder: Path | None = None
 
     def replaced(self, name: str, files: tuple[str, ...]) -> TaskFiles:
-        """The same with other files for a split, read by its columns (or those of train, if it is a new one)."""
+        """The same with other files for a split, read by its columns (or those of train, if it is a new one).
+
+        A file of another kind than the split's own is not cut into cells as that one is.
+        """
         split = self.splits.get(name) or self.splits["train"]
+        same_kind = {_kind(file) for file in files} == {_kind(file) for file in split.files}
         absolute = tuple(str(Path(file).resolve()) for file in files)
-        return replace(self, splits={**self.splits, name: replace(split, files=absolute)})
+        changed = replace(split, files=absolute, form=split.form if same_kind else None)
+        return replace(self, splits={**self.splits, name: changed})
 
     def read(self, task: str, split: str) -> Iterator[Cells]:
         """The rows of a split, file by file."""
@@ -102,6 +107,10 @@ class TaskFiles:
             f"{task} needs its files: give their folder with --data DIR, "
             f"or set BERTKIT_DATA to the folder that holds {self.home}."
         )
+
+
+def _kind(file: str) -> str:
+    return Path(file.removesuffix(".gz")).suffix
 
 
 def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:

@@ -19,7 +19,7 @@ from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthe
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.classify import Classify
 from bertkit.objectives.regress import Regress
-from bertkit.tasks._heldout import count_contradictions, count_shared, hold_out
+from bertkit.tasks._heldout import describe_overlap, hold_out
 from bertkit.tasks._lines import at_line
 from bertkit.tasks._splits import Cells, Columns, TaskFiles, read_cells
 from bertkit.tasks._tables import Format, Table, sniff
@@ -57,9 +57,9 @@ class Numbers:
 class TextTask(Task):
     """A class of ``labels`` or, when there are none, a number, told from a text or (``pair``) two.
 
-    ``spellings`` are the labels as the files write them, where that differs. ``metric`` and ``also`` are names
-    of scores; ``f1`` is that of the second label. With ``heldout`` that share of train serves as dev. ``about``
-    says what is asked and where the files come from.
+    ``spellings`` are the labels as published files write them, where that differs; names are understood too.
+    ``metric`` and ``also`` are names of scores; ``f1`` is that of the second label. With ``heldout`` that share of
+    train serves as dev. ``about`` says what is asked and where the files come from.
     """
 
     labels: tuple[str, ...] = ()
@@ -116,35 +116,23 @@ class TextTask(Task):
 
     def notes(self) -> list[str]:
         """What a person should know about train and dev before trusting a score, one sentence each."""
+        rows = {split: list(self.rows(split)) for split in ("train", "dev") if split in self.files.splits}
+        labelled = {split: [each for each in rows[split] if each.label is not None] for split in rows}
         notes = []
-        for split in ("train", "dev"):
-            if split in self.files.splits:
-                notes += self._notes_on_rows(split)
-        train, dev = self.examples("train"), self.examples("dev")
+        for split in rows:
+            missing = len(rows[split]) - len(labelled[split])
+            if missing:
+                notes.append(f"{missing:,} rows of {split} have no label and are left out")
+            broken = self.files.count_broken(self.name, split)
+            if broken:
+                notes.append(f"{broken:,} broken rows of {split} are left out")
         if self.heldout:
+            labelled["train"], labelled["dev"] = hold_out(labelled["train"], self.heldout)
             notes.append(
-                f"no dev file: {len(dev):,} of {len(train) + len(dev):,} examples are held out as dev "
-                f"({self.heldout:.0%} of every class, chosen by the hash of the text; equal texts stay together)"
+                f"no dev file: {len(labelled['dev']):,} of {sum(map(len, labelled.values())):,} examples are held out "
+                f"as dev ({self.heldout:.0%} of every class, chosen by the hash of the text; equal texts stay together)"
             )
-        shared = count_shared(train, dev)
-        if shared:
-            notes.append(
-                f"{shared:,} of {len(dev):,} dev examples have a text that is in train too: scores are too good"
-            )
-        contradictions = count_contradictions(train)
-        if contradictions:
-            notes.append(f"{contradictions:,} texts of train occur with different labels")
-        return notes
-
-    def _notes_on_rows(self, split: str) -> list[str]:
-        notes = []
-        unlabelled = sum(example.label is None for example in self.rows(split))
-        if unlabelled:
-            notes.append(f"{unlabelled:,} rows of {split} have no label and are left out")
-        broken = self.files.count_broken(self.name, split)
-        if broken:
-            notes.append(f"{broken:,} broken rows of {split} are left out")
-        return notes
+        return notes + describe_overlap(labelled["train"], labelled.get("dev", []))
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
         """One feature of at most ``max_length`` tokens; IGNORE stands for a label that is not known."""
@@ -194,9 +182,11 @@ class TextTask(Task):
         where = at_line(cells.path, cells.line)
         if not self.labels:
             return self._number(cells.label, where)
+        if cells.label in self.spellings:
+            return self.labels[self.spellings.index(cells.label)]
+        if cells.label in self.labels:
+            return cells.label
         spellings = self.spellings or self.labels
-        if cells.label in spellings:
-            return self.labels[spellings.index(cells.label)]
         known = ", ".join(spellings[:12]) + (", ..." if len(spellings) > 12 else "")
         hint = did_you_mean(cells.label, spellings)
         raise data_error(f'{where}: unknown label "{cells.label}". {self.name} knows: {known}.{hint}')

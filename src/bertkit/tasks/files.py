@@ -60,7 +60,7 @@ def guess(
     if kind == "classes" and not allow_rare_labels:
         check_spelling(labels)
     task = _build(paths[0], files, labels, kind, max_length, pair=columns.second is not None)
-    for split in files.splits:
+    for split in files.splits.keys() - {"train"}:
         for _ in task.rows(split):
             pass
     absolute = task.with_files(**{split: where.files for split, where in files.splits.items()})
