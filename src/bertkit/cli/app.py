@@ -55,10 +55,12 @@ def _build() -> App:
     app.command(tokenizer := App(name="tokenizer", help="Learn a vocabulary, look at one."))
     tokenizer.command(text.tokenizer_train, name="train")
     tokenizer.command(text.tokenizer_show, name="show", default_parameter=any_text)
-    for verb in (text.prepare, training.pretrain, training.finetune, using.evaluate):
-        app.command(verb)
-    for verb in (using.fill, using.predict):
-        app.command(verb, default_parameter=any_text)
+    app.command(text.prepare)
+    app.command(training.pretrain)
+    app.command(using.fill, default_parameter=any_text)
+    app.command(training.finetune)
+    app.command(using.evaluate)
+    app.command(using.predict, default_parameter=any_text)
     app.command(config := App(name="config", help="The settings of a run."))
     config.command(using.config_show, name="show")
     return app
