@@ -240,6 +240,8 @@ def finetune(
             found = guessed.task
         else:
             found = _bound(_named(str(task)), data, splits)
+        for note in found.notes():
+            bar.say(note)
         settings = [
             *_given(model=Path(model), output=Path(output), seeds=seeds, epochs=epochs, batch_size=batch_size),
             *_given(limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
