@@ -2,168 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertkit import config
+from bertkit.data._tokenizing import TokenizedPiece
 from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
 from bertkit.errors import BertkitError
 from bertkit.storage import read_json, sha256_of, write_json
 
-_SHARD_TOKENS = 16_000_000
-_ALWAYS_HELD_OUT = (3, 7)
-_JOURNAL = "journal-{number:05}.json"
+KEYS = 2**64
+"""The key of a document is a hash of its text, from 0 to below this."""
+
+_SHARD_TOKENS = 8_000_000
+_SHARD_SENTENCES = 2_000_000
+_LEAST_HELD_OUT = 2
+_JOURNAL = "journal-{:05}.json"
 
 
-class Tokenized(Protocol):
-    """A piece of document ``number``: its tokens (N,) and the lengths (S,) of its sentences."""
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """Where the writer stands behind a shard: the units in it and before it, and the totals so far.
 
-    @property
-    def number(self) -> int: ...
+    ``last_document`` may go on in the next shard, in the same split.
+    """
 
-    @property
-    def tokens(self) -> NDArray[Any]: ...
-
-    @property
-    def sentence_lengths(self) -> NDArray[np.int64]: ...
-
-    @property
-    def unknown(self) -> int: ...
+    units: int = 0
+    unknown_tokens: int = 0
+    documents: int = 0
+    heldout_documents: int = 0
+    last_document: int = -1
+    last_split: Split = "train"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
-    """What the journal says after a shard: the units behind it, and the totals so far."""
-
-    units: int
-    unknown_tokens: int
-    documents: int
-    last_documents: dict[str, int]
+    state: _State
     records: tuple[ShardRecord, ...]
 
 
-class _Builder:
-    """The growing arrays of one shard of one split."""
-
-    def __init__(self, dtype: DTypeLike) -> None:
-        self.dtype = dtype
-        self.tokens: list[NDArray[Any]] = []
-        self.sentence_lengths: list[NDArray[np.int64]] = []
-        self.document_sizes: list[int] = []
-        self.last_document = -1
-
-    def add(self, piece: Tokenized) -> None:
-        self.tokens.append(piece.tokens.astype(self.dtype))
-        self.sentence_lengths.append(piece.sentence_lengths)
-        if piece.number == self.last_document:
-            self.document_sizes[-1] += len(piece.sentence_lengths)
-        else:
-            self.document_sizes.append(len(piece.sentence_lengths))
-        self.last_document = piece.number
-
-    @property
-    def size(self) -> int:
-        return sum(len(tokens) for tokens in self.tokens)
-
-    def write(self, folder: Path, name: str, split: Split) -> ShardRecord:
-        tokens = np.concatenate(self.tokens)
-        lengths = np.concatenate(self.sentence_lengths)
-        write_shard(folder / name, tokens, _offsets(lengths), _offsets(self.document_sizes))
-        return ShardRecord(
-            file=name,
-            split=split,
-            sha256=sha256_of(folder / name),
-            tokens=len(tokens),
-            sentences=len(lengths),
-            documents=len(self.document_sizes),
-        )
-
-
-def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
-
-
 class ShardWriter:
-    """Puts pieces into shards of about sixteen million tokens, document by document, train and held out apart."""
+    """Puts pieces into shards of about eight million tokens, document by document, train and held out apart.
 
-    def __init__(self, folder: Path, *, heldout: float, dtype: DTypeLike) -> None:
+    A document is held out if its key is in the lowest ``heldout`` of all keys: that depends on its text alone, so that
+    copies stay together. Where this holds out fewer than two documents, or fewer than one of two or three, those
+    with the lowest keys in the first shard are held out as well; one document is always left to train on.
+    """
+
+    def __init__(self, folder: Path, *, heldout: float) -> None:
         self.folder = folder
-        self.dtype = dtype
-        self.units = 0
-        self.unknown_tokens = 0
-        self.documents = 0
+        self.heldout = heldout
         self.records: list[ShardRecord] = []
-        self._every = round(1 / heldout) if heldout else 0
+        self._state = _State()
+        self._units = 0
         self._number = 0
-        self._builders: dict[Split, _Builder] = {}
-        self._last_documents: dict[str, int] = {}
+        self._waiting: list[TokenizedPiece] = []
+        self._size = 0.0
 
     @classmethod
-    def resume(cls, folder: Path, *, heldout: float, dtype: DTypeLike) -> ShardWriter:
+    def resume(cls, folder: Path, *, heldout: float) -> ShardWriter:
         """A writer that stands behind the last good shard that the journal of ``folder`` knows."""
-        writer = cls(folder, heldout=heldout, dtype=dtype)
-        while (path := folder / _JOURNAL.format(number=writer._number)).is_file():
+        writer = cls(folder, heldout=heldout)
+        while (path := folder / _JOURNAL.format(writer._number)).is_file():
             try:
                 entry = config.from_json(_Entry, read_json(path), source=str(path))
                 for record in entry.records:
                     verify_shard(folder, record)
             except BertkitError:
-                break
-            writer.units, writer.unknown_tokens = entry.units, entry.unknown_tokens
-            writer.documents, writer._last_documents = entry.documents, dict(entry.last_documents)
-            writer.records += entry.records
-            writer._number += 1
+                break  # what is damaged is made again
+            writer._accept(entry)
         return writer
 
-    def add(self, pieces: Sequence[Tokenized]) -> None:
+    @property
+    def units(self) -> int:
+        """How many units were taken."""
+        return self._units
+
+    @property
+    def documents(self) -> int:
+        """Documents that have a token, in finished shards."""
+        return self._state.documents
+
+    @property
+    def unknown_tokens(self) -> int:
+        """Tokens that are the unknown piece, in finished shards."""
+        return self._state.unknown_tokens
+
+    def add(self, pieces: Iterable[TokenizedPiece]) -> None:
         """Take the pieces of the next unit. A document across the border of two shards is one in each."""
+        self._units += 1
         for piece in pieces:
             if len(piece.tokens):
-                split = self._split(piece.number)
-                self._builders.setdefault(split, _Builder(self.dtype)).add(piece)
-                self.documents += self._last_documents.get(split) != piece.number
-                self._last_documents[split] = piece.number
-                self.unknown_tokens += piece.unknown
-        self.units += 1
-        if sum(builder.size for builder in self._builders.values()) >= _SHARD_TOKENS:
+                self._waiting.append(piece)
+                self._size += len(piece.tokens) / _SHARD_TOKENS + len(piece.sentence_lengths) / _SHARD_SENTENCES
+        if self._size >= 1:
             self._flush()
-
-    def _split(self, document: int) -> Split:
-        if not self._every:
-            return "train"
-        held_out = document in _ALWAYS_HELD_OUT or document % self._every == self._every // 2
-        return "heldout" if held_out else "train"
 
     def finish(self) -> None:
         """Write what is left."""
-        if self._builders:
+        if self._waiting:
             self._flush()
-
-    def _flush(self) -> None:
-        splits: tuple[Split, ...] = ("train", "heldout")
-        records = [
-            self._builders[split].write(self.folder, f"{split}-{self._number:05}.safetensors", split)
-            for split in splits
-            if split in self._builders
-        ]
-        entry = _Entry(
-            units=self.units,
-            unknown_tokens=self.unknown_tokens,
-            documents=self.documents,
-            last_documents=self._last_documents,
-            records=tuple(records),
-        )
-        write_json(self.folder / _JOURNAL.format(number=self._number), config.to_json(entry))
-        self.records += records
-        self._number += 1
-        self._builders = {}
 
     def forget_journal(self) -> None:
         """The manifest says it all now."""
-        for path in self.folder.glob(_JOURNAL.format(number=0).replace("00000", "*")):
+        for path in journal_of(self.folder):
             path.unlink()
+
+    def _flush(self) -> None:
+        keys = {piece.number: piece.key for piece in reversed(self._waiting)}  # of the first piece of each
+        carried = keys.pop(self._state.last_document, None)
+        heldout = self._choose(keys)
+        if carried is not None and self._state.last_split == "heldout":
+            heldout.add(self._state.last_document)
+        train = [piece for piece in self._waiting if piece.number not in heldout]
+        held = [piece for piece in self._waiting if piece.number in heldout]
+        last = self._waiting[-1].number
+        state = replace(
+            self._state,
+            units=self._units,
+            unknown_tokens=self._state.unknown_tokens + sum(piece.unknown for piece in self._waiting),
+            documents=self._state.documents + len(keys),
+            heldout_documents=self._state.heldout_documents + len(heldout & keys.keys()),
+            last_document=last,
+            last_split="heldout" if last in heldout else "train",
+        )
+        records = [*self._write("train", train), *self._write("heldout", held)]
+        entry = _Entry(state=state, records=tuple(records))
+        write_json(self.folder / _JOURNAL.format(self._number), config.to_json(entry))
+        self._accept(entry)
+
+    def _choose(self, keys: dict[int, int]) -> set[int]:
+        """Which of the documents that begin in this shard are held out."""
+        if not self.heldout:
+            return set()
+        ranked = sorted(keys, key=lambda number: (keys[number], number))
+        count = sum(key < self.heldout * KEYS for key in keys.values())
+        least = min(_LEAST_HELD_OUT, (self._state.documents + len(keys)) // 2) - self._state.heldout_documents
+        has_train = self._state.documents > self._state.heldout_documents
+        return set(ranked[: min(max(count, least), len(ranked) - (not has_train))])
+
+    def _write(self, split: Split, pieces: Sequence[TokenizedPiece]) -> Iterable[ShardRecord]:
+        if not pieces:
+            return
+        name = f"{split}-{self._number:05}.safetensors"
+        tokens = np.concatenate([piece.tokens for piece in pieces])
+        lengths = np.concatenate([piece.sentence_lengths for piece in pieces])
+        documents = [
+            sum(len(piece.sentence_lengths) for piece in document)
+            for _, document in groupby(pieces, key=attrgetter("number"))
+        ]
+        write_shard(self.folder / name, tokens, _offsets(lengths), _offsets(documents))
+        yield ShardRecord(
+            file=name,
+            split=split,
+            sha256=sha256_of(self.folder / name),
+            tokens=len(tokens),
+            sentences=len(lengths),
+            documents=len(documents),
+        )
+
+    def _accept(self, entry: _Entry) -> None:
+        self._state, self._units = entry.state, entry.state.units
+        self.records += entry.records
+        self._number += 1
+        self._waiting, self._size = [], 0.0
+
+
+def journal_of(folder: Path) -> list[Path]:
+    """The files of the journal in ``folder``."""
+    return sorted(folder.glob(_JOURNAL.replace("{:05}", "*")))
+
+
+def _offsets(lengths: ArrayLike) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from bertkit import config
 from bertkit.errors import data_error
@@ -43,8 +43,28 @@ class ShardRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceRecord:
+    """What the manifest says of one input file, and how it was read.
+
+    ``boundary`` is where its documents end; ``sentence_lines`` says that every line was taken for one sentence.
+    """
+
+    file: str
+    bytes: int
+    sha256: str
+    boundary: str
+    sentence_lines: bool
+    documents: int
+    replaced_characters: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What is in a DATA folder and where it came from. ``sources`` has the SHA-256 of each file."""
+    """What is in a DATA folder and where it came from.
+
+    ``documents`` counts those that have a token; ``duplicate_documents`` those among all that repeat an earlier
+    one exactly, which are kept.
+    """
 
     format: int = FORMAT
     tokenizer: str
@@ -56,8 +76,29 @@ class Manifest:
     unknown_tokens: int
     empty_documents: int
     duplicate_documents: int
-    replaced_characters: int
-    sources: dict[str, str]
+    sources: tuple[SourceRecord, ...]
+
+    @property
+    def heldout_documents(self) -> int:
+        """Documents that are kept from training."""
+        return sum(record.documents for record in self.shards if record.split == "heldout")
+
+    @property
+    def replaced_characters(self) -> int:
+        """Characters that were not UTF-8 and are U+FFFD now."""
+        return sum(source.replaced_characters for source in self.sources)
+
+    def lines(self) -> list[str]:
+        """The manifest for a person."""
+        return [
+            f"documents           {self.documents:,}, {self.heldout_documents:,} of them held out",
+            f"sentences           {self.sentences:,}",
+            f"tokens              {self.tokens:,} in {len(self.shards):,} shards",
+            f"unknown pieces      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
+            f"empty documents     {self.empty_documents:,} skipped",
+            f"duplicates          {self.duplicate_documents:,} kept",
+            f"replaced characters {self.replaced_characters:,}",
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +136,8 @@ def write_shard(path: Path, tokens: NDArray[Any], sentences: ArrayLike, document
         "sentence_offsets": np.asarray(sentences, dtype=np.int64),
         "document_offsets": np.asarray(documents, dtype=np.int64),
     }
-    write_file(path, lambda temporary: save_file(tensors, temporary))
+    # save_file would keep the file from every other user of the machine.
+    write_file(path, lambda temporary: temporary.write_bytes(save(tensors)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,47 +2,39 @@
 
 ``.txt``, ``.jsonl`` and ``.parquet``, each plain, ``.gz`` or ``.zst``. A document comes in pieces of at most
 ``LONGEST_PIECE`` characters, so that one line of 100 MB costs no more than any other text.
+
+Where a document ends in a ``.txt``: by default at a blank line in a file of the form that BERT's own tools read
+(google-research/bert ``create_pretraining_data.py``: a sentence a line, a blank line between documents), and at the
+end of the file in any other, such as a book, whose blank lines are between paragraphs.
 """
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import importlib
-import io
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import zstandard
-
-from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.data._decoding import BadBytes as BadBytes
+from bertkit.data._decoding import DecodingLog, cut_lines, decode
+from bertkit.data._records import LONGEST_RECORD, read_jsonl, read_parquet
+from bertkit.data._streams import COMPRESSIONS, ByteStream
+from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
+from bertkit.text.sentences import split_sentences
 
 Boundary = Literal["auto", "blank-line", "file", "record"]
-BadBytes = Literal["error", "replace"]
 
 LONGEST_PIECE = 500_000
 """Characters. The tokenizer needs some 150 bytes for each."""
 
-_BLOCK = 1 << 20
-_LONGEST_RECORD = 1 << 28
-_TEXT_FIELDS = ("text", "content", "body", "document", "article", "sentence")
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_GUESS_LINES = 2000
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Part of document ``number`` of its file. ``is_lines`` says that every line of it is one sentence."""
-
-    number: int
-    text: str
-    is_lines: bool = False
+_GUESS_LINES = 1000
+_GUESS_CHARACTERS = 200_000
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]」』]*$")
+_LEAST_ENDS = 0.7
+_MOST_CROWDED = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,36 +46,68 @@ class Reading:
     on_bad_bytes: BadBytes = "error"
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of document ``number`` of its file. ``is_lines`` says that every line of it is one sentence."""
+
+    number: int
+    text: str
+    is_lines: bool = False
+
+    def sentences(self) -> list[str]:
+        """Its sentences in their order, none of them blank; a line too long for a sentence is split as text is."""
+        if not self.is_lines:
+            return split_sentences(self.text)
+        return [sentence for line in self.text.split("\n") for sentence in _sentences_of_line(line.strip())]
+
+
+def _sentences_of_line(line: str) -> list[str]:
+    return [line] if 0 < len(line) <= LONGEST_SENTENCE else split_sentences(line)
+
+
 @dataclass(slots=True)
-class ReadCounts:
-    """What was repaired on the way."""
+class ReadLog:
+    """What reading a file came to: the boundary and the form of lines that were found, and what was mended.
 
-    replaced_characters: int = 0
+    ``stream`` knows how far the reading is.
+    """
+
+    stream: ByteStream
+    boundary: Boundary = "record"
+    sentence_lines: bool = False
+    decoding: DecodingLog = field(default_factory=DecodingLog)
 
 
-def read_pieces(path: Path, reading: Reading, counts: ReadCounts | None = None) -> Iterator[Piece]:
-    """The documents of one file, in pieces and in order."""
-    kind = _kind(path)
+def read_pieces(path: Path, reading: Reading | None = None, log: ReadLog | None = None) -> Iterator[Piece]:
+    """The documents of one file, in pieces and in order. A document can be empty where it is a record."""
+    reading = reading or Reading()
+    log = log or ReadLog(ByteStream(path))
+    kind = kind_of(path)
+    if kind == "txt":
+        return _read_text(path, reading, log)
+    if reading.boundary not in ("auto", "record"):
+        raise usage_error(f'{path} consists of records; its boundary is "record", not "{reading.boundary}".')
     if kind == "parquet":
-        return _cut(_read_parquet(path, reading.field))
-    lines = _read_lines(path, reading, counts or ReadCounts())
-    if kind == "jsonl":
-        return _cut(_read_records(path, lines, reading.field))
-    return _read_text(path, lines, reading)
+        return _cut(read_parquet(log.stream, reading.field, reading.on_bad_bytes, log.decoding))
+    lines = _lines(path, reading, log, LONGEST_RECORD)
+    return _cut(read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding))
 
 
 def read_texts(paths: Iterable[Path], reading: Reading | None = None) -> Iterator[str]:
     """All text of ``paths`` in bounded pieces, for training a vocabulary."""
     for path in paths:
-        for piece in read_pieces(path, reading or Reading()):
+        for piece in read_pieces(path, reading):
             yield piece.text
 
 
-def _kind(path: Path) -> str:
-    suffixes = [suffix for suffix in path.suffixes if suffix not in (".gz", ".zst")]
-    kind = suffixes[-1].lstrip(".") if suffixes else "txt"
+def kind_of(path: Path) -> str:
+    """``txt``, ``jsonl`` or ``parquet``, by the name of the file; one without a suffix is text."""
+    name = path.stem if path.suffix.lower() in COMPRESSIONS else path.name
+    kind = Path(name).suffix.lower().removeprefix(".") or "txt"
     if kind not in ("txt", "jsonl", "parquet"):
         raise usage_error(f"{path} is not .txt, .jsonl or .parquet (each plain, .gz or .zst).")
+    if path.is_dir():
+        raise usage_error(f"{path} is a folder; name the files in it.")
     if not path.is_file():
         raise data_error(f"no file at {path}.{_neighbours(path)}")
     return kind
@@ -95,161 +119,69 @@ def _neighbours(path: Path) -> str:
     return did_you_mean(path.name, [each.name for each in path.parent.iterdir()])
 
 
-def _open(path: Path) -> Any:
-    try:
-        if path.suffix == ".gz":
-            return io.BufferedReader(gzip.open(path))
-        if path.suffix == ".zst":
-            return zstandard.open(path, "rb")
-        return path.open("rb")
-    except OSError as error:
-        raise data_error(f"cannot read {path}: {error.strerror or error}.") from error
+def _lines(path: Path, reading: Reading, log: ReadLog, longest: int) -> Iterator[str]:
+    return cut_lines(decode(path, log.stream, reading.on_bad_bytes, log.decoding), longest)
 
 
-def _read_blocks(path: Path, reading: Reading, counts: ReadCounts) -> Iterator[str]:
-    """Decoded blocks with every line end as ``\\n``; errors name the byte and the line."""
-    decoder = codecs.getincrementaldecoder("utf-8")("strict" if reading.on_bad_bytes == "error" else "replace")
-    newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    offset, line = 0, 1
-    with _open(path) as file:
-        while True:
-            try:
-                block = file.read(_BLOCK)
-            except (OSError, EOFError, zstandard.ZstdError) as error:
-                raise data_error(f"{path} is damaged or cut off: {error}.") from error
-            if offset == 0 and block[:2] in _UTF16:
-                raise data_error(f"{path} is UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 {path}")
-            if offset == 0:
-                block = block.removeprefix(codecs.BOM_UTF8)
-            pending = len(decoder.getstate()[0])
-            try:
-                decoded = decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                line += error.object[: error.start].count(b"\n")
-                raise data_error(
-                    f"{path}, line {line:,}: byte {offset - pending + error.start:,} is not UTF-8. "
-                    "Convert the file, or replace such bytes with --on-bad-bytes replace."
-                ) from error
-            counts.replaced_characters += decoded.count("\ufffd") - block.count("\ufffd".encode())
-            text = newlines.decode(decoded, final=not block)
-            if text:
-                yield text
-            if not block:
-                return
-            offset += len(block)
-            line += block.count(b"\n")
-
-
-def _read_lines(path: Path, reading: Reading, counts: ReadCounts) -> Iterator[str]:
-    """Lines with their ``\\n``; one longer than a piece comes in parts, cut at a space where there is one."""
-    limit = LONGEST_PIECE if _kind(path) == "txt" else _LONGEST_RECORD
-    rest: list[str] = []
-    held = 0
-    for block in _read_blocks(path, reading, counts):
-        for part in block.splitlines(keepends=True) if "\n" in block else [block]:
-            rest.append(part)
-            held += len(part)
-            if part.endswith("\n"):
-                yield "".join(rest)
-                rest, held = [], 0
-            elif held > limit:
-                joined = "".join(rest)
-                at = joined.rfind(" ", limit // 2, limit) + 1 or limit
-                yield joined[:at]
-                rest, held = [joined[at:]], len(joined) - at
-    if rest:
-        yield "".join(rest)
-
-
-def _read_records(path: Path, lines: Iterator[str], field: str | None) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise data_error(f"{path}, line {number:,}: not JSON: {error}.") from error
-        if isinstance(record, str):
-            yield record
-            continue
-        if not isinstance(record, dict):
-            raise data_error(f"{path}, line {number:,}: expected an object with a text, found {type(record).__name__}.")
-        field = field or _guess_field([name for name, value in record.items() if isinstance(value, str)], path)
-        if not isinstance(record.get(field), str):
-            known = ", ".join(record)
-            raise data_error(
-                f'{path}, line {number:,}: no text in "{field}". Its fields: {known}.{did_you_mean(field, record)}'
-            )
-        yield record[field]
-
-
-def _read_parquet(path: Path, field: str | None) -> Iterator[str]:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise usage_error(f"{path}: reading Parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
-    try:
-        file = parquet.ParquetFile(path)
-        texts = [column.name for column in file.schema_arrow if str(column.type) in ("string", "large_string")]
-        field = field or _guess_field(texts, path)
-        if field not in texts:
-            raise data_error(
-                f'{path} has no text column "{field}". It has: {", ".join(texts)}.{did_you_mean(field, texts)}'
-            )
-        for batch in file.iter_batches(batch_size=256, columns=[field]):
-            yield from (text for text in batch.column(0).to_pylist() if text is not None)
-    except BertkitError:
-        raise
-    except (OSError, ValueError) as error:
-        raise data_error(f"{path} is not a whole Parquet file: {error}.") from error
-
-
-def _guess_field(texts: list[str], path: Path) -> str:
-    for name in _TEXT_FIELDS:
-        if name in texts:
-            return name
-    if len(texts) == 1:
-        return texts[0]
-    found = ", ".join(texts) or "none"
-    raise data_error(f"{path}: which field is the text? Fields with text: {found}. Name one with --field.")
-
-
-def _cut(documents: Iterator[str]) -> Iterator[Piece]:
+def _cut(documents: Iterable[str]) -> Iterator[Piece]:
     for number, text in enumerate(documents):
-        for at in range(0, max(1, len(text)), LONGEST_PIECE):
-            yield Piece(number, text[at : at + LONGEST_PIECE])
+        for part in [text] if len(text) <= LONGEST_PIECE else _pack(cut_lines([text], LONGEST_PIECE)):
+            yield Piece(number, part)
 
 
-def _read_text(path: Path, lines: Iterator[str], reading: Reading) -> Iterator[Piece]:
-    """Documents of a text file: by blank line or the whole of it."""
-    head = list(itertools.islice(lines, _GUESS_LINES))
-    lines = itertools.chain(head, lines)
-    is_lines = _has_sentence_lines(head)
-    if reading.boundary == "record":
-        raise usage_error(f'{path} is a text file; it has no records. Use the boundary "blank-line" or "file".')
-    by_blank_line = reading.boundary == "blank-line" or (reading.boundary == "auto" and is_lines)
-    number, held, size = 0, [], 0
+def _pack(lines: Iterable[str]) -> Iterator[str]:
+    """As many whole lines together as a piece holds."""
+    held: list[str] = []
+    size = 0
     for line in lines:
-        ends_document = by_blank_line and not line.strip()
+        if held and size + len(line) > LONGEST_PIECE:
+            yield "".join(held)
+            held, size = [], 0
         held.append(line)
         size += len(line)
-        if size > LONGEST_PIECE or (ends_document and size > len(line)):
-            yield Piece(number, "".join(held), is_lines)
-            held, size = [], 0
-        number += ends_document
     if held:
-        yield Piece(number, "".join(held), is_lines)
+        yield "".join(held)
 
 
-def _has_sentence_lines(head: list[str]) -> bool:
-    """Whether a file is in the form of BERT's own tools: one sentence a line, a blank line between documents.
+def _read_text(path: Path, reading: Reading, log: ReadLog) -> Iterator[Piece]:
+    if reading.boundary == "record":
+        raise usage_error(f'{path} is a text file; it has no records. Its boundary is "blank-line" or "file".')
+    lines = _lines(path, reading, log, LONGEST_PIECE)
+    head = _head(lines)
+    log.boundary, log.sentence_lines = _guess_form(head)
+    if reading.boundary != "auto":
+        log.boundary = reading.boundary
+    lines = itertools.chain(head, lines)
+    for number, document in enumerate(_blocks(lines) if log.boundary == "blank-line" else [lines]):
+        for text in _pack(document):
+            yield Piece(number, text, log.sentence_lines)
 
-    A book has blank lines too, between paragraphs of wrapped lines or of one long line each. So: seven lines in
-    ten end as sentences do, and a block between blank lines has two lines or more on average.
+
+def _blocks(lines: Iterable[str]) -> Iterator[Iterator[str]]:
+    """What is between blank lines, as lines that must be read before the next block is asked for."""
+    return (block for is_blank, block in itertools.groupby(lines, key=lambda line: not line.strip()) if not is_blank)
+
+
+def _head(lines: Iterator[str]) -> list[str]:
+    head: list[str] = []
+    size = 0
+    while len(head) < _GUESS_LINES and size < _GUESS_CHARACTERS and (line := next(lines, "")):
+        head.append(line)
+        size += len(line)
+    return head
+
+
+def _guess_form(head: list[str]) -> tuple[Boundary, bool]:
+    """Where documents end in a text file, and whether a line is a sentence, from its first lines.
+
+    Blank lines end documents if there are some, if seven lines in ten end as sentences do (lines of wrapped text
+    do not), and if a block between them has two lines or more on average (a paragraph on one line does not). A line
+    is a sentence if seven in ten end as such and no more than two in ten hold several.
     """
     full = [line.strip() for line in head if line.strip()]
-    blocks = sum(1 for blank, _ in itertools.groupby(head, key=lambda line: not line.strip()) if not blank)
-    if not full or blocks == len(full):
-        return False
-    ends = sum(bool(_SENTENCE_END.search(line)) for line in full)
-    return ends >= 0.7 * len(full) and len(full) >= 2 * blocks
+    if sum(bool(_SENTENCE_END.search(line)) for line in full) < max(1, _LEAST_ENDS * len(full)):
+        return "file", False
+    crowded = sum(len(split_sentences(line)) > 1 for line in full)
+    blocks = sum(1 for _ in _blocks(head))
+    by_blank_line = len(full) < len(head) and len(full) >= 2 * blocks
+    return "blank-line" if by_blank_line else "file", crowded <= _MOST_CROWDED * len(full)

@@ -1,0 +1,117 @@
+"""Bytes to text: UTF-8 checked to the byte, line ends made ``\\n``, and lines of bounded length."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertkit.errors import BertkitError, data_error
+
+BadBytes = Literal["error", "replace"]
+
+_FOREIGN = {
+    codecs.BOM_UTF16_LE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
+    codecs.BOM_UTF16_BE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
+    b"\x1f\x8b": "compressed by gzip. Let its name end in .gz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd. Let its name end in .zst",
+    b"PK\x03\x04": "a zip archive. Unpack it",
+    b"PAR1": "Parquet. Let its name end in .parquet",
+    b"%PDF": "a PDF. Extract its text",
+}
+_SAMPLE = 4096
+_REPLACEMENT = "\ufffd"
+
+
+@dataclass(slots=True)
+class DecodingLog:
+    """What was met on the way. ``first_bad`` says where the first byte is that was replaced."""
+
+    has_byte_order_mark: bool = False
+    replaced: int = 0
+    first_bad: str = ""
+
+
+def decode(path: Path, blocks: Iterable[bytes], on_bad_bytes: BadBytes, log: DecodingLog) -> Iterator[str]:
+    """The text of ``blocks`` without a byte order mark, every line end as ``\\n``.
+
+    A byte that is not UTF-8 is an error that says where it is, or is replaced by U+FFFD and counted.
+    """
+    offset, line, rest = 0, 1, b""
+    for block in _marked_end(blocks):
+        if not offset and not rest:
+            _refuse_foreign(path, block)
+        data = rest + block
+        is_last = not block
+        # A carriage return waits for the line feed that may follow it.
+        end = len(data) - (data.endswith(b"\r") and not is_last)
+        try:
+            text, used = codecs.utf_8_decode(data[:end], "strict", is_last)
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            at = line + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+            place = f"{path}, line {at:,}: byte {offset + error.start + 1:,} of the file"
+            if on_bad_bytes == "error":
+                raise _not_utf8(place) from error
+            log.first_bad = log.first_bad or place
+            text, used = codecs.utf_8_decode(data[:end], "replace", is_last)
+            log.replaced += text.count(_REPLACEMENT) - data[:used].count(_REPLACEMENT.encode())
+        if not offset and text.startswith("\ufeff"):
+            log.has_byte_order_mark = True
+            text = text[1:]
+        offset, rest = offset + used, data[used:]
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        line += text.count("\n")
+        if text:
+            yield text
+
+
+def _marked_end(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks that are not empty, and an empty one behind the last."""
+    yield from filter(None, blocks)
+    yield b""
+
+
+def _not_utf8(place: str) -> BertkitError:
+    return data_error(
+        f"{place} is not UTF-8. Convert the file (iconv -f OLD -t UTF-8), or replace such bytes and count them "
+        "with --on-bad-bytes replace."
+    )
+
+
+def _refuse_foreign(path: Path, block: bytes) -> None:
+    for signature, what in _FOREIGN.items():
+        if block.startswith(signature):
+            raise data_error(f"{path} is {what}.")
+    head = block[:_SAMPLE]
+    # Half of the bytes of Latin text in UTF-16 are zero; UTF-8 has them only for the character NUL.
+    if head.count(0) * 4 > len(head):
+        raise data_error(f"{path} looks like UTF-16 or binary data: {head.count(0):,} of {len(head):,} bytes are zero.")
+
+
+def cut_lines(chunks: Iterable[str], longest: int) -> Iterator[str]:
+    """Lines with their ``\\n``; one longer than ``longest`` comes in parts, cut at a space where there is one.
+
+    Where the chunks end does not matter, so a file and its compressed copy are cut alike.
+    """
+    rest = ""
+    for chunk in chunks:
+        first, *others = chunk.split("\n")
+        rest += first
+        for line in others:
+            yield from _parts(rest + "\n", longest)
+            rest = line
+        *parts, rest = _parts(rest, longest)
+        yield from parts
+    if rest:
+        yield rest
+
+
+def _parts(line: str, longest: int) -> Iterator[str]:
+    while len(line) > longest:
+        at = line.rfind(" ", longest // 2, longest) + 1 or longest
+        yield line[:at]
+        line = line[at:]
+    yield line

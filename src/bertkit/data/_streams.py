@@ -1,0 +1,71 @@
+"""The bytes of a file, plain, ``.gz`` or ``.zst``, in blocks; what is damaged or cut off is an error that names it."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from bertkit.errors import data_error
+
+COMPRESSIONS = (".gz", ".zst")
+
+_BLOCK = 1 << 20
+_ZSTD_INPUT = 1 << 12
+"""Bytes fed to zstd at a time. It can make 32,768 bytes of one, so that this is 128 MB at the very most."""
+
+
+class ByteStream:
+    """One pass over the decompressed bytes of ``path``; ``position`` is how far it is in the file itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.position = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        decompress = {".gz": _gunzip, ".zst": _unzstd}.get(self.path.suffix.lower(), _plain)
+        try:
+            with self.path.open("rb") as file:
+                for block in decompress(file):
+                    self.position = file.tell()
+                    yield block
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            cause = getattr(error, "strerror", None) or error
+            raise data_error(f"{self.path} cannot be read, or is damaged or cut off: {cause}.") from error
+
+
+def _plain(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(_BLOCK):
+        yield block
+
+
+def _gunzip(file: BinaryIO) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=file) as unzipped:
+        while block := unzipped.read(_BLOCK):
+            yield block
+    if not file.tell():
+        raise EOFError("the file is empty")
+
+
+def _unzstd(file: BinaryIO) -> Iterator[bytes]:
+    """Frame after frame. The library's own file object takes a frame that is cut off for a whole one."""
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    held: list[bytes] = []
+    size = 0
+    while fed := file.read(_ZSTD_INPUT):
+        while fed:
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            held.append(frame.decompress(fed))
+            size += len(held[-1])
+            fed = frame.unused_data
+        if size >= _BLOCK:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)
+    if not frame.eof:
+        raise EOFError("the last frame has no end")

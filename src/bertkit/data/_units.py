@@ -1,0 +1,109 @@
+"""All files of a corpus as units of work in order, with every document numbered, hashed and counted on the way."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+
+from bertkit.data._streams import ByteStream
+from bertkit.data._tokenizing import Unit
+from bertkit.data.shards import SourceRecord
+from bertkit.data.sources import Piece, Reading, ReadLog, read_pieces
+
+_UNIT_CHARACTERS = 1_000_000
+_HASH_BYTES = 8
+
+
+@dataclass(slots=True)
+class _Source:
+    file: Path
+    bytes: int
+    log: ReadLog
+    documents: int = 0
+
+
+class UnitReader:
+    """Reads ``files`` once. What it counted is complete when ``units`` has ended.
+
+    Eight bytes a document are kept until then, to count duplicates.
+    """
+
+    def __init__(self, files: Sequence[Path], reading: Reading) -> None:
+        self.reading = reading
+        self.sources = [_Source(file, file.stat().st_size, ReadLog(ByteStream(file))) for file in files]
+        self.total_bytes = sum(source.bytes for source in self.sources)
+        self._hashes = array("Q")
+
+    @property
+    def documents(self) -> int:
+        """Documents so far, empty ones too."""
+        return sum(source.documents for source in self.sources)
+
+    def units(self) -> Iterator[Unit]:
+        """About a million characters each. A small document is never cut, a large one is several pieces."""
+        held: list[Piece] = []
+        keys: list[int] = []
+        size = 0
+        for piece, key in self._pieces():
+            if held and size + len(piece.text) > _UNIT_CHARACTERS:
+                yield Unit(tuple(held), tuple(keys), self._done_bytes())
+                held, keys, size = [], [], 0
+            held.append(piece)
+            keys.append(key)
+            size += len(piece.text)
+        if held:
+            yield Unit(tuple(held), tuple(keys), self.total_bytes)
+
+    def count_duplicates(self) -> int:
+        """Documents whose text, but for white space around it, is that of an earlier one."""
+        hashes = np.sort(np.array(self._hashes, dtype=np.uint64))
+        return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
+
+    def records(self, hashes: Mapping[str, str]) -> tuple[SourceRecord, ...]:
+        """What the manifest says of each file; ``hashes`` are the SHA-256 by name."""
+        return tuple(
+            SourceRecord(
+                file=str(source.file),
+                bytes=source.bytes,
+                sha256=hashes[str(source.file)],
+                boundary=source.log.boundary,
+                sentence_lines=source.log.sentence_lines,
+                documents=source.documents,
+                replaced_characters=source.log.decoding.replaced,
+            )
+            for source in self.sources
+        )
+
+    def _pieces(self) -> Iterator[tuple[Piece, int]]:
+        """Pieces with the number of their document in the whole corpus, and its key: the hash of its first piece."""
+        number = -1
+        for source in self.sources:
+            pieces = read_pieces(source.file, self.reading, source.log)
+            for _, document in groupby(pieces, key=attrgetter("number")):
+                number += 1
+                source.documents += 1
+                text_hash = hashlib.blake2b(digest_size=_HASH_BYTES)
+                key: int | None = None
+                is_blank = True
+                for piece in document:
+                    text = piece.text.strip()
+                    is_blank = is_blank and not text
+                    text_hash.update(text.encode())
+                    key = _number_of(text_hash.digest()) if key is None else key
+                    yield replace(piece, number=number), key
+                if not is_blank:
+                    self._hashes.append(_number_of(text_hash.digest()))
+
+    def _done_bytes(self) -> int:
+        return sum(source.log.stream.position for source in self.sources)
+
+
+def _number_of(digest: bytes) -> int:
+    return int.from_bytes(digest, "little")
