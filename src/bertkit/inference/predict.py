@@ -72,7 +72,7 @@ def _run(model: Model, features: Sequence[Feature], pad_id: int, batch_size: int
             batch = collate([features[place] for place in places], pad_id=pad_id).to(device)
             outputs = _to_numpy(model(batch).values())
             for number, place in enumerate(places):
-                rows[place] = {name: values[number] for name, values in outputs.items()}
+                rows[place] = {name: np.asarray(values[number]) for name, values in outputs.items()}
     model.train(was_training)
     return rows
 

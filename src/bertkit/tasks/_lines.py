@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from bertkit.errors import data_error
 
@@ -26,7 +26,7 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
     Only a line feed ends a line: U+2028 and the like are characters of the text.
     """
     try:
-        file: BinaryIO = cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
+        file: BufferedIOBase = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
     except OSError as error:
@@ -35,7 +35,7 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
         yield _decoded(path, file)
 
 
-def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
+def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
     number = 0
     try:
         while line := file.readline(_LONGEST_LINE):
