@@ -42,6 +42,7 @@ EXCEPTIONS: dict[str, str] = {
     "run.PretrainRun": "a record: all that one pre-training can be told, read field by field and never positionally",
     "run.FinetuneRun": "a record, as PretrainRun",
     "encoders.bert.BertConfig": "a record: the hyper-parameters of the paper's table, one field each",
+    "cli.training.FinetuneOptions": "a record: one field an option",
     "report.doctor.Diagnosis": "a record: one field a line of the report",
 }
 

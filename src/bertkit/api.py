@@ -227,7 +227,7 @@ def finetune(
             found = task
         elif _is_table(task):
             guessed = guess(
-                [Path(task), *map(Path, train)],
+                _existing([task, *train]),
                 dev=Path(dev) if dev else None,
                 test=Path(test) if test else None,
                 text=text,

@@ -72,7 +72,9 @@ app = _build()
 def run(words: Sequence[str]) -> int:
     """Run one command line; every way of ending is an exit code, every error one line on stderr."""
     debug = "--debug" in words
-    sys.path.append(str(Path.cwd()))  # so that my_lab.irony:irony is a file of the user's
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # so that my_lab.irony:irony may be a file of the user's
     try:
         _run([word for word in words if word != "--debug"])
     except BaseException as error:
