@@ -8,10 +8,13 @@ from typing import Literal
 
 from bertkit.cli.show import show_json, show_lines, show_table
 from bertkit.cli.talk import Talk
+from bertkit.errors import BAD_DATA
 
 
-def corpus_check(*files: Path, json: bool = False) -> None:
+def corpus_check(*files: Path, json: bool = False, talk: Talk | None = None) -> None:
     """Encodings, documents, duplicates and lengths of text files (.txt .jsonl .parquet, plain, .gz or .zst).
+
+    Ends with exit code 3 when something keeps a file from being prepared as it is.
 
     Parameters
     ----------
@@ -22,6 +25,9 @@ def corpus_check(*files: Path, json: bool = False) -> None:
 
     report = api.corpus_check(files)
     show_json(report) if json else show_lines(report.lines())
+    if report.problems:
+        raise SystemExit(BAD_DATA)
+    (talk or Talk()).next("bertkit", "tokenizer", "train", *files, "-o", "TOK")
 
 
 @dataclass(frozen=True, kw_only=True)
