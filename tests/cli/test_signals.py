@@ -1,0 +1,56 @@
+"""Ctrl-C and SIGTERM, sent to a real command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bertkit import api
+
+COMMAND = [sys.executable, "-c", "import sys; from bertkit.cli.main import main; sys.exit(main())"]
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    for number in range(13):
+        (home / f"{number}.txt").write_text(
+            f"Boat {number} leaves the harbour. It comes back on day {number + 7}. " * 9
+        )
+    files = sorted(home.glob("*.txt"))
+    api.tokenizer_train(files, output=home / "tok", vocab_size=99, progress="quiet")
+    api.prepare(files, tokenizer=home / "tok", output=home / "data", heldout=0.3, progress="quiet")
+    return home / "data"
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_training_that_is_stopped_saves_and_says_how_to_go_on(
+    data: Path, tmp_path: Path, number: signal.Signals, exit_code: int
+) -> None:
+    sizes = ["--size", "1/12/2", "--seq-length", "37", "--batch-size", "7", "--steps", "1000000"]
+    words = ["pretrain", str(data), *sizes, "-o", str(tmp_path / "run"), "--progress", "plain"]
+    with subprocess.Popen([*COMMAND, *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        watchdog = threading.Timer(PATIENCE, process.kill)
+        watchdog.start()
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("pretraining: "):
+                process.send_signal(number)
+                break
+        said += process.stderr.readlines()
+        process.wait()
+        watchdog.cancel()
+    assert process.returncode == exit_code, said
+    assert said[-1].startswith("stopped after step ")
+    assert f"bertkit pretrain --resume {tmp_path / 'run'}" in said[-1]
+    assert not any("Traceback" in line for line in said)
+    (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
+    assert checkpoint.name.startswith("step-")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.inference.answers import answer_file
+from bertkit.inference.pipeline import Pipeline
+from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.training.interrupts import Interrupted
+
+ROWS = 200
+
+
+class Parrot(Pipeline):
+    """Answers a text with itself; ``stop_at`` sends Ctrl-C to this process before that answer."""
+
+    def __init__(self, folder: Path, stop_at: int | None = None) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "weights").write_text("7")
+        self.folder = folder
+        self.stop_at = stop_at
+        self.answered = 0
+        self.__dict__["task"] = TextTask(name="parrot", metric="accuracy", labels=("a", "b"))
+
+    def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
+        for example in examples:
+            if self.answered == self.stop_at:
+                os.kill(os.getpid(), signal.SIGINT)
+            self.answered += 1
+            yield Prediction(example.first, {"a": 0.75, "b": 0.25})
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"text {number}\n" for number in range(ROWS)))
+    return path
+
+
+def answer(model: Parrot, texts: Path, output: Path) -> list[int]:
+    reported: list[int] = []
+    assert answer_file(model, texts, output, reported.append) == ROWS
+    return reported
+
+
+def test_an_interrupted_file_goes_on_where_it_stopped(tmp_path: Path, texts: Path) -> None:
+    answer(Parrot(tmp_path / "model"), texts, tmp_path / "whole.jsonl")
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted, match="stopped after 100 rows") as stopped:
+        answer_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+    assert stopped.value.exit_code == 130
+    assert not output.exists()
+    (partial,) = tmp_path.glob(".partial-*")
+    with partial.open("a") as file:
+        file.write('{"id": "torn')
+    model = Parrot(tmp_path / "model")
+    reported = answer(model, texts, output)
+    assert model.answered == ROWS - 100
+    assert (reported[0], reported[-1]) == (100, ROWS)
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not list(tmp_path.glob(".partial-*"))
+
+
+def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted):
+        answer_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+    other = Parrot(tmp_path / "other")
+    (tmp_path / "other" / "weights").write_text("13")
+    answer(other, texts, output)
+    assert other.answered == ROWS
+    texts.write_text(texts.read_text().replace("text 0\n", "text zero\n"))
+    model = Parrot(tmp_path / "model")
+    answer(model, texts, output)
+    assert json.loads(output.read_text().splitlines()[0])["label"] == "text zero"
+
+
+def test_what_a_spreadsheet_would_run_is_made_harmless(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("=1+1\n@x\nplain\n")
+    answer_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.csv", lambda done: None)
+    labels = [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()]
+    assert labels == ["label", "'=1+1", "'@x", "plain"]
+    answer_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.txt", lambda done: None)
+    assert (tmp_path / "out.txt").read_text() == "=1+1\n@x\nplain\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [("out.xls", r'no format named "\.xls"'), ("nowhere/out.csv", "cannot write to .*nowhere: No such file")],
+)
+def test_an_output_that_cannot_be_written_is_known_at_once(
+    tmp_path: Path, texts: Path, output: str, message: str
+) -> None:
+    model = Parrot(tmp_path / "model")
+    with pytest.raises(BertkitError, match=message):
+        answer_file(model, texts, tmp_path / output, lambda done: None)
+    assert model.answered == 0
