@@ -309,7 +309,7 @@ def test_unusual_delimiters_are_mentioned(here: Path) -> None:
         ("in.csv", "review,id\nShort and sweet,5\n", "Short and sweet", None),
         ("in.txt", "Short and sweet\n\n", "Short and sweet", ""),
         ("in.jsonl", '{"review": "Short and sweet"}\n', "Short and sweet", None),
-        ("in.csv", "anything\nShort and sweet\n", "Short and sweet", None),
+        ("in.csv", "review\nShort and sweet\n", "Short and sweet", None),
     ],
 )
 def test_new_input_is_read_by_the_task(name: str, text: str, first: str, second: str | None, here: Path) -> None:
@@ -325,6 +325,19 @@ def test_new_input_without_the_column_is_refused(here: Path) -> None:
     (here / "in.csv").write_text("reviews,when\nGood,today\n", encoding="utf-8")
     with pytest.raises(BertkitError, match=r'in.csv has no column "review". .*Did you mean "reviews"\?'):
         list(task.read(here / "in.csv"))
+
+
+def test_a_first_line_is_never_taken_for_a_name_that_the_task_does_not_know(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews())).task
+    (here / "in.csv").write_text("A fine film\nA poor film\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r'in.csv has no column "review". Its columns: A fine film'):
+        list(task.read(here / "in.csv"))
+
+
+def test_a_task_without_files_reads_text_and_pair(here: Path) -> None:
+    (here / "in.csv").write_text("id,pair,text\n1,b,a\n", encoding="utf-8")
+    task = TextTask(name="theirs", metric="accuracy", labels=("x", "y"), pair=True)
+    assert list(task.read(here / "in.csv")) == [TextExample("2", "a", "b")]
 
 
 def test_pairs_of_new_input_are_tab_separated_lines(here: Path) -> None:

@@ -109,9 +109,12 @@ class TextTask(Task):
             yield TextExample(cells.id, cells.first, cells.second, self._answer(cells, split))
 
     def read(self, path: Path, columns: Columns | None = None) -> Iterator[TextExample]:
-        """New input, without labels: a table with the task's columns, or one text (pair: tab-separated) a line."""
-        table = self._open(path)
-        for cells in read_cells(table, columns or self._columns_in(table)):
+        """New input, without labels: a table with the task's columns, or one text (pair: tab-separated) a line.
+
+        A task that never had files of its own reads the columns ``text`` and ``pair``.
+        """
+        table, own = self._open(path)
+        for cells in read_cells(table, columns or own):
             yield TextExample(cells.id, cells.first, cells.second)
 
     def notes(self) -> list[str]:
@@ -127,10 +130,10 @@ class TextTask(Task):
             if broken:
                 notes.append(f"{broken:,} broken rows of {split} are left out")
         if self.heldout:
-            labelled["train"], labelled["dev"] = hold_out(labelled["train"], self.heldout)
+            held = len(hold_out(labelled["train"], self.heldout)[1])
             notes.append(
-                f"no dev file: {len(labelled['dev']):,} of {sum(map(len, labelled.values())):,} examples are held out "
-                f"as dev ({self.heldout:.0%} of every class, chosen by the hash of the text; equal texts stay together)"
+                f"no dev file: {held:,} of {len(labelled['train']):,} examples are held out as dev "
+                f"({self.heldout:.0%} of every class, chosen by the hash of the text; equal texts stay together)"
             )
         return notes + describe_overlap(labelled["train"], labelled.get("dev", []))
 
@@ -209,26 +212,26 @@ class TextTask(Task):
             return {"number": float(IGNORE) if label is None else (float(label) - origin) / unit}
         return {"class": IGNORE if label is None else self.labels.index(str(label))}
 
-    def _open(self, path: Path) -> Table:
-        """A text file is one text a line; a ``.tsv`` is quoted as the task's own files are."""
+    def _open(self, path: Path) -> tuple[Table, Columns]:
+        """New input and where its texts are; a ``.tsv`` is quoted as the task's own files are."""
         kind = path.name.removesuffix(".gz").rpartition(".")[2]
         if kind == "txt":
-            names = ("first", "second") if self.pair else ("text",)
-            return Table(path, Format(kind="delimited" if self.pair else "lines", names=names))
-        literal = any(split.form and not split.form.quotes for split in self.files.splits.values())
+            form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
+            return Table(path, form), Columns(first="first", second="second" if self.pair else None)
         form = sniff(path)
-        return Table(path, replace(form, quotes=False) if kind == "tsv" and literal else form)
+        if kind == "tsv" and any(split.form and not split.form.quotes for split in self.files.splits.values()):
+            form = replace(form, quotes=False)
+        table = Table(path, form)
+        return table, self._columns_in(table)
 
     def _columns_in(self, table: Table) -> Columns:
-        """Those of the first split whose texts the table has; a table of the right width may name them freely."""
+        """Those of the first split whose texts the table has; else those of train, which it will be told to have."""
         known = [replace(split.columns, label=None) for split in self.files.splits.values()]
         for columns in known:
             named = replace(columns, id=columns.id if columns.id in table.columns else None)
             if set(named.used()) <= set(table.columns):
                 return named
-        if len(table.columns) == 1 + self.pair or not known:
-            return Columns(first=table.columns[0], second=table.columns[1] if self.pair else None)
-        return known[0]
+        return known[0] if known else Columns(first="text", second="pair" if self.pair else None)
 
 
 _SCORES: Mapping[str, Callable[[list[Any], list[Any]], float]] = {
