@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
-from bertkit.data.shards import Corpus
 
 from bertkit.data.passages import Passage, Passages, Sampling
+from bertkit.data.shards import Corpus, Manifest, Shard
 from bertkit.errors import BertkitError
 
 ROOM = 37
+MANIFEST = Manifest(
+    tokenizer="",
+    vocab_size=0,
+    shards=(),
+    tokens=0,
+    sentences=0,
+    documents=0,
+    unknown_tokens=0,
+    empty_documents=0,
+    duplicate_documents=0,
+    sources=(),
+)
 
 
 def corpus(*documents: list[int], shards: int = 1) -> Corpus:
@@ -25,15 +36,21 @@ def corpus(*documents: list[int], shards: int = 1) -> Corpus:
             sentences += (np.cumsum(documents[number]) + sentences[-1]).tolist()
             ends.append(len(sentences) - 1)
         parts.append(
-            SimpleNamespace(
+            Shard(
                 tokens=np.arange(token, token + sentences[-1]),
                 sentence_offsets=np.array(sentences),
                 document_offsets=np.array(ends),
             )
         )
         token += sentences[-1]
-    made = SimpleNamespace(folder=Path("DATA"), shards=parts, num_tokens=token, num_documents=len(documents))
-    return cast(Corpus, made)
+    return Corpus(
+        folder=Path("DATA"),
+        manifest=MANIFEST,
+        shards=tuple(parts),
+        num_tokens=token,
+        num_sentences=sum(map(len, documents)),
+        num_documents=len(documents),
+    )
 
 
 def borders(*documents: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

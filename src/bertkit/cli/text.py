@@ -104,14 +104,5 @@ def prepare(*files: Path, options: PrepareOptions, talk: Talk | None = None) -> 
 
     talk = talk or Talk()
     manifest = api.prepare(files, **vars(options), progress=talk.mode)
-    heldout = sum(shard.documents for shard in manifest.shards if shard.split == "heldout")
-    show_lines(
-        [
-            f"{options.output}: {manifest.tokens:,} tokens, {manifest.sentences:,} sentences, "
-            f"{manifest.documents:,} documents ({heldout:,} of them held out)",
-            f"unknown tokens {manifest.unknown_tokens / manifest.tokens:.3%}, "
-            f"empty documents {manifest.empty_documents:,} (skipped), "
-            f"duplicate documents {manifest.duplicate_documents:,} (kept)",
-        ]
-    )
+    show_lines(manifest.lines())
     talk.next("bertkit", "pretrain", options.output, "--size", "mini", "--minutes", 30, "-o", "RUN")
