@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from bertkit.errors import BertkitError
 from bertkit.tasks._tables import Format, Table, sniff
@@ -159,3 +162,29 @@ def test_a_damaged_parquet_file_is_an_error(tmp_path: Path) -> None:
 def test_rows_know_their_lines(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(HEADER + b'1,"two\nlines",a\n\n2,x,b\n')
     assert [row.line for row in Table(tmp_path / "t.csv").rows("id")] == [2, 5]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.txt"])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=60) | st.text('ab1,;\t|"\n\r {}[]:\\\ufeff', max_size=60).map(str.encode))
+def test_any_bytes_are_rows_or_an_error_for_the_user(name: str, data: bytes, tmp_path: Path) -> None:
+    try:
+        rows = read(tmp_path / name, data)
+    except BertkitError as error:
+        assert "\n" not in str(error)
+    else:
+        assert len({len(row) for row in rows}) <= 1
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=5))
+def test_what_a_csv_writer_writes_comes_back(rows: list[tuple[str, str]], tmp_path: Path) -> None:
+    rows = [(f"{first}x", second) for first, second in rows if "\0" not in first + second]
+    path = tmp_path / "t.csv"
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("first name", "second name"), *rows])
+    except UnicodeEncodeError:
+        return
+    form = Format(delimiter=",", quotes=True)
+    assert [tuple(row.cells) for row in Table(path, form).rows("first name", "second name")] == rows
