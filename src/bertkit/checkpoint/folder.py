@@ -7,6 +7,7 @@ and the SHA-256 of the files. A BERT folder of another maker has none and loads 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from bertkit._version import __version__
 from bertkit.checkpoint import huggingface
 from bertkit.checkpoint._seal import check_files, read_seal, write_seal
 from bertkit.checkpoint._tensors import write_tensors
-from bertkit.checkpoint._weights import INDEX, PICKLED, WEIGHTS, read_weights
+from bertkit.checkpoint._weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import data_error, did_you_mean, usage_error
@@ -74,7 +75,7 @@ def read_config(path: Path | str) -> BertConfig:
 def read_about(path: Path | str) -> dict[str, Any]:
     """What ``bertkit.json`` says; for a folder of another maker, the labels that ``config.json`` knows."""
     folder = resolve(path)
-    if (folder / ABOUT).exists():
+    if _is_sealed(folder):
         return read_seal(folder / ABOUT)
     foreign = _read_config_file(folder)
     labels = huggingface.labels_from_foreign(foreign, str(folder / CONFIG))
@@ -84,8 +85,7 @@ def read_about(path: Path | str) -> dict[str, Any]:
 def load_tokenizer(path: Path | str) -> WordPiece:
     """The tokenizer of a model folder; one with more pieces than the model has embeddings is an error."""
     folder = resolve(path)
-    if (folder / ABOUT).exists():
-        check_files(folder / ABOUT, set(read_seal(folder / ABOUT)["files"]) - {CONFIG, WEIGHTS})
+    _check(folder, *set(read_about(folder).get("files", ())) - {CONFIG, WEIGHTS})
     tokenizer = WordPiece.load(folder)
     vocab_size = read_config(folder).vocab_size
     if tokenizer.vocab_size > vocab_size:
@@ -111,8 +111,7 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     """
     folder = resolve(path)
     config = read_config(folder)
-    if (folder / ABOUT).exists():
-        check_files(folder / ABOUT, (WEIGHTS, INDEX, PICKLED))
+    _check(folder, WEIGHTS)
     file, weights = read_weights(folder)
     foreign = huggingface.tidy(weights, str(file))
     layers = huggingface.count_layers(foreign)
@@ -152,8 +151,6 @@ def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mappi
     """
     assert isinstance(model.encoder, Bert)
     assert tokenizer.vocab_size <= model.encoder.config.vocab_size
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
-        raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
     tensors = huggingface.tensors_to_foreign(model)
     config = _describe(model, about)
 
@@ -164,6 +161,8 @@ def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mappi
         write_seal(temporary / ABOUT, {"bertkit": __version__, **about})
 
     with explain_writing(folder):
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+            raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
         folder.parent.mkdir(parents=True, exist_ok=True)
         write_folder(folder, fill)
 
@@ -180,9 +179,18 @@ def _describe(model: Model, about: Mapping[str, Any]) -> dict[str, Any]:
     return config | huggingface.number_to_foreign() if "number" in heads else config
 
 
+def _is_sealed(folder: Path) -> bool:
+    return os.path.lexists(folder / ABOUT)
+
+
+def _check(folder: Path, *names: str) -> None:
+    """Hold these files to the SHA-256 in ``bertkit.json``, where there is one."""
+    if _is_sealed(folder):
+        check_files(folder / ABOUT, names)
+
+
 def _read_config_file(folder: Path) -> dict[str, Any]:
-    if (folder / ABOUT).exists():
-        check_files(folder / ABOUT, (CONFIG,))
+    _check(folder, CONFIG)
     content = read_json(folder / CONFIG)
     if not isinstance(content, dict):
         raise data_error(f"{folder / CONFIG} is not the configuration of a model.")
