@@ -59,7 +59,9 @@ def _text_of(place: str, record: dict[str, Any], field: str) -> str:
         )
     text = record[field]
     if text is not None and not isinstance(text, str):
-        raise data_error(f'{place}: field "{field}" is a {type(text).__name__}, not text. Name another with --field.')
+        raise data_error(
+            f'{place}: field "{field}" is of type {type(text).__name__}, not text. Name another with --field.'
+        )
     return text or ""
 
 
@@ -100,10 +102,11 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
         with _seekable(stream) as file:
             table = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
             field = _parquet_field(path, table.schema_arrow, field)
-            number = 0
+            size, rows, number = path.stat().st_size, table.metadata.num_rows, 0
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
                 for value in batch.column(0).cast(pyarrow.large_binary()).to_pylist():
                     number += 1
+                    stream.position = size * number // rows
                     yield _decode_value(f"{path}, row {number:,}", value or b"", on_bad_bytes, log)
     except BertkitError:
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +9,13 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-import numpy as np
-
+from bertkit.data._hashing import DocumentHash, count_duplicates
 from bertkit.data._streams import ByteStream
 from bertkit.data._tokenizing import Unit
 from bertkit.data.shards import SourceRecord
 from bertkit.data.sources import Piece, Reading, ReadLog, read_pieces
 
 _UNIT_CHARACTERS = 1_000_000
-_HASH_BYTES = 8
 
 
 @dataclass(slots=True)
@@ -63,8 +60,7 @@ class UnitReader:
 
     def count_duplicates(self) -> int:
         """Documents whose text, but for white space around it, is that of an earlier one."""
-        hashes = np.sort(np.array(self._hashes, dtype=np.uint64))
-        return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
+        return sum(count_duplicates([self._hashes]))
 
     def records(self, hashes: Mapping[str, str]) -> tuple[SourceRecord, ...]:
         """What the manifest says of each file; ``hashes`` are the SHA-256 by name."""
@@ -89,21 +85,13 @@ class UnitReader:
             for _, document in groupby(pieces, key=attrgetter("number")):
                 number += 1
                 source.documents += 1
-                text_hash = hashlib.blake2b(digest_size=_HASH_BYTES)
-                key: int | None = None
-                is_blank = True
+                text_hash = DocumentHash()
                 for piece in document:
-                    text = piece.text.strip()
-                    is_blank = is_blank and not text
-                    text_hash.update(text.encode())
-                    key = _number_of(text_hash.digest()) if key is None else key
-                    yield replace(piece, number=number), key
-                if not is_blank:
-                    self._hashes.append(_number_of(text_hash.digest()))
+                    text_hash.add(piece.text)
+                    assert text_hash.first is not None
+                    yield replace(piece, number=number), text_hash.first
+                if not text_hash.is_blank:
+                    self._hashes.append(text_hash.value)
 
     def _done_bytes(self) -> int:
         return sum(source.log.stream.position for source in self.sources)
-
-
-def _number_of(digest: bytes) -> int:
-    return int.from_bytes(digest, "little")

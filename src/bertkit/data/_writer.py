@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit import config
+from bertkit.data._hashing import KEYS
 from bertkit.data._tokenizing import TokenizedPiece
 from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
 from bertkit.errors import BertkitError
 from bertkit.storage import read_json, sha256_of, write_json
-
-KEYS = 2**64
-"""The key of a document is a hash of its text, from 0 to below this."""
 
 _SHARD_TOKENS = 8_000_000
 _SHARD_SENTENCES = 2_000_000

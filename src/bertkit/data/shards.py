@@ -117,7 +117,7 @@ class Shard:
                 size = int.from_bytes(file.read(8), "little")
                 header = json.loads(file.read(size))
             arrays = {name: _map(path, 8 + size, header[name]) for name in cls.__slots__}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise data_error(f"{path} is not a whole shard: {error}. Prepare the corpus again.") from error
         return cls(**arrays)
 
@@ -156,10 +156,9 @@ class Corpus:
         """Open a split; every byte is checked against the manifest first unless ``verify`` is off."""
         manifest = read_manifest(folder)
         records = [record for record in manifest.shards if record.split == split]
-        if verify:
-            for record in records:
-                verify_shard(folder, record)
-        shards = tuple(Shard.open(folder / record.file) for record in records)
+        for record in records if verify else ():
+            verify_shard(folder, record)
+        shards = tuple(Shard.open(_path_of(folder, record)) for record in records)
         for record, shard in zip(records, shards, strict=True):
             found = (len(shard.tokens), len(shard.sentence_offsets) - 1, len(shard.document_offsets) - 1)
             if found != (record.tokens, record.sentences, record.documents):
@@ -188,8 +187,13 @@ def read_manifest(folder: Path) -> Manifest:
 
 def verify_shard(folder: Path, record: ShardRecord) -> None:
     """Compare a shard with the manifest, byte for byte."""
+    path = _path_of(folder, record)
+    if sha256_of(path) != record.sha256:
+        raise data_error(f"{path} is damaged: its SHA-256 is not the manifest's. Prepare the corpus again.")
+
+
+def _path_of(folder: Path, record: ShardRecord) -> Path:
     path = folder / record.file
     if path.name != record.file or not path.is_file():
         raise data_error(f"{path} is missing. Prepare the corpus again.")
-    if sha256_of(path) != record.sha256:
-        raise data_error(f"{path} is damaged: its SHA-256 is not the manifest's. Prepare the corpus again.")
+    return path

@@ -1,0 +1,181 @@
+"""What is in text files, before anything is made of them: encodings, documents, duplicates, lengths, odd characters.
+
+Everything is read once and in pieces; eight bytes a document are kept, to find duplicates across files.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from bertkit.data._hashing import DocumentHash, count_duplicates
+from bertkit.data._streams import ByteStream
+from bertkit.data.sources import Piece, Reading, ReadLog, kind_of, read_pieces
+from bertkit.errors import BertkitError, usage_error
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)
+_BAR = 40
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """What was counted in a text.
+
+    ``duplicates`` repeat an earlier document exactly, but for white space around it. ``invalid_characters`` are not
+    UTF-8; ``replacement_characters`` are the U+FFFD that stand in the text itself.
+    """
+
+    documents: int = 0
+    blank_documents: int = 0
+    duplicates: int = 0
+    sentences: int = 0
+    characters: int = 0
+    control_characters: int = 0
+    replacement_characters: int = 0
+    invalid_characters: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReport:
+    """One file. ``problem`` is what keeps it from being prepared as it is; the counts are of what could be read.
+
+    ``histogram`` counts documents by characters: fewer than 100, than 1,000, ..., than a million, and longer ones.
+    """
+
+    file: str
+    encoding: str
+    boundary: str
+    sentence_lines: bool
+    counts: Counts
+    histogram: list[int]
+    problem: str
+
+    def lines(self) -> list[str]:
+        """The report for a person."""
+        form = f"{self.encoding}, documents by {self.boundary}{', a sentence a line' if self.sentence_lines else ''}"
+        return [
+            f"{self.file}: {form}",
+            f"  {_describe(self.counts)}",
+            *([f"  ! {self.problem}"] if self.problem else []),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusReport:
+    """All files in their order."""
+
+    files: tuple[FileReport, ...]
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all files together."""
+        names = [each.name for each in fields(Counts)]
+        return Counts(**{name: sum(getattr(each.counts, name) for each in self.files) for name in names})
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps files from being prepared as they are, one line each."""
+        return [each.problem for each in self.files if each.problem]
+
+    def lines(self) -> list[str]:
+        """The report for a person: every file, the totals, the lengths."""
+        shown = [line for each in self.files for line in each.lines()]
+        if len(self.files) > 1:
+            shown += [f"all {len(self.files):,} files", f"  {_describe(self.counts)}"]
+        return shown + _draw([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
+
+
+def inspect_files(files: Sequence[Path], reading: Reading | None = None) -> CorpusReport:
+    """Read ``files`` to their ends and count; one that cannot be read is reported and does not stop the others.
+
+    Bytes that are not UTF-8 are counted, whatever ``reading`` says of them.
+    """
+    if not files:
+        raise usage_error("name at least one text file to check.")
+    for file in files:
+        kind_of(file)
+    reading = replace(reading or Reading(), on_bad_bytes="replace")
+    inspected = [_inspect(file, reading) for file in files]
+    for (report, _), duplicates in zip(inspected, count_duplicates([hashes for _, hashes in inspected]), strict=True):
+        report.counts.duplicates = duplicates
+    return CorpusReport(files=tuple(report for report, _ in inspected))
+
+
+def _inspect(file: Path, reading: Reading) -> tuple[FileReport, array[int]]:
+    log = ReadLog(ByteStream(file))
+    tally = _Tally()
+    problem = ""
+    try:
+        for _, document in groupby(read_pieces(file, reading, log), key=attrgetter("number")):
+            tally.add(document)
+    except BertkitError as error:
+        problem = str(error)
+    counts = tally.counts
+    counts.invalid_characters = log.decoding.replaced
+    counts.replacement_characters -= log.decoding.replaced
+    report = FileReport(
+        file=str(file),
+        encoding=_encoding(log, counts),
+        boundary=log.boundary,
+        sentence_lines=log.sentence_lines,
+        counts=counts,
+        histogram=tally.histogram,
+        problem=problem or (f"{log.decoding.first_bad} is not valid UTF-8." if log.decoding.first_bad else ""),
+    )
+    return report, tally.hashes
+
+
+def _encoding(log: ReadLog, counts: Counts) -> str:
+    if not counts.documents:
+        return "unknown encoding"
+    if counts.invalid_characters:
+        return "not all UTF-8"
+    return "UTF-8 with a byte order mark" if log.decoding.has_byte_order_mark else "UTF-8"
+
+
+@dataclass
+class _Tally:
+    """The growing figures of one file."""
+
+    counts: Counts = field(default_factory=Counts)
+    histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
+    hashes: array[int] = field(default_factory=lambda: array("Q"))
+
+    def add(self, document: Iterable[Piece]) -> None:
+        text_hash = DocumentHash()
+        characters = 0
+        for piece in document:
+            text_hash.add(piece.text)
+            characters += len(piece.text)
+            self.counts.sentences += len(piece.sentences())
+            self.counts.control_characters += len(_CONTROL.findall(piece.text))
+            self.counts.replacement_characters += piece.text.count("\ufffd")
+        self.counts.documents += 1
+        self.counts.blank_documents += text_hash.is_blank
+        self.counts.characters += characters
+        self.histogram[bisect(_BOUNDS, characters)] += 1
+        if not text_hash.is_blank:
+            self.hashes.append(text_hash.value)
+
+
+def _describe(counts: Counts) -> str:
+    """``1,717 documents, 25,612,004 characters, 3 duplicates``: what there is none of is left out."""
+    shown = [(each.name, getattr(counts, each.name)) for each in fields(counts)]
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in shown if count) or "nothing"
+
+
+def _draw(histogram: Sequence[int]) -> list[str]:
+    longest = max([1, *histogram])
+    labels = [*(f"below {bound:,}" for bound in _BOUNDS), f"{_BOUNDS[-1]:,} and more"]
+    rows = zip(labels, histogram, strict=True)
+    return [
+        "documents by characters",
+        *(f"  {label:18} {count:9,} {'#' * -(-count * _BAR // longest)}".rstrip() for label, count in rows),
+    ]

@@ -1,0 +1,173 @@
+"""Shards and manifests on disk: what is written is read, and what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from bertkit import config
+from bertkit.data.shards import (
+    FORMAT,
+    MANIFEST,
+    Corpus,
+    Manifest,
+    Shard,
+    ShardRecord,
+    SourceRecord,
+    Split,
+    read_manifest,
+    write_shard,
+)
+from bertkit.errors import BertkitError
+from bertkit.storage import sha256_of, write_json
+
+
+def record(folder: Path, name: str, split: Split, dtype: Any = np.uint16, *, tokens: int = 13) -> ShardRecord:
+    """Write a shard of two documents: a sentence of 7 tokens, and two of 3 and the rest."""
+    write_shard(folder / name, np.arange(tokens, dtype=dtype), [0, 7, 10, tokens], [0, 1, 3])
+    digest = sha256_of(folder / name)
+    return ShardRecord(file=name, split=split, sha256=digest, tokens=tokens, sentences=3, documents=2)
+
+
+def write_manifest(folder: Path, *shards: ShardRecord) -> Manifest:
+    source = SourceRecord(
+        file="a.txt", bytes=99, sha256="0", boundary="file", sentence_lines=False, documents=4, replaced_characters=7
+    )
+    manifest = Manifest(
+        tokenizer="fingerprint",
+        vocab_size=99,
+        shards=shards,
+        tokens=sum(each.tokens for each in shards),
+        sentences=sum(each.sentences for each in shards),
+        documents=sum(each.documents for each in shards),
+        unknown_tokens=1,
+        empty_documents=0,
+        duplicate_documents=0,
+        sources=(source,),
+    )
+    write_json(folder / MANIFEST, config.to_json(manifest))
+    return manifest
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    shards = [record(tmp_path, f"train-{number}.safetensors", "train", tokens=13 + number) for number in range(3)]
+    write_manifest(tmp_path, *shards, record(tmp_path, "heldout-0.safetensors", "heldout", tokens=37))
+    return tmp_path
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_a_shard_is_read_as_it_was_written(tmp_path: Path, dtype: Any) -> None:
+    path = tmp_path / "x.safetensors"
+    write_shard(path, np.array([1, 65535, 3, 9, 7], dtype=dtype), [0, 2, 5], [0, 1, 2])
+    shard = Shard.open(path)
+    assert shard.tokens.tolist() == [1, 65535, 3, 9, 7]
+    assert shard.tokens.dtype == dtype
+    assert shard.sentence_offsets.tolist() == [0, 2, 5]
+    assert shard.document_offsets.tolist() == [0, 1, 2]
+    assert {name: array.tolist() for name, array in load_file(path).items()} == {
+        "tokens": [1, 65535, 3, 9, 7],
+        "sentence_offsets": [0, 2, 5],
+        "document_offsets": [0, 1, 2],
+    }
+
+
+def test_a_shard_stays_on_disk_and_cannot_be_changed(data: Path) -> None:
+    tokens = Shard.open(data / "train-0.safetensors").tokens
+    assert type(tokens) is np.ndarray
+    assert isinstance(tokens.base, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        tokens[0] = 1
+
+
+def test_other_users_may_read_a_shard(data: Path) -> None:
+    (data / "plain").touch()
+    assert (data / "train-0.safetensors").stat().st_mode == (data / "plain").stat().st_mode
+
+
+def test_a_corpus_is_one_split(data: Path) -> None:
+    train, heldout = Corpus.open(data), Corpus.open(data, "heldout")
+    assert (train.num_tokens, train.num_sentences, train.num_documents) == (13 + 14 + 15, 9, 6)
+    assert [len(shard.tokens) for shard in train.shards] == [13, 14, 15]
+    assert (heldout.num_tokens, len(heldout.shards)) == (37, 1)
+    assert train.folder == data
+    assert train.manifest == read_manifest(data)
+    assert train.manifest.heldout_documents == 2
+
+
+def test_the_manifest_for_a_person(data: Path) -> None:
+    lines = read_manifest(data).lines()
+    assert any("8, 2 of them held out" in line for line in lines)
+    assert any(line.startswith("replaced characters 7") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["train-1.safetensors", "heldout-0.safetensors"])
+def test_damage_is_named_and_concerns_its_split_only(data: Path, name: str) -> None:
+    path = data / name
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    split: Split = "train" if name.startswith("train") else "heldout"
+    other: Split = "heldout" if split == "train" else "train"
+    with pytest.raises(BertkitError, match=f"{name} is damaged") as caught:
+        Corpus.open(data, split)
+    assert caught.value.exit_code == 3
+    assert Corpus.open(data, other)
+    assert Corpus.open(data, split, verify=False)
+
+
+def test_swapped_and_missing_shards_are_named(data: Path) -> None:
+    first, second = data / "train-0.safetensors", data / "train-1.safetensors"
+    first.rename(data / "aside")
+    with pytest.raises(BertkitError, match=r"train-0\.safetensors is missing"):
+        Corpus.open(data)
+    second.rename(first)
+    (data / "aside").rename(second)
+    for verify in (True, False):
+        with pytest.raises(BertkitError, match=r"train-0\.safetensors"):
+            Corpus.open(data, verify=verify)
+
+
+def test_a_name_in_the_manifest_is_no_path(data: Path) -> None:
+    manifest = json.loads((data / MANIFEST).read_text())
+    manifest["shards"][0]["file"] = f"../{data.name}/train-0.safetensors"
+    write_json(data / MANIFEST, manifest)
+    with pytest.raises(BertkitError, match="is missing"):
+        Corpus.open(data, verify=False)
+
+
+def test_an_unfinished_folder_says_what_to_do(data: Path) -> None:
+    (data / MANIFEST).unlink()
+    with pytest.raises(BertkitError, match=r"unfinished\. Repeat its bertkit prepare command"):
+        Corpus.open(data)
+    with pytest.raises(BertkitError, match="Make it with: bertkit prepare"):
+        Corpus.open(data / "nowhere")
+
+
+def test_a_manifest_of_another_version_is_refused(data: Path) -> None:
+    write_json(data / MANIFEST, {**json.loads((data / MANIFEST).read_text()), "format": FORMAT + 1})
+    with pytest.raises(BertkitError, match=f"has format {FORMAT + 1}; this version reads {FORMAT}"):
+        read_manifest(data)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 1}', b"\xff"])
+def test_a_broken_manifest_is_named(data: Path, content: bytes) -> None:
+    (data / MANIFEST).write_bytes(content)
+    with pytest.raises(BertkitError, match=MANIFEST) as caught:
+        read_manifest(data)
+    assert caught.value.exit_code in (2, 3)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 7, 8, 60, 0.5, -1])
+def test_a_shard_that_is_cut_off_is_named_without_a_checksum_too(data: Path, keep: float) -> None:
+    path = data / "train-0.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2 if keep == 0.5 else int(keep)])
+    for verify in (True, False):
+        with pytest.raises(BertkitError, match=r"train-0\.safetensors"):
+            Corpus.open(data, verify=verify)

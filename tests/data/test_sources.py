@@ -1,0 +1,342 @@
+"""Files into documents: formats, boundaries, encodings, fields, and pieces that stay small."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import zstandard
+
+from bertkit.data import _records, _streams, sources
+from bertkit.data._streams import ByteStream
+from bertkit.data.sources import Boundary, Piece, Reading, ReadLog, kind_of, read_pieces, read_texts
+from bertkit.errors import BertkitError
+
+GOOGLE = "The first one.\nAnd a second!\n\n\nAnother document begins.\nIt ends here.\n"
+BOOK = (
+    "It was a bright cold day in April, and the clocks\nwere striking. Nobody knew why they\ndid so at all.\n"
+    "\nThe hallway smelt of cabbage and of old\nmats. At one end of it a poster hung on\nthe wall.\n"
+)
+KOREAN = "첫 문장이다. 둘째 문장이다.\n"
+LENIENT = Reading(on_bad_bytes="replace")
+
+
+def texts(path: Path, reading: Reading | None = None) -> list[str]:
+    """The documents of a file, put together from their pieces."""
+    documents: dict[int, str] = {}
+    for piece in read_pieces(path, reading):
+        documents[piece.number] = documents.get(piece.number, "") + piece.text
+    assert list(documents) == list(range(len(documents)))
+    return list(documents.values())
+
+
+def write(path: Path, content: bytes) -> Path:
+    packed = {".gz": gzip.compress(content), ".zst": zstandard.compress(content)}
+    path.write_bytes(packed.get(path.suffix, content))
+    return path
+
+
+def write_parquet(path: Path, **columns: list[object]) -> Path:
+    table = pytest.importorskip("pyarrow").table(columns)
+    importlib.import_module("pyarrow.parquet").write_table(table, path, row_group_size=3)
+    return path
+
+
+@pytest.mark.parametrize("compression", ["", ".gz", ".zst"])
+class TestEveryFormat:
+    def test_text(self, tmp_path: Path, compression: str) -> None:
+        path = write(tmp_path / f"a.txt{compression}", BOOK.encode())
+        assert texts(path) == [BOOK]
+
+    def test_jsonl(self, tmp_path: Path, compression: str) -> None:
+        lines = [json.dumps({"id": number, "text": f"Text {number}.\n\nMore."}) for number in range(7)]
+        path = write(tmp_path / f"a.jsonl{compression}", "\n".join(lines).encode())
+        assert texts(path) == [f"Text {number}.\n\nMore." for number in range(7)]
+
+    def test_parquet(self, tmp_path: Path, compression: str) -> None:
+        plain = write_parquet(tmp_path / "plain.parquet", text=["Eins.", None, "둘.", "Trois."] * 2, id=list(range(8)))
+        path = write(tmp_path / f"a.parquet{compression}", plain.read_bytes())
+        assert texts(path) == ["Eins.", "", "둘.", "Trois."] * 2
+
+    def test_the_position_ends_at_the_end(self, tmp_path: Path, compression: str) -> None:
+        path = write(tmp_path / f"a.txt{compression}", BOOK.encode() * 99)
+        log = ReadLog(ByteStream(path))
+        assert list(read_pieces(path, log=log))
+        assert log.stream.position == path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("text", "boundary", "documents", "sentence_lines"),
+    [
+        (GOOGLE, "blank-line", 2, True),
+        (BOOK, "file", 1, False),
+        (BOOK.replace("\n", " ").replace("  ", "\n\n"), "file", 1, False),
+        ("One.\nTwo.\nThree.\n", "file", 1, True),
+        ("A first. And more.\nA second. And more.\n\nNew one. It goes on.\nAnd on. And on.\n", "blank-line", 2, False),
+        ("고양이가 잔다.\n개가 짖는다.\n\n비가 온다.\n눈이 온다.\n", "blank-line", 2, True),
+        (KOREAN * 3, "file", 1, False),
+        ("no end of a sentence anywhere", "file", 1, False),
+    ],
+    ids=["google", "wrapped book", "unwrapped book", "lines", "paragraphs", "korean", "korean paragraphs", "no ends"],
+)
+def test_the_form_of_a_text_file_is_found_out(
+    tmp_path: Path, text: str, boundary: Boundary, documents: int, sentence_lines: bool
+) -> None:
+    path = write(tmp_path / "a.txt", text.encode())
+    log = ReadLog(ByteStream(path))
+    pieces = list(read_pieces(path, log=log))
+    assert (log.boundary, len(pieces), log.sentence_lines) == (boundary, documents, sentence_lines)
+
+
+def test_a_boundary_that_is_given_is_taken(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", BOOK.encode())
+    assert len(texts(path, Reading(boundary="blank-line"))) == 2
+    path = write(tmp_path / "b.txt", GOOGLE.encode())
+    assert texts(path, Reading(boundary="file")) == [GOOGLE]
+    with pytest.raises(BertkitError, match="no records"):
+        texts(path, Reading(boundary="record"))
+    path = write(tmp_path / "c.jsonl", b'{"text": "x"}')
+    assert texts(path, Reading(boundary="record")) == ["x"]
+    with pytest.raises(BertkitError, match="consists of records"):
+        texts(path, Reading(boundary="file"))
+
+
+def test_blank_lines_are_blank_with_spaces_in_them_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", b" \n\n" + GOOGLE.replace("\n\n", "\n \t\u3000\n\n").encode() + b"\n\n")
+    assert texts(path) == ["The first one.\nAnd a second!\n", "Another document begins.\nIt ends here.\n"]
+
+
+def test_sentences_of_lines_and_of_text() -> None:
+    assert Piece(0, "Mr. A. came. He saw.\n\n two \n", is_lines=True).sentences() == ["Mr. A. came. He saw.", "two"]
+    assert Piece(0, "He came. He\nsaw.\n").sentences() == ["He came.", "He\nsaw."]
+    long = Piece(0, "word " * 5000 + "\n", is_lines=True).sentences()
+    assert len(long) > 5
+    assert max(map(len, long)) <= 2000
+
+
+class TestEncodings:
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+    def test_marks_and_line_ends_leave_no_trace(self, tmp_path: Path, end: str, mark: bytes) -> None:
+        path = write(tmp_path / "a.txt", mark + GOOGLE.replace("\n", end).encode())
+        assert texts(path) == texts(write(tmp_path / "b.txt", GOOGLE.encode()))
+        path = write(tmp_path / "a.jsonl", mark + f'{{"text": "a"}}{end}{{"text": "b"}}'.encode())
+        assert texts(path) == ["a", "b"]
+
+    def test_a_mark_inside_the_text_stays(self, tmp_path: Path) -> None:
+        assert texts(write(tmp_path / "a.txt", "a\ufeffb".encode())) == ["a\ufeffb"]
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 7])
+    def test_the_size_of_blocks_does_not_matter(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    ) -> None:
+        content = "\ufeffé 한\r\n글 x\ry\n\r\nz\r".encode() + b"\xff\xed\x95"
+        monkeypatch.setattr(_streams, "_BLOCK", size)
+        assert texts(write(tmp_path / "a.txt", content), LENIENT) == ["é 한\n글 x\ny\n\nz\n\ufffd\ufffd"]
+
+    @pytest.mark.parametrize("block", [1 << 20, 5])
+    @pytest.mark.parametrize(
+        ("content", "line", "byte"),
+        [
+            (b"\xff", 1, 1),
+            (b"ok\nok \xe9t\xe9\n", 2, 7),
+            (b"ok\r\nok\rok\n\xb0\xa1", 4, 11),
+            (b"\xef\xbb\xbfok \xff", 1, 7),
+            ("한글\n한".encode() + b"\xed\x95", 2, 11),
+            (b"a\n" * 99 + b"\xc0\x80", 100, 199),
+        ],
+        ids=["first", "latin-1", "line ends", "after a mark", "cut off", "overlong"],
+    )
+    def test_a_byte_that_is_not_utf8_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, line: int, byte: int, block: int
+    ) -> None:
+        monkeypatch.setattr(_streams, "_BLOCK", block)
+        path = write(tmp_path / "a.txt", content)
+        with pytest.raises(BertkitError, match=f"a.txt, line {line}: byte {byte} of the file is not UTF-8") as caught:
+            texts(path)
+        assert caught.value.exit_code == 3
+
+    def test_replacing_counts_what_it_replaces(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.txt", "an honest \ufffd\n".encode() + b"caf\xe9 \xff\n")
+        log = ReadLog(ByteStream(path))
+        (piece,) = read_pieces(path, LENIENT, log)
+        assert piece.text == "an honest \ufffd\ncaf\ufffd \ufffd\n"
+        assert log.decoding.replaced == 2
+        assert log.decoding.first_bad.endswith("a.txt, line 2: byte 18 of the file")
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+    def test_utf16_is_named(self, tmp_path: Path, encoding: str) -> None:
+        with pytest.raises(BertkitError, match="UTF-16"):
+            texts(write(tmp_path / "a.txt", BOOK.encode(encoding)), LENIENT)
+
+    def test_a_wrong_name_is_noticed(self, tmp_path: Path) -> None:
+        for pack, ending in ((gzip.compress, "gz"), (zstandard.compress, "zst")):
+            path = write(tmp_path / "a.txt", pack(b"text"))
+            with pytest.raises(BertkitError, match=rf"Let its name end in \.{ending}"):
+                texts(path)
+
+
+class TestDamage:
+    @pytest.mark.parametrize("compression", [".gz", ".zst"])
+    @pytest.mark.parametrize("keep", [0, 3, 0.5, -1])
+    def test_a_file_that_is_cut_off_is_an_error(self, tmp_path: Path, compression: str, keep: float) -> None:
+        path = write(tmp_path / f"a.txt{compression}", bytes(range(32, 127)) * 999)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(keep * len(whole)) if keep == 0.5 else int(keep)])
+        with pytest.raises(BertkitError, match="cut off"):
+            texts(path)
+
+    @pytest.mark.parametrize("compression", [".gz", ".zst"])
+    def test_garbage_is_an_error_and_a_second_member_is_not(self, tmp_path: Path, compression: str) -> None:
+        path = write(tmp_path / f"a.txt{compression}", b"one ")
+        path.write_bytes(path.read_bytes() + write(tmp_path / f"b.txt{compression}", b"two").read_bytes())
+        assert texts(path) == ["one two"]
+        path.write_bytes(path.read_bytes() + b"garbage")
+        with pytest.raises(BertkitError, match="damaged"):
+            texts(path)
+
+    def test_a_parquet_file_that_is_cut_off_is_an_error(self, tmp_path: Path) -> None:
+        path = write_parquet(tmp_path / "a.parquet", text=["some text"] * 99)
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(BertkitError, match="not a whole Parquet file"):
+            texts(path)
+
+    def test_parquet_needs_pyarrow(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = write(tmp_path / "a.parquet", b"PAR1")
+        real = importlib.import_module
+
+        def without_pyarrow(name: str) -> ModuleType:
+            if name.startswith("pyarrow"):
+                raise ModuleNotFoundError(name)
+            return real(name)
+
+        monkeypatch.setattr(importlib, "import_module", without_pyarrow)
+        with pytest.raises(BertkitError, match=r"pip install 'bertkit\[parquet\]'"):
+            texts(path)
+
+
+class TestFields:
+    @pytest.mark.parametrize(
+        ("record", "text"),
+        [
+            ({"title": "t", "text": "x"}, "x"),
+            ({"body": "x", "url": "u"}, "x"),
+            ({"id": 7, "lyrics": "x"}, "x"),
+            ({"text": None, "content": "x"}, "x"),
+        ],
+    )
+    def test_the_field_is_guessed(self, tmp_path: Path, record: object, text: str) -> None:
+        assert texts(write(tmp_path / "a.jsonl", json.dumps(record).encode())) == [text]
+
+    def test_a_record_can_be_bare_text_or_null(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", b'"bare"\n\n{"text": null}\n{"text": ""}\n')
+        assert texts(path, Reading(field="text")) == ["bare", "", ""]
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ('{"txet": "x"}', r'line 3 has no field "text". Its fields: txet. Did you mean "txet"\?'),
+            ('{"text": 7}', 'line 3: field "text" is of type int, not text'),
+            ('{"text": "x"', r"line 3 is not JSON: .* at character \d+"),
+            ("[1, 2]", "line 3 is a list"),
+            ("[" * 99_999, "line 3 is not JSON that can be read"),
+            ("9" * 5000, "line 3 is not JSON that can be read"),
+            ('{"text": "\\ud83d!"}', r"line 3: \\ud83d is half a character"),
+        ],
+        ids=["misspelt", "number", "torn", "list", "nested", "huge number", "surrogate"],
+    )
+    def test_a_bad_line_is_named(self, tmp_path: Path, line: str, message: str) -> None:
+        path = write(tmp_path / "a.jsonl", f'{{"text": "x"}}\n\n{line}\n'.encode())
+        with pytest.raises(BertkitError, match=message) as caught:
+            texts(path)
+        assert "\n" not in str(caught.value)
+
+    def test_half_a_character_is_replaced_and_counted(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", b'{"text": "a\\ud83d\\ude00 \\ud83d"}\n')
+        log = ReadLog(ByteStream(path))
+        (piece,) = read_pieces(path, LENIENT, log)
+        assert piece.text == "a\U0001f600 \ufffd"
+        assert log.decoding.replaced == 1
+
+    def test_two_candidates_are_no_guess(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", b'{"left": "x", "right": "y"}\n')
+        with pytest.raises(BertkitError, match="which field is the text"):
+            texts(path)
+        assert texts(path, Reading(field="right")) == ["y"]
+
+    def test_columns_of_parquet(self, tmp_path: Path) -> None:
+        path = write_parquet(tmp_path / "a.parquet", left=["x"], right=["y"], number=[7])
+        with pytest.raises(BertkitError, match="which field is the text"):
+            texts(path)
+        with pytest.raises(BertkitError, match=r'no text column "rigth". It has: left, right. Did you mean "right"\?'):
+            texts(path, Reading(field="rigth"))
+        assert texts(path, Reading(field="right")) == ["y"]
+
+    def test_a_line_of_json_has_a_longest_length(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sources, "LONGEST_RECORD", 99)
+        monkeypatch.setattr(_records, "LONGEST_RECORD", 99)
+        path = write(tmp_path / "a.jsonl", b'"ok"\n"' + b"x" * 500 + b'"\n')
+        with pytest.raises(BertkitError, match="line 2 is longer than 99 characters"):
+            texts(path)
+
+
+class TestPieces:
+    @pytest.fixture(autouse=True)
+    def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        monkeypatch.setattr(sources, "LONGEST_PIECE", 37)
+        yield
+
+    @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+    @pytest.mark.parametrize("text", [BOOK, "word " * 99, "x" * 999, KOREAN * 13], ids=["book", "words", "x", "korean"])
+    def test_they_are_small_and_lose_nothing(self, tmp_path: Path, name: str, text: str) -> None:
+        path = write(tmp_path / name, (text if name == "a.txt" else json.dumps(text)).encode())
+        pieces = list(read_pieces(path))
+        assert len(pieces) > 1
+        assert max(len(piece.text) for piece in pieces) <= 37
+        assert texts(path) == [text]
+
+    def test_they_are_cut_between_words(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.txt", b"word " * 99)
+        assert all(piece.text.endswith(" ") for piece in read_pieces(path))
+
+    def test_the_size_of_blocks_does_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = write(tmp_path / "a.txt", (BOOK + "word " * 99 + "x" * 99 + GOOGLE).encode())
+        expected = list(read_pieces(path))
+        for size in (1, 13, 36, 37, 38):
+            monkeypatch.setattr(_streams, "_BLOCK", size)
+            assert list(read_pieces(path)) == expected
+
+
+def test_texts_of_several_files(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a.txt", b"One."), write(tmp_path / "b.jsonl.gz", b'"Two."')
+    assert list(read_texts([first, second])) == ["One.", "Two."]
+
+
+def test_names_that_cannot_be_read(tmp_path: Path) -> None:
+    write(tmp_path / "reviews.txt", b"x")
+    with pytest.raises(BertkitError, match=r'no file at .*Did you mean "reviews.txt"\?') as caught:
+        kind_of(tmp_path / "review.txt")
+    assert caught.value.exit_code == 3
+    with pytest.raises(BertkitError, match="There is no folder"):
+        kind_of(tmp_path / "nowhere" / "a.txt")
+    with pytest.raises(BertkitError, match=r"is not \.txt, \.jsonl or \.parquet"):
+        kind_of(tmp_path / "a.docx")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(BertkitError, match="is a folder"):
+        kind_of(tmp_path / "folder")
+    assert kind_of(write(tmp_path / "README", b"x")) == "txt"
+    assert kind_of(write(tmp_path / "A.TXT", b"x")) == "txt"
+
+
+def test_real_files(data_folder: Path) -> None:
+    book = data_folder / "corpora" / "books" / "a-doll-s-house.txt.gz"
+    log = ReadLog(ByteStream(book))
+    assert {piece.number for piece in read_pieces(book, log=log)} == {0}
+    assert log.boundary == "file"
+    articles = read_pieces(data_folder / "corpora" / "kowiki.jsonl.zst")
+    assert next(articles).text.startswith("지미 카터")
