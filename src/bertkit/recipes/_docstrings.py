@@ -1,0 +1,191 @@
+"""Text that every machine with Python has: the documentation of the packages that are installed on it.
+
+Docstrings, and the other long string constants where torch and the language reference keep theirs, are read with
+``ast``, so nothing is imported or run; descriptions of distributions come from ``importlib.metadata``. What is not
+English prose, such as code, doctests, tables and signatures, is left out, and so is a sentence that was seen before
+anywhere: no two documents share one.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import inspect
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from bertkit.text.sentences import split_sentences
+
+STANDARD_LIBRARY = "python"
+PROSE_RICH = (STANDARD_LIBRARY, "torch", "scipy", "sympy", "sklearn", "networkx", "numpy", "matplotlib")
+"""Packages with much documentation, read first: they come with bertkit. The rest follow by name."""
+
+_LEAST_CHARACTERS = 50
+_LEAST_SENTENCES = 3
+_NO_DOCUMENTATION = frozenset({"test", "tests", "testing", "idle_test", "site-packages", "_vendor", "lib2to3"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Sentences of one docstring in their order, or the short docstrings of one module put together."""
+
+    package: str
+    module: str
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentences as running text."""
+        return " ".join(self.sentences)
+
+
+def installed_packages() -> dict[str, Path]:
+    """Name -> folder of every installed package, the prose-rich ones first."""
+    found = {STANDARD_LIBRARY: Path(sysconfig.get_path("stdlib"))}
+    for kind in ("purelib", "platlib"):
+        for folder in Path(sysconfig.get_path(kind)).glob("*/"):
+            if folder.name.isidentifier() and not folder.name.startswith("_"):
+                found.setdefault(folder.name, folder)
+    first = [name for name in PROSE_RICH if name in found]
+    return {name: found[name] for name in [*first, *sorted(found.keys() - set(first))]}
+
+
+def harvest(packages: Mapping[str, Path]) -> Iterator[Document]:
+    """The documents of ``packages`` in their order, file by file."""
+    seen: set[str] = set()
+    for package, folder in packages.items():
+        for module, texts in groupby(_texts(package, folder), key=lambda pair: pair[0]):
+            for sentences in _documents((text for _, text in texts), seen):
+                yield Document(package=package, module=module, sentences=tuple(sentences))
+
+
+def _documents(texts: Iterable[str], seen: set[str]) -> Iterator[list[str]]:
+    """What the strings of one module have to say that was not in ``seen``, which is added to."""
+    short: list[str] = []
+    for text in texts:
+        fresh = [sentence for sentence in dict.fromkeys(read_prose(text)) if sentence not in seen]
+        seen.update(fresh)
+        if len(fresh) >= _LEAST_SENTENCES:
+            yield fresh
+        else:
+            short += fresh
+    if len(short) >= _LEAST_SENTENCES:
+        yield short
+
+
+def _texts(package: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """(module, text) of a package's description and of its string constants."""
+    for distribution in importlib.metadata.packages_distributions().get(package, []):
+        yield package, _description(distribution)
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if _NO_DOCUMENTATION.isdisjoint(parts):
+            for text in read_strings(path):
+                yield ".".join([package, *parts]), text
+
+
+def _description(distribution: str) -> str:
+    about = importlib.metadata.metadata(distribution)
+    return str(about["Description"]) if "Description" in about else ""
+
+
+def read_strings(path: Path) -> list[str]:
+    """The string constants of a source file but the shortest, in their order; none if it does not parse."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    strings = [
+        (node.lineno, node.col_offset, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) >= _LEAST_CHARACTERS
+    ]
+    return [text for _, _, text in sorted(strings)]
+
+
+_FUNCTION_WORDS = re.compile(
+    r"\b(a|an|and|are|as|at|be|by|can|for|from|has|have|if|in|into|is|it|its|may|must|not|of|on|or|should|such|that|the"
+    r"|then|there|these|they|this|to|was|when|where|which|will|with|you)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[A-Za-z]+(?:['’-][A-Za-z]+)*[,;:.!?)\"']*|\d+(?:\.\d+)?[,;:.!?)]*")
+_SENTENCE = re.compile(r"[\"'(]?[A-Z].*[.!?][)\"']?")
+_LEAST_SHARE_OF_WORDS = 0.8
+
+_FENCE = re.compile(r"\s*(```|~~~)")
+_DOCTEST = re.compile(r"\s*(>>>|In \[\d)")
+_DIRECTIVE = re.compile(r"\s*\.\. ")
+_HEADING = re.compile(r"\s*(\w+:?|[-=~^*+#|_ ]{3,})$")
+_TYPED_NAME = re.compile(r"\s*[\w*`]+(, [\w*`]+)* : ")
+_ITEM = re.compile(r"\s*([-*+•]|\(?\d{1,2}[.)]|:\w+[^:]*:|[*`]{0,4}[\w.]+`{0,2}( \([^()]*(\([^()]*\))?[^()]*\))?:)\s+")
+_MARKUP = (
+    (re.compile(r":[\w:+-]+:`~?([^`<]*?)\s*(?:<[^`]*>)?`"), r"\1"),
+    (re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"`+([^`<]*?)\s*(?:<[^`]*>)?`+_{0,2}"), r"\1"),
+    (re.compile(r"\*{1,2}([^*\s][^*]*)\*{1,2}"), r"\1"),
+    (re.compile(r"\s*\[\d+\]_?"), ""),
+    (re.compile(r"\s+"), " "),
+)
+"""Roles, links, literals, emphasis and citations, of reStructuredText and of Markdown: their text stays."""
+
+
+def read_prose(text: str) -> list[str]:
+    """The English sentences of a docstring or a README, without markup, in their order."""
+    blocks = (_plain(block) for block in _blocks(inspect.cleandoc(text)))
+    return [sentence for block in blocks for sentence in split_sentences(block) if is_prose(sentence)]
+
+
+def is_prose(sentence: str) -> bool:
+    """Whether this is an English sentence: it begins and ends as one, and is of words rather than of code."""
+    words = sentence.split()
+    if not 4 <= len(words) <= 60 or not _SENTENCE.fullmatch(sentence):
+        return False
+    plain = sum(_WORD.fullmatch(word.lstrip("(\"'")) is not None for word in words)
+    return plain >= _LEAST_SHARE_OF_WORDS * len(words) and _FUNCTION_WORDS.search(sentence) is not None
+
+
+def _plain(block: str) -> str:
+    for pattern, replacement in _MARKUP:
+        block = pattern.sub(replacement, block)
+    return block.strip()
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Paragraphs, and items of lists with the lines that continue them."""
+    block: list[str] = []
+    for line in [*_prose_lines(text), ""]:
+        item = _ITEM.match(line)
+        if block and (not line or item or _indent(line) < _indent(block[0])):
+            yield " ".join(block)
+            block = []
+        if line:
+            block.append(" " * _indent(line) + line[item.end() :] if item else line)
+
+
+def _prose_lines(text: str) -> Iterator[str]:
+    """The lines of a docstring; an empty one stands where code, a table, a heading or a signature was."""
+    hidden_below: int | None = None
+    fenced = doctest = False
+    for line in text.splitlines():
+        is_fence = _FENCE.match(line) is not None
+        fenced ^= is_fence
+        doctest = bool(line.strip()) and (doctest or _DOCTEST.match(line) is not None)
+        if hidden_below is not None and line.strip() and _indent(line) <= hidden_below:
+            hidden_below = None
+        hidden = fenced or is_fence or doctest or hidden_below is not None
+        if hidden or not line.strip() or _HEADING.match(line) or _TYPED_NAME.match(line) or _DIRECTIVE.match(line):
+            yield ""
+        else:
+            yield line
+        if hidden_below is None and (_DIRECTIVE.match(line) or line.rstrip().endswith("::")):
+            hidden_below = _indent(line)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
