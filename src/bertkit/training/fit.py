@@ -17,6 +17,7 @@ from bertkit.contracts import Batch, BatchSource, LossTerms
 from bertkit.data.batches import batch_indices, batches_in_epoch
 from bertkit.errors import BertkitError
 from bertkit.model import Model
+from bertkit.training.memory import keep_freed_memory
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
 from bertkit.training.precision import Precision, autocast
 from bertkit.training.schedule import ScheduleConfig, rate
@@ -92,6 +93,7 @@ def fit(
     device = next(state.model.parameters()).device
     per_epoch = batches_in_epoch(source, plan.batch_size)
     state.model.train()
+    keep_freed_memory()
     while state.step < (plan.total_steps if until is None else until):
         begin = time.perf_counter()
         epoch, place = divmod(state.step - first_step, per_epoch)
