@@ -31,9 +31,10 @@ FLOORS = {
     **dict.fromkeys(("tasks", "model"), 3),
     **dict.fromkeys(("training", "checkpoint"), 4),
     **dict.fromkeys(("inference", "run", "report"), 5),
-    **dict.fromkeys(("experiment", "recipes"), 6),
-    "api": 7,
-    **dict.fromkeys(("cli", "__init__"), 8),
+    "experiment": 6,
+    "recipes": 7,
+    "api": 8,
+    **dict.fromkeys(("cli", "__init__"), 9),
 }
 SHELVES = {"text", "encoders", "objectives", "tasks", "recipes"}
 

@@ -100,7 +100,7 @@ def test_files_are_checked(home: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "13" in capsys.readouterr().out
     (home / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     assert app.run(["corpus", "check", str(home / "latin.txt")]) == 3
-    assert "not UTF-8" in capsys.readouterr().out
+    assert "UTF-8" in capsys.readouterr().out
 
 
 def test_a_plan_trains_nothing(
