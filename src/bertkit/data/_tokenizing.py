@@ -17,6 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,9 @@ class TokenizedPiece:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerRules:
-    """What a worker needs to know of a tokenizer: ``tokenizer.json`` and the id of the unknown piece."""
+    """What a worker needs to know of a tokenizer: its ``tokenizer.json`` and the id of the unknown piece."""
 
-    description: str
+    file: Path
     vocab_size: int
     unk_id: int
 
@@ -72,7 +73,7 @@ class UnitTokenizer:
 
     def __init__(self, rules: TokenizerRules) -> None:
         self.rules = rules
-        self._backend = Tokenizer.from_str(rules.description)
+        self._backend = Tokenizer.from_file(str(rules.file))
         self._backend.encode_special_tokens = True
 
     def tokenize(self, unit: Unit) -> list[TokenizedPiece]:

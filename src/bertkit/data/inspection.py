@@ -149,6 +149,7 @@ class _Tally:
     hashes: array[int] = field(default_factory=lambda: array("Q"))
 
     def add(self, document: Iterable[Piece]) -> None:
+        self.counts.documents += 1
         text_hash = DocumentHash()
         characters = 0
         for piece in document:
@@ -157,7 +158,6 @@ class _Tally:
             self.counts.sentences += len(piece.sentences())
             self.counts.control_characters += len(_CONTROL.findall(piece.text))
             self.counts.replacement_characters += piece.text.count("\ufffd")
-        self.counts.documents += 1
         self.counts.blank_documents += text_hash.is_blank
         self.counts.characters += characters
         self.histogram[bisect(_BOUNDS, characters)] += 1

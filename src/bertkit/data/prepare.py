@@ -65,7 +65,7 @@ def prepare(
             tokenizer.save(output / "tokenizer")
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
-        rules = TokenizerRules(tokenizer.to_json(), tokenizer.vocab_size, tokenizer.unk_id)
+        rules = TokenizerRules(output / "tokenizer" / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         pending = islice(reader.units(), writer.units, None)
         for unit, pieces in tokenize_all(pending, rules, workers or _default_workers(reader.total_bytes)):
             writer.add(pieces)
@@ -114,7 +114,7 @@ def _default_workers(total_bytes: int) -> int:
 def _job(hashes: Mapping[str, str], tokenizer: WordPiece, heldout: float, reading: Reading) -> dict[str, Any]:
     """All that the content of the shards depends on."""
     return {
-        "files": dict(hashes),
+        "files": [list(each) for each in hashes.items()],
         "tokenizer": tokenizer.fingerprint,
         "heldout": heldout,
         "reading": config.to_json(reading),

@@ -1,0 +1,103 @@
+"""Files looked at before use: every count on files made to have it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from bertkit import config
+from bertkit.data import sources
+from bertkit.data.inspection import Counts, inspect_files
+from bertkit.errors import BertkitError
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_counts_of_records(tmp_path: Path) -> None:
+    texts = ["One here. Two here.", "", "  ", "One here. Two here.\n", "\x00\x07\ttab \ufffd"]
+    path = write(tmp_path / "a.jsonl", "\n".join(json.dumps(text) for text in texts))
+    (report,) = inspect_files([path]).files
+    assert report.counts == Counts(
+        documents=5,
+        blank_documents=2,
+        duplicates=1,
+        sentences=5,
+        characters=sum(map(len, texts)),
+        control_characters=2,
+        replacement_characters=1,
+        invalid_characters=0,
+    )
+    assert (report.encoding, report.boundary, report.problem) == ("UTF-8", "record", "")
+    assert report.histogram == [5, 0, 0, 0, 0, 0]
+
+
+def test_the_form_and_the_encoding_are_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", b"\xef\xbb\xbfOne.\r\nTwo.\r\n\r\nThree.\r\nFour.\r\n")
+    (report,) = inspect_files([path]).files
+    assert report.encoding == "UTF-8 with a byte order mark"
+    assert (report.boundary, report.sentence_lines) == ("blank-line", True)
+    assert (report.counts.documents, report.counts.sentences) == (2, 4)
+
+
+def test_bytes_that_are_not_utf8_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", b"good\nbad \xe9 \xff \xef\xbf\xbd\n")
+    report = inspect_files([path])
+    assert report.files[0].counts.invalid_characters == 2
+    assert report.files[0].counts.replacement_characters == 1
+    assert report.files[0].encoding == "not all UTF-8"
+    assert report.problems == [f"{path}, line 2: byte 10 of the file is not valid UTF-8."]
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / "a.txt", "One.".encode("utf-16")),
+        write(tmp_path / "b.jsonl", '"fine"\n{"text": '),
+        write(tmp_path / "c.txt.gz", gzip.compress(b"One. " * 999)[:-9]),
+        write(tmp_path / "d.txt", "One."),
+    ]
+    report = inspect_files(files)
+    assert [bool(each.problem) for each in report.files] == [True, True, True, False]
+    assert report.files[0].encoding == "unknown encoding"
+    assert report.files[1].counts.documents == 1
+    assert len([line for line in report.lines() if line.startswith("  ! ")]) == 3
+
+
+def test_duplicates_are_found_across_files(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.jsonl", '"x"\n"y"\n"x"\n')
+    second = write(tmp_path / "b.jsonl", '"z"\n"y"\n')
+    third = write(tmp_path / "c.txt", " x\n")
+    report = inspect_files([first, second, third])
+    assert [each.counts.duplicates for each in report.files] == [1, 1, 1]
+    assert report.counts.duplicates == 3
+    assert report.counts.documents == 6
+
+
+def test_a_document_of_many_pieces_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LONGEST_PIECE", 100)
+    path = write(tmp_path / "a.txt", "Word and word. " * 99)
+    (report,) = inspect_files([path]).files
+    assert (report.counts.documents, report.counts.characters) == (1, 99 * 15)
+    assert report.histogram == [0, 0, 1, 0, 0, 0]
+
+
+def test_the_report_is_json_and_lines(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{name}.txt", "One. Two." * count) for name, count in (("a", 1), ("b", 99))]
+    report = inspect_files(files)
+    assert json.loads(json.dumps(config.to_json(report)))["files"][1]["counts"]["documents"] == 1
+    lines = report.lines()
+    assert "  2 documents, " in "\n".join(lines)
+    assert next(line for line in lines if line.startswith("  below 100 ")).endswith("#")
+    assert not next(line for line in lines if line.startswith("  below 10,000 ")).endswith("#")
+
+
+def test_names_are_checked_first(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="at least one"):
+        inspect_files([])
+    with pytest.raises(BertkitError, match="no file at"):
+        inspect_files([write(tmp_path / "a.txt", "x"), tmp_path / "b.txt"])

@@ -1,0 +1,302 @@
+"""Text to shards: nothing lost, the same bytes whoever makes them, and no folder touched that is not ours."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertkit.data import _units, _writer, sources
+from bertkit.data.prepare import JOB, prepare
+from bertkit.data.shards import MANIFEST, Corpus, Manifest, Split
+from bertkit.data.sources import Reading, read_pieces
+from bertkit.errors import BertkitError
+from bertkit.storage import sha256_of
+from bertkit.text.wordpiece import WordPiece, train
+
+WORDS = ("the", "cat", "slept", "on", "a", "mat", "and", "it", "saw", "three", "dogs", "run", "from", "[MASK]", "house")
+PARAGRAPHS = [
+    " ".join(["One", *(WORDS[(number * step) % len(WORDS)] for step in range(1, 2 + number % 11))]) + "."
+    for number in range(400)
+]
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Several shards, units and pieces out of a few kilobytes."""
+    monkeypatch.setattr(_writer, "_SHARD_TOKENS", 700)
+    monkeypatch.setattr(_units, "_UNIT_CHARACTERS", 500)
+    monkeypatch.setattr(sources, "LONGEST_PIECE", 200)
+    yield
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> WordPiece:
+    return train(PARAGRAPHS, vocab_size=99)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Forty records, one book of many pieces, and four documents of two lines each."""
+    records = [json.dumps({"text": " ".join(PARAGRAPHS[at : at + 3])}) for at in range(0, 120, 3)]
+    texts = {
+        "a.jsonl": "\n".join(records),
+        "b.txt": "\n\n".join(" ".join(PARAGRAPHS[at : at + 3]) for at in range(120, 300, 3)),
+        "c.txt": "\n\n".join("\n".join(PARAGRAPHS[at : at + 2]) for at in range(300, 308, 2)),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return [tmp_path / name for name in texts]
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): sha256_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def sentences(folder: Path, split: Split) -> list[list[list[int]]]:
+    """Ids by document and sentence."""
+    return [
+        [
+            shard.tokens[shard.sentence_offsets[at] : shard.sentence_offsets[at + 1]].tolist()
+            for at in range(*shard.document_offsets[number : number + 2].tolist())
+        ]
+        for shard in Corpus.open(folder, split).shards
+        for number in range(len(shard.document_offsets) - 1)
+    ]
+
+
+def test_every_sentence_is_there_in_its_order(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
+    expected = [
+        tokenizer.encode(sentence).ids
+        for file in files
+        for piece in read_pieces(file)
+        for sentence in piece.sentences()
+    ]
+    found = sentences(tmp_path / "data", "train")
+    assert [ids for document in found for ids in document] == expected
+    assert len(manifest.shards) > 3
+    assert manifest.documents == 40 + 1 + 4
+    assert manifest.sentences == len(expected)
+    assert manifest.tokens == sum(map(len, expected))
+    assert manifest.unknown_tokens == sum(ids.count(tokenizer.unk_id) for ids in expected)
+    assert not any(tokenizer.mask_id in ids for ids in expected)
+    assert [len(document) for document in found[:40]] == [3] * 40
+    # The book crosses the borders of shards, and is a document in each.
+    assert len(found) == sum(record.documents for record in manifest.shards) > manifest.documents
+
+
+def test_the_manifest_says_what_was_read(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
+    assert Corpus.open(tmp_path / "data").manifest == manifest
+    assert manifest.tokenizer == tokenizer.fingerprint
+    assert WordPiece.load(tmp_path / "data" / "tokenizer").fingerprint == tokenizer.fingerprint
+    assert [(each.boundary, each.sentence_lines, each.documents) for each in manifest.sources] == [
+        ("record", False, 40),
+        ("file", False, 1),
+        ("blank-line", True, 4),
+    ]
+    assert [each.sha256 for each in manifest.sources] == [sha256_of(file) for file in files]
+    names = {record.file for record in manifest.shards}
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {*names, MANIFEST, JOB, "tokenizer"}
+
+
+def test_the_number_of_workers_changes_no_byte(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    made = []
+    for workers in (1, 2, 3):
+        prepare(files, tokenizer=tokenizer, output=tmp_path / str(workers), workers=workers)
+        made.append(content(tmp_path / str(workers)))
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_worker_needs_no_pytorch() -> None:
+    code = "import sys; import bertkit.data._tokenizing; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_ids_take_two_bytes_or_four(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    prepare(files, tokenizer=tokenizer, output=tmp_path / "small")
+    assert Corpus.open(tmp_path / "small").shards[0].tokens.dtype == np.uint16
+    vocabulary = [*tokenizer.pieces, *(f"##{number:x}" for number in range(70_000))]
+    (tmp_path / "vocab.txt").write_text("\n".join(dict.fromkeys(vocabulary)))
+    large = WordPiece.load(tmp_path / "vocab.txt")
+    assert large.vocab_size > 65_536
+    prepare(files, tokenizer=large, output=tmp_path / "large")
+    assert Corpus.open(tmp_path / "large").shards[0].tokens.dtype == np.uint32
+
+
+class TestHeldOut:
+    def documents(self, folder: Path, split: Split) -> list[str]:
+        return [str(document) for document in sentences(folder, split)]
+
+    def prepare(self, folder: Path, texts: list[str], tokenizer: WordPiece, heldout: float = 0.01) -> Manifest:
+        file = folder.with_suffix(".jsonl")
+        file.write_text("\n".join(json.dumps(text) for text in texts))
+        return prepare([file], tokenizer=tokenizer, output=folder, heldout=heldout)
+
+    @pytest.mark.parametrize(("count", "least"), [(1, 0), (2, 1), (3, 1), (4, 2), (13, 2)])
+    @pytest.mark.parametrize("heldout", [1e-9, 0.999999])
+    def test_some_are_held_out_and_some_are_not(
+        self, tmp_path: Path, tokenizer: WordPiece, count: int, least: int, heldout: float
+    ) -> None:
+        manifest = self.prepare(tmp_path / "data", PARAGRAPHS[30 : 30 + count], tokenizer, heldout)
+        assert manifest.documents == count
+        assert manifest.heldout_documents == (least if heldout < 0.5 else count - 1)
+
+    def test_none_if_none_are_wanted(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+        assert self.prepare(tmp_path / "data", PARAGRAPHS, tokenizer, 0).heldout_documents == 0
+
+    def test_the_share_is_as_asked_and_nothing_is_in_both(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+        texts = [f"{first} {second}" for first in PARAGRAPHS[:20] for second in PARAGRAPHS[20:50]]
+        manifest = self.prepare(tmp_path / "data", texts + texts, tokenizer, 0.2)
+        assert 0.15 < manifest.heldout_documents / manifest.documents < 0.25
+        assert manifest.duplicate_documents >= len(texts)
+        held, kept = (self.documents(tmp_path / "data", split) for split in ("heldout", "train"))
+        assert len(held) + len(kept) == manifest.documents
+        assert not set(held) & set(kept)
+
+    def test_a_document_stays_where_it_is_when_others_come(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+        texts = sorted(set(PARAGRAPHS))
+        self.prepare(tmp_path / "few", texts[::3], tokenizer, 0.3)
+        self.prepare(tmp_path / "all", texts, tokenizer, 0.3)
+        assert set(self.documents(tmp_path / "few", "heldout")) <= set(self.documents(tmp_path / "all", "heldout"))
+
+    def test_a_document_of_several_shards_stays_together(
+        self, tmp_path: Path, tokenizer: WordPiece, files: list[Path]
+    ) -> None:
+        for file in files[:1] + files[2:]:
+            file.unlink()
+        for number in range(13):
+            (tmp_path / f"{number}.txt").write_text(f"The cat {number} saw. " + files[1].read_text())
+        books = sorted(tmp_path.glob("*.txt"))
+        manifest = prepare(books, tokenizer=tokenizer, output=tmp_path / "data", heldout=0.3)
+        per_book = manifest.tokens / manifest.documents
+        heldout = Corpus.open(tmp_path / "data", "heldout")
+        assert len(heldout.shards) > 2
+        assert heldout.num_tokens / per_book == pytest.approx(round(heldout.num_tokens / per_book), abs=0.1)
+
+
+def test_what_is_empty_is_skipped_and_counted(tmp_path: Path, tokenizer: WordPiece) -> None:
+    file = tmp_path / "a.jsonl"
+    texts = ["", "The cat sat.", "  \n ", "\u200b\x01", "The cat sat. ", "A dog."]
+    file.write_text("\n".join(json.dumps(text) for text in texts))
+    manifest = prepare([file], tokenizer=tokenizer, output=tmp_path / "data")
+    assert (manifest.documents, manifest.empty_documents, manifest.duplicate_documents) == (3, 3, 1)
+    assert manifest.sources[0].documents == 6
+
+
+def test_progress_grows_to_the_end(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    heard: list[tuple[int, int]] = []
+    prepare(files, tokenizer=tokenizer, output=tmp_path / "data", report=lambda *each: heard.append(each))
+    total = sum(file.stat().st_size for file in files)
+    assert len(heard) > 5
+    assert heard == sorted(heard)
+    assert heard[-1] == (total, total)
+    assert {whole for _, whole in heard} == {total}
+
+
+class TestFolders:
+    def test_the_same_command_again_changes_nothing(
+        self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
+    ) -> None:
+        first = prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
+        times = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
+        assert prepare(files, tokenizer=tokenizer, output=tmp_path / "data") == first
+        assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
+
+    @pytest.mark.parametrize("change", ["files", "tokenizer", "heldout", "reading", "content"])
+    def test_another_corpus_is_never_overwritten(
+        self, tmp_path: Path, files: list[Path], tokenizer: WordPiece, change: str
+    ) -> None:
+        prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
+        before = content(tmp_path / "data")
+        if change == "content":
+            files[0].write_text(files[0].read_text().replace("cat", "rat"))
+        with pytest.raises(BertkitError, match=f"corpus with other {change.replace('content', 'files')}") as caught:
+            prepare(
+                files[::-1] if change == "files" else files,
+                tokenizer=tokenizer.add_tokens(["xyzzy"]) if change == "tokenizer" else tokenizer,
+                output=tmp_path / "data",
+                heldout=0.5 if change == "heldout" else 0.01,
+                reading=Reading(on_bad_bytes="replace" if change == "reading" else "error"),
+            )
+        assert caught.value.exit_code == 2
+        assert content(tmp_path / "data") == before
+
+    def test_a_job_that_finished_no_shard_can_be_corrected(
+        self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
+    ) -> None:
+        files[0].write_bytes(b'{"text": "caf\xe9"}\n' + files[0].read_bytes())
+        with pytest.raises(BertkitError, match="is not UTF-8"):
+            prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
+        lenient = Reading(on_bad_bytes="replace")
+        manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data", reading=lenient)
+        assert manifest.replaced_characters == 1
+
+    def test_a_folder_of_others_is_not_touched(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+        output = tmp_path / "data"
+        output.mkdir()
+        (output / "thesis.doc").write_text("precious")
+        (output / ".tmp-mine").write_text("precious")
+        with pytest.raises(BertkitError, match="is not empty and was not made by bertkit prepare"):
+            prepare(files, tokenizer=tokenizer, output=output)
+        assert len(list(output.iterdir())) == 2
+
+    def test_two_at_once_are_one_too_many(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+        output = tmp_path / "data"
+        output.mkdir()
+        descriptor = os.open(output, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(BertkitError, match="is being written by another process"):
+            prepare(files, tokenizer=tokenizer, output=output)
+        os.close(descriptor)
+        assert prepare(files, tokenizer=tokenizer, output=output)
+
+    def test_a_damaged_shard_is_made_again(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+        output = tmp_path / "data"
+        prepare(files, tokenizer=tokenizer, output=output)
+        before = content(output)
+        (output / "train-00001.safetensors").write_bytes(b"torso")
+        prepare(files, tokenizer=tokenizer, output=output)
+        assert content(output) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "--workers is 0"),
+        ({"heldout": 1.0}, "--heldout is 1.0"),
+        ({"heldout": -0.1}, "--heldout is -0.1"),
+        ({"heldout": float("nan")}, "--heldout is nan"),
+        ({"files": []}, "at least one text file"),
+    ],
+)
+def test_wrong_options(
+    tmp_path: Path, files: list[Path], tokenizer: WordPiece, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        prepare(**{"files": files, "tokenizer": tokenizer, "output": tmp_path / "data", **options})
+    assert caught.value.exit_code == 2
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_is_named_once(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=r"a\.jsonl is named 2 times"):
+        prepare([files[0], *files], tokenizer=tokenizer, output=tmp_path / "data")
+
+
+def test_real_text(tmp_path: Path, data_folder: Path) -> None:
+    tokenizer = WordPiece.load(data_folder / "vocab" / "bert-base-uncased" / "vocab.txt")
+    book = data_folder / "corpora" / "books" / "a-hunger-artist.txt.gz"
+    manifest = prepare([book], tokenizer=tokenizer, output=tmp_path / "data")
+    tokens = np.concatenate([shard.tokens for shard in Corpus.open(tmp_path / "data").shards])
+    assert manifest.documents == 1
+    assert "hunger artist" in tokenizer.decode(tokens[:500].tolist())
