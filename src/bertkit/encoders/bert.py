@@ -164,16 +164,17 @@ class Bert(Encoder):
             )
         mask = _needed_mask(batch.attention_mask)
         places = None if wanted is None or self.keep_layers else _choose_places(wanted)
-        layers = [self.embeddings(batch.input_ids, batch.segment_ids)]
-        for layer in self.layers[:-1]:
-            layers.append(layer(layers[-1], mask))
-            if not self.keep_layers:
-                del layers[0]
-        states = self.layers[-1](layers[-1], mask, places)
+        states = self.embeddings(batch.input_ids, batch.segment_ids)
+        kept: list[Tensor] = []
+        for layer in self.layers:
+            if self.keep_layers:
+                kept.append(states)
+            states = layer(states, mask, places if layer is self.layers[-1] else None)
         if places is not None:
             states = _put_back(states, places, tokens)
-        kept = (*layers, states) if self.keep_layers else ()
-        return EncoderOutput(hidden_states=states, pooled=self.pooler(states), layers=kept)
+        if self.keep_layers:
+            kept.append(states)
+        return EncoderOutput(hidden_states=states, pooled=self.pooler(states), layers=tuple(kept))
 
 
 def _needed_mask(mask: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"] | None:
