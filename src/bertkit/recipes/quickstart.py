@@ -1,0 +1,224 @@
+"""From no input at all to a fine-tuned BERT, and to what pre-training was worth, in the minutes that are given.
+
+The text is the documentation of the installed packages. A vocabulary is learnt from it, the corpus prepared, a
+network pre-trained, and then the same network is fine-tuned twice on a task made of the same text: from the
+pre-trained weights, and from fresh ones. Whatever comes out is what is reported.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bertkit.data.prepare import prepare
+from bertkit.data.sources import Reading
+from bertkit.encoders.bert import BertConfig, size
+from bertkit.errors import usage_error
+from bertkit.experiment.finetuning import finetune
+from bertkit.experiment.pretraining import PretrainResult, measure_step, pretrain
+from bertkit.inference.pipeline import load
+from bertkit.objectives.mlm import Masking
+from bertkit.recipes._docstrings import Document, harvest, installed_packages
+from bertkit.recipes._labelling import Split, split, write_csv
+from bertkit.recipes._report import FROM_SCRATCH, PRETRAINED, QuickstartResult, fill_blanks
+from bertkit.report.progress import Progress
+from bertkit.run import FinetuneRun, PretrainRun, read_metrics
+from bertkit.tasks import TextTask
+from bertkit.tasks.files import guess
+from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.text import wordpiece
+from bertkit.text.wordpiece import WordPiece
+from bertkit.training.optimizer import OptimizerConfig
+from bertkit.training.schedule import ScheduleConfig
+
+_SHARE_TO_READ = 0.15
+_SHARE_TO_FINETUNE = 0.25
+_SHARE_IN_ALL = 0.93
+"""Shares of the time; pre-training has what the others leave of it."""
+
+_MOST_CHARACTERS = 20_000_000
+_VOCABULARY = 4000
+_ROW = 64
+_ROWS = 32
+_MASKING = Masking(rate=0.3)
+_LEARNING_RATES: Mapping[str, float] = {"mini": 1.5e-3, "tiny": 3e-3}
+"""The sizes that are tried, the larger one first. docs/decisions.md says what these settings were chosen from."""
+
+_ENOUGH_TOKENS = 12_000_000
+"""The loss stays at that of word frequencies for some four million tokens before a network begins to read."""
+
+_SEEDS = 3
+_EPOCHS = 6
+_LONGEST_TEXT = 96
+_MOST_EXAMPLES = 125
+_MOST_DEV_EXAMPLES = 100
+_LEAST_EXAMPLES = 8
+"""Of each class."""
+
+_COST_OF_EXAMPLE = 1.4
+"""A fine-tuning example, with its share of dev after each epoch, costs so much more than its tokens in pre-training."""
+
+
+def quickstart(
+    output: Path, *, minutes: float = 10, progress: Progress, packages: Mapping[str, Path] | None = None
+) -> QuickstartResult:
+    """Do all of it below the new folder ``output``; ``packages`` (name -> folder) replaces what is installed."""
+    if minutes <= 0:
+        raise usage_error(f"--minutes is {minutes:g}; it must be more than 0.")
+    if output.exists() and any(output.iterdir()):
+        raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
+    begin = time.monotonic()
+    budget = minutes * 60
+    documents = _read(packages or installed_packages(), begin + _SHARE_TO_READ * budget, progress)
+    parts = split(documents)
+    tokenizer = _prepare(parts.unlabelled, output, progress)
+    until = begin + (_SHARE_IN_ALL - _SHARE_TO_FINETUNE) * budget
+    name, run = _plan_pretraining(output, tokenizer, until, budget, progress)
+    pretrained = pretrain(run, progress)
+    left = begin + _SHARE_IN_ALL * budget - time.monotonic()
+    task = _write_task(parts, _afford_examples(parts, tokenizer, pretrained, left), output / "task")
+    scores = {start: finetune(each, progress) for start, each in _plan_finetuning(task, output, pretrained).items()}
+    return QuickstartResult(
+        output=output,
+        size=name,
+        text=_describe_text(documents),
+        task=_describe_task(task),
+        losses=[
+            record["loss/mlm"] for record in read_metrics(run.output / "metrics.jsonl") if record["kind"] == "train"
+        ],
+        pretraining=pretrained,
+        blanks=fill_blanks(load(pretrained.folder), parts.heldout),
+        majority=_score_majority(task),
+        scores=scores,
+        seconds=time.monotonic() - begin,
+    )
+
+
+def _read(packages: Mapping[str, Path], deadline: float, progress: Progress) -> list[Document]:
+    """The documentation of the packages, as much of it as is wanted or can be read until the deadline."""
+    documents: list[Document] = []
+    characters = 0
+    places = {name: place for place, name in enumerate(packages)}
+    progress.start("reading documentation", len(packages), "package")
+    for document in harvest(packages):
+        documents.append(document)
+        characters += len(document.text)
+        progress.advance(places[document.package], megabytes=characters / 1e6)
+        if characters >= _MOST_CHARACTERS or time.monotonic() > deadline:
+            break
+    else:
+        progress.advance(len(packages), megabytes=characters / 1e6)
+    progress.finish()
+    return documents
+
+
+def _prepare(documents: list[Document], output: Path, progress: Progress) -> WordPiece:
+    """The corpus as a file, the vocabulary learnt from it, and the shards made of both."""
+    file = output / "corpus.jsonl"
+    output.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as lines:
+        for each in documents:
+            record = {"package": each.package, "module": each.module, "text": each.text}
+            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+    progress.say(f"learning a vocabulary of {_VOCABULARY:,} pieces")
+    tokenizer = wordpiece.train((each.text for each in documents), vocab_size=_VOCABULARY)
+    manifest = prepare([file], tokenizer=tokenizer, output=output / "data", reading=Reading(field="text"))
+    progress.say(f"prepared {manifest.tokens:,} tokens of {manifest.documents:,} documents")
+    return tokenizer
+
+
+def _plan_pretraining(
+    output: Path, tokenizer: WordPiece, until: float, budget: float, progress: Progress
+) -> tuple[str, PretrainRun]:
+    """The largest size that reads enough tokens in time, and otherwise the smallest; its name, and the run."""
+    for name in _LEARNING_RATES:
+        run = _pretraining_run(name, output, tokenizer)
+        seconds = measure_step(run, 0.01 * budget)
+        steps = max(1, int((until - time.monotonic()) / seconds))
+        progress.say(f"BERT-{name}: {seconds * 1000:.0f} ms a step, {steps * _ROWS * _ROW / 1e6:.1f} M tokens in time")
+        if steps * _ROWS * _ROW >= _ENOUGH_TOKENS:
+            break
+    quarter = max(1, steps // 4)
+    return name, replace(run, steps=steps, evaluate_every=quarter, save_every=quarter)
+
+
+def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainRun:
+    return PretrainRun(
+        data=output / "data",
+        output=output / "pretrained",
+        encoder=_encoder(name, tokenizer.vocab_size),
+        task=PretrainingTask(masking=_MASKING),
+        steps=1,
+        seq_length=_ROW,
+        batch_size=_ROWS,
+        optimizer=OptimizerConfig(lr=_LEARNING_RATES[name], bias_correction=True),
+        schedule=ScheduleConfig(warmup=0.1, decay="linear"),
+        evaluation_examples=1000,
+        keep_checkpoints=1,
+    )
+
+
+def _encoder(name: str, vocab_size: int) -> BertConfig:
+    """A network for minutes: no dropout, since nothing is over-fitted, and weights that pass on as much as base's.
+
+    The standard deviation of 0.02 is made for a width of 768; in a narrow network it lets next to nothing through a
+    layer, and the network needs long to find out that it has any.
+    """
+    config = size(name, vocab_size=vocab_size, max_positions=128, dropout=0.0, attention_dropout=0.0)
+    return replace(config, initializer_range=0.02 * (768 / config.hidden_size) ** 0.5)
+
+
+def _afford_examples(parts: Split, tokenizer: WordPiece, pretrained: PretrainResult, seconds: float) -> int:
+    """How many training examples of each class can be read in time by all fine-tunings, at the pace of pre-training."""
+    sample = [len(tokens.ids) for tokens in tokenizer.encode_batch([each.text for each in parts.train[:200]])]
+    tokens = sum(min(length + 2, _LONGEST_TEXT) for length in sample) / len(sample)
+    token_seconds = pretrained.seconds / (pretrained.steps * _ROWS * _ROW)
+    readings = 2 * _SEEDS * _EPOCHS * len(parts.classes)
+    affordable = int(seconds / (readings * tokens * token_seconds * _COST_OF_EXAMPLE))
+    return max(_LEAST_EXAMPLES, min(_MOST_EXAMPLES, affordable))
+
+
+def _write_task(parts: Split, examples: int, folder: Path) -> TextTask:
+    """The labelled texts as tables, so many of each class, read as a user's own tables are."""
+    folder.mkdir()
+    write_csv(parts.train[: examples * len(parts.classes)], folder / "train.csv")
+    write_csv(parts.dev[: min(examples, _MOST_DEV_EXAMPLES) * len(parts.classes)], folder / "dev.csv")
+    return guess(folder / "train.csv", dev=folder / "dev.csv", max_length=_LONGEST_TEXT).task
+
+
+def _plan_finetuning(task: TextTask, output: Path, pretrained: PretrainResult) -> dict[str, FinetuneRun]:
+    """The two runs, which differ in the weights that they start from and in nothing else."""
+    run = FinetuneRun(
+        task=task,
+        model=pretrained.folder,
+        output=output / "finetuned",
+        seeds=_SEEDS,
+        epochs=_EPOCHS,
+        optimizer=OptimizerConfig(lr=1e-3, bias_correction=True),
+    )
+    return {FROM_SCRATCH: replace(run, from_scratch=True, output=output / "from-scratch"), PRETRAINED: run}
+
+
+def _score_majority(task: TextTask) -> float:
+    """The accuracy of always naming the most frequent class of the training texts."""
+    most_frequent = Counter(each.label for each in task.examples("train")).most_common(1)[0][0]
+    dev = [each.label for each in task.examples("dev")]
+    return dev.count(most_frequent) / len(dev)
+
+
+def _describe_text(documents: Sequence[Document]) -> str:
+    megabytes = sum(len(each.text) for each in documents) / 1e6
+    packages = len({each.package for each in documents})
+    return f"{megabytes:.1f} MB, the documentation of {packages} Python packages on this machine"
+
+
+def _describe_task(task: TextTask) -> str:
+    classes, train, dev = len(task.labels), len(task.examples("train")), len(task.examples("dev"))
+    return (
+        f"Which of {classes} packages is a text from? Accuracy on {dev:,} texts after learning from {train:,};\n"
+        "nothing of the modules that the first come from was read before, in pre-training or in fine-tuning:"
+    )
