@@ -7,6 +7,7 @@ and the SHA-256 of the files. A BERT folder of another maker has none and loads 
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from bertkit.checkpoint._tensors import write_tensors
 from bertkit.checkpoint._weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
-from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage import explain_writing, read_json, standing, write_folder, write_json
@@ -46,24 +47,26 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 def resolve(path: Path | str) -> Path:
     """The model folder that ``path`` means: itself, or ``model/`` of a run folder."""
     path = Path(path)
-    for folder in map(standing, (path, path / "model")):
-        if (folder / CONFIG).is_file():
-            return folder
+    try:
+        for folder in map(standing, (path, path / "model")):
+            if (folder / CONFIG).is_file():
+                return folder
+        raise usage_error(f"no model {_what_is_there(path)}")
+    except OSError as error:
+        raise usage_error(f"no model at {path}: {error.strerror}.") from error
+
+
+def _what_is_there(path: Path) -> str:
     if (path / "run.json").is_file():
-        raise usage_error(f"no model in {path} yet: that run has not come to its end. Repeat or resume its command.")
+        return f"in {path} yet: that run has not come to its end. Repeat or resume its command."
     if path.exists():
-        raise usage_error(f"no model at {path}: it has neither {CONFIG} nor model/{CONFIG}.")
-    raise usage_error(f"no model at {path}.{_hint(path)}")
-
-
-def _hint(path: Path) -> str:
-    """The nearest folder beside ``path``; where none is near, what to do about an id of a model hub."""
+        return f"at {path}: it has neither {CONFIG} nor model/{CONFIG}."
     siblings = [each.name for each in path.parent.iterdir() if each.is_dir()] if path.parent.is_dir() else []
-    if near := did_you_mean(path.name, siblings):
-        name = near.split('"')[1]
-        return near.replace(f'"{name}"', str(path.parent / name))
-    hub = " Nothing is fetched from a hub: download the model and name its folder."
-    return hub if _HUB_ID.fullmatch(str(path)) else ""
+    if near := difflib.get_close_matches(path.name, siblings, n=1):
+        return f"at {path}. Did you mean {path.parent / near[0]}?"
+    if _HUB_ID.fullmatch(str(path)):
+        return f"at {path}. Nothing is fetched from a hub: download the model and name its folder."
+    return f"at {path}."
 
 
 def read_config(path: Path | str) -> BertConfig:
