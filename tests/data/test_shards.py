@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from bertkit import config
 from bertkit.data.shards import (
     FORMAT,
     MANIFEST,
+    TOKENIZER,
     Corpus,
     Manifest,
     Shard,
@@ -21,10 +22,12 @@ from bertkit.data.shards import (
     SourceRecord,
     Split,
     read_manifest,
+    write_manifest,
     write_shard,
 )
 from bertkit.errors import BertkitError
 from bertkit.storage import sha256_of, write_json
+from bertkit.text.wordpiece import train
 
 
 def record(folder: Path, name: str, split: Split, dtype: Any = np.uint16, *, tokens: int = 13) -> ShardRecord:
@@ -34,7 +37,7 @@ def record(folder: Path, name: str, split: Split, dtype: Any = np.uint16, *, tok
     return ShardRecord(file=name, split=split, sha256=digest, tokens=tokens, sentences=3, documents=2)
 
 
-def write_manifest(folder: Path, *shards: ShardRecord) -> Manifest:
+def declare(folder: Path, *shards: ShardRecord) -> Manifest:
     source = SourceRecord(
         file="a.txt", bytes=99, sha256="0", boundary="file", sentence_lines=False, documents=4, replaced_characters=7
     )
@@ -50,14 +53,14 @@ def write_manifest(folder: Path, *shards: ShardRecord) -> Manifest:
         duplicate_documents=0,
         sources=(source,),
     )
-    write_json(folder / MANIFEST, config.to_json(manifest))
+    write_manifest(folder, manifest)
     return manifest
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     shards = [record(tmp_path, f"train-{number}.safetensors", "train", tokens=13 + number) for number in range(3)]
-    write_manifest(tmp_path, *shards, record(tmp_path, "heldout-0.safetensors", "heldout", tokens=37))
+    declare(tmp_path, *shards, record(tmp_path, "heldout-0.safetensors", "heldout", tokens=37))
     return tmp_path
 
 
@@ -134,9 +137,9 @@ def test_swapped_and_missing_shards_are_named(data: Path) -> None:
 
 
 def test_a_name_in_the_manifest_is_no_path(data: Path) -> None:
-    manifest = json.loads((data / MANIFEST).read_text())
-    manifest["shards"][0]["file"] = f"../{data.name}/train-0.safetensors"
-    write_json(data / MANIFEST, manifest)
+    manifest = read_manifest(data)
+    outside = dataclasses.replace(manifest.shards[0], file=f"../{data.name}/train-0.safetensors")
+    declare(data, outside)
     with pytest.raises(BertkitError, match="is missing"):
         Corpus.open(data, verify=False)
 
@@ -160,7 +163,24 @@ def test_a_broken_manifest_is_named(data: Path, content: bytes) -> None:
     (data / MANIFEST).write_bytes(content)
     with pytest.raises(BertkitError, match=MANIFEST) as caught:
         read_manifest(data)
-    assert caught.value.exit_code in (2, 3)
+    assert caught.value.exit_code == 3
+
+
+def test_a_number_changed_in_the_manifest_is_noticed(data: Path) -> None:
+    path = data / MANIFEST
+    path.write_text(path.read_text().replace('"unknown_tokens": 1', '"unknown_tokens": 3'))
+    with pytest.raises(BertkitError, match="does not agree with its own SHA-256"):
+        read_manifest(data)
+
+
+def test_the_tokenizer_is_the_one_that_made_the_shards(data: Path) -> None:
+    corpus = Corpus.open(data)
+    tokenizer = train(["some words to learn"], vocab_size=37)
+    tokenizer.save(data / TOKENIZER)
+    with pytest.raises(BertkitError, match="is not the tokenizer that made the shards"):
+        corpus.load_tokenizer()
+    manifest = dataclasses.replace(corpus.manifest, tokenizer=tokenizer.fingerprint)
+    assert dataclasses.replace(corpus, manifest=manifest).load_tokenizer().pieces == tokenizer.pieces
 
 
 @pytest.mark.parametrize("keep", [0, 1, 7, 8, 60, 0.5, -1])

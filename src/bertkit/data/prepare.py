@@ -20,7 +20,7 @@ from bertkit import config
 from bertkit.data._tokenizing import TokenizerRules, tokenize_all
 from bertkit.data._units import UnitReader
 from bertkit.data._writer import ShardWriter, journal_of
-from bertkit.data.shards import MANIFEST, Manifest, read_manifest, verify_shard
+from bertkit.data.shards import MANIFEST, TOKENIZER, Corpus, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import Reading, kind_of
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.storage import (
@@ -61,11 +61,11 @@ def prepare(
         hashes = {str(file): _hash(file) for file in files}
         if _is_finished(output, _job(hashes, tokenizer, heldout, reading)):
             return read_manifest(output)
-        with explain_writing(output / "tokenizer"):
-            tokenizer.save(output / "tokenizer")
+        with explain_writing(output / TOKENIZER):
+            tokenizer.save(output / TOKENIZER)
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
-        rules = TokenizerRules(output / "tokenizer" / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+        rules = TokenizerRules(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         pending = islice(reader.units(), writer.units, None)
         for unit, pieces in tokenize_all(pending, rules, workers or _default_workers(reader.total_bytes)):
             writer.add(pieces)
@@ -75,7 +75,7 @@ def prepare(
         if not writer.records:
             raise data_error(f"there is no text in {_names(files)}: every document is empty or blank.")
         manifest = _manifest(tokenizer, writer, reader, hashes)
-        write_json(output / MANIFEST, config.to_json(manifest))
+        write_manifest(output, manifest)
         writer.forget_journal()
         return manifest
 
@@ -167,8 +167,8 @@ def _is_whole(output: Path) -> bool:
     if not (output / MANIFEST).is_file():
         return False
     try:
-        for record in read_manifest(output).shards:
-            verify_shard(output, record)
+        Corpus.open(output, "heldout")
+        Corpus.open(output, "train").load_tokenizer()
     except BertkitError:
         (output / MANIFEST).unlink()
         return False

@@ -10,6 +10,7 @@ Letters: N tokens, S sentences, D documents of a shard.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,12 @@ from safetensors.numpy import save
 from bertkit import config
 from bertkit.errors import data_error
 from bertkit.storage import read_json, sha256_of, write_file
+from bertkit.text.wordpiece import WordPiece
 
 Split = Literal["train", "heldout"]
 
 MANIFEST = "manifest.json"
+TOKENIZER = "tokenizer"
 FORMAT = 1
 _DTYPES = {"U16": np.uint16, "U32": np.uint32, "I64": np.int64}
 
@@ -172,17 +175,43 @@ class Corpus:
             num_documents=sum(record.documents for record in records),
         )
 
+    def load_tokenizer(self) -> WordPiece:
+        """The tokenizer that made the shards; a copy that is not that one any more is an error."""
+        tokenizer = WordPiece.load(self.folder / TOKENIZER)
+        if tokenizer.fingerprint != self.manifest.tokenizer:
+            raise data_error(
+                f"{self.folder / TOKENIZER} is not the tokenizer that made the shards. Prepare the corpus again."
+            )
+        return tokenizer
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Declare ``folder`` whole."""
+    text = _seal(config.to_json(manifest))
+    write_file(folder / MANIFEST, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a DATA folder; without one the folder is unfinished or something else."""
+    path = folder / MANIFEST
     if not folder.is_dir():
         raise data_error(f"no data at {folder}. Make it with: bertkit prepare FILE... --tokenizer TOK -o {folder}")
-    if not (folder / MANIFEST).is_file():
+    if not path.is_file():
         raise data_error(f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command.")
-    manifest = config.from_json(Manifest, read_json(folder / MANIFEST), source=str(folder / MANIFEST))
-    if manifest.format != FORMAT:
-        raise data_error(f"{folder} has format {manifest.format}; this version reads {FORMAT}. Prepare it again.")
-    return manifest
+    record = read_json(path)
+    version = record.get("format") if isinstance(record, dict) else None
+    if isinstance(version, int) and version != FORMAT:
+        raise data_error(f"{folder} has format {version}; this version reads {FORMAT}. Prepare it again.")
+    if not isinstance(record, dict) or path.read_bytes() != _seal(record).encode():
+        raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256. Prepare the corpus again.")
+    return config.from_json(Manifest, record, source=str(path))
+
+
+def _seal(record: dict[str, Any]) -> str:
+    """The text of a manifest, with the SHA-256 of the rest of it; a bit that flips anywhere in it is found."""
+    record.pop("sha256", None)
+    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode()).hexdigest()
+    return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"
 
 
 def verify_shard(folder: Path, record: ShardRecord) -> None:

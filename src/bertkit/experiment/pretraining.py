@@ -125,7 +125,7 @@ def measure_step(run: PretrainRun, seconds: float) -> float:
 
 def _build(run: PretrainRun) -> _Job:
     corpus = Corpus.open(run.data)
-    tokenizer = WordPiece.load(run.data / "tokenizer")
+    tokenizer = corpus.load_tokenizer()
     if run.encoder.vocab_size != tokenizer.vocab_size:
         raise usage_error(
             f"encoder.vocab_size is {run.encoder.vocab_size}; {run.data} has {tokenizer.vocab_size} pieces."
