@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
 quickstart: $(STAMPS)/wheel ## raw text to a fine-tuned BERT, with no input at all
-	@$(BIN)/bertkit quickstart
+	@$(BIN)/bertkit quickstart -o runs/quickstart-$$(date +%Y%m%d-%H%M%S)
 
 test: $(STAMPS)/wheel $(STAMPS)/tools ## build the wheel, install it, test what is installed
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         tasks,
         tokenizer_show,
         tokenizer_train,
+        track,
     )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "tasks",
     "tokenizer_show",
     "tokenizer_train",
+    "track",
 ]
 
 

@@ -33,11 +33,12 @@ from bertkit.recipes.quickstart import QuickstartResult
 from bertkit.recipes.quickstart import quickstart as run_quickstart
 from bertkit.report.doctor import Diagnosis, examine
 from bertkit.report.progress import Mode, Progress
+from bertkit.report.tracking import replay
 from bertkit.run import FinetuneRun, PretrainRun, read_run
 from bertkit.tasks import TextTask
 from bertkit.tasks.files import Kind, guess
 from bertkit.text import wordpiece
-from bertkit.text.wordpiece import UnicodeForm, WordPiece
+from bertkit.text.wordpiece import WordPiece
 
 AnyPath = str | Path
 
@@ -90,7 +91,7 @@ def tokenizer_train(
     vocab_size: int = 30_000,
     cased: bool = False,
     accents: Literal["keep", "strip"] | None = None,
-    unicode_form: UnicodeForm = "NFC",
+    unicode_form: Literal["NFC", "NFD"] | None = None,
     progress: Mode = "auto",
 ) -> WordPiece:
     """Learn a WordPiece vocabulary from text files and save it in the folder ``output``."""
@@ -283,6 +284,11 @@ def predict(run: AnyPath, input: AnyPath, *, output: AnyPath, progress: Mode = "
         total = 0 if Path(input) == STREAM else sum(1 for _ in model.task.read(Path(input)))
         bar.start("predicting", total, "row")
         return answer_file(model, Path(input), Path(output), bar.advance)
+
+
+def track(run: AnyPath, *, follow: bool = False) -> int:
+    """Replay the metrics of a run into ``run/tensorboard``; with ``follow``, until it has ended. Returns records."""
+    return replay(Path(run), follow=follow)
 
 
 def config_show(run: AnyPath) -> list[Setting]:

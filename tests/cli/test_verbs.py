@@ -35,6 +35,7 @@ VERBS = (
     training.finetune,
     using.evaluate,
     using.predict,
+    using.track,
     using.config_show,
 )
 
@@ -128,6 +129,13 @@ def test_a_run_knows_where_its_settings_come_from(home: Path, capsys: pytest.Cap
     assert settings["schedule.decay"]["value"] == "linear"
     run("config", "show", home / "run", "--origin")
     assert "'linear'" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_metrics_are_tracked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("track", home / "run", "--follow")
+    assert "records in" in capsys.readouterr().err
+    assert list((home / "run" / "tensorboard").iterdir())
 
 
 def test_a_finished_run_resumes_to_its_end(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,7 @@ def _build() -> App:
     app.command(training.finetune)
     app.command(using.evaluate)
     app.command(using.predict, default_parameter=any_text)
+    app.command(using.track)
     app.command(config := App(name="config", help="The settings of a run."))
     config.command(using.config_show, name="show")
     return app

@@ -35,6 +35,7 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
     predict           answers for every row of a file
 
   records
+    track             the metrics of a run for TensorBoard, while it goes on if wanted
     config show       the settings of a run, and where each came from
 
 options of every verb: --help, --debug (show where an error arose), --quiet, --progress auto|plain|json|quiet

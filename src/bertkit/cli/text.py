@@ -42,8 +42,8 @@ class VocabularyOptions:
     """Keep upper case and accents."""
     accents: Literal["keep", "strip"] | None = None
     """Keep accents on letters or strip them. [default: strip, and keep with --cased]"""
-    unicode_form: Literal["NFC", "NFD"] = "NFC"
-    """NFC keeps Hangul syllables whole, NFD takes characters apart as the original BERT does."""
+    unicode_form: Literal["NFC", "NFD"] | None = None
+    """NFC keeps Hangul syllables whole, NFD takes letters apart. [default: NFC where accents are stripped]"""
 
 
 def tokenizer_train(*files: Path, options: VocabularyOptions, talk: Talk | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The verbs that use what was made: fill, evaluate, predict, config show, doctor."""
+"""The verbs that use what was made: fill, evaluate, predict, track, config show, doctor."""
 
 from __future__ import annotations
 
@@ -73,6 +73,24 @@ def predict(run: Path, input: Path, /, *, output: Path, talk: Talk | None = None
     talk = talk or Talk()
     count = api.predict(run, input, output=output, progress=talk.mode)
     talk.say(f"{count:,} predictions in {output}")
+
+
+def track(run: Path, /, *, follow: bool = False, talk: Talk | None = None) -> None:
+    """The metrics of a run for TensorBoard, in RUN/tensorboard.
+
+    Parameters
+    ----------
+    run:
+        Run folder.
+    follow:
+        Go on until the run has ended.
+    """
+    from bertkit import api
+
+    talk = talk or Talk()
+    count = api.track(run, follow=follow)
+    talk.say(f"{count:,} records in {run / 'tensorboard'}")
+    talk.next("tensorboard", "--logdir", run / "tensorboard")
 
 
 def config_show(run: Path, /, *, origin: bool = False, json: bool = False) -> None:

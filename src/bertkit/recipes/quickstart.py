@@ -22,9 +22,10 @@ from bertkit.experiment.finetuning import finetune
 from bertkit.experiment.pretraining import PretrainResult, measure_step, pretrain
 from bertkit.inference.pipeline import load
 from bertkit.objectives.mlm import Masking
-from bertkit.recipes._docstrings import Document, harvest, installed_packages
+from bertkit.recipes._docstrings import Document, harvest, installed_packages, list_sources
 from bertkit.recipes._labelling import Split, split, write_csv
-from bertkit.recipes._report import FROM_SCRATCH, PRETRAINED, QuickstartResult, fill_blanks
+from bertkit.recipes._report import FROM_SCRATCH, PRETRAINED, fill_blanks
+from bertkit.recipes._report import QuickstartResult as QuickstartResult
 from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, PretrainRun, read_metrics
 from bertkit.tasks import TextTask
@@ -102,16 +103,14 @@ def _read(packages: Mapping[str, Path], deadline: float, progress: Progress) -> 
     """The documentation of the packages, as much of it as is wanted or can be read until the deadline."""
     documents: list[Document] = []
     characters = 0
-    places = {name: place for place, name in enumerate(packages)}
-    progress.start("reading documentation", len(packages), "package")
-    for document in harvest(packages):
-        documents.append(document)
-        characters += len(document.text)
-        progress.advance(places[document.package], megabytes=characters / 1e6)
+    sources = list_sources(packages)
+    progress.start("reading documentation", len(sources), "file")
+    for done, found in enumerate(harvest(sources), start=1):
+        documents += found
+        characters += sum(len(each.text) for each in found)
+        progress.advance(done, megabytes=characters / 1e6)
         if characters >= _MOST_CHARACTERS or time.monotonic() > deadline:
             break
-    else:
-        progress.advance(len(packages), megabytes=characters / 1e6)
     progress.finish()
     return documents
 

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.report import tracking
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+RECORDS = [
+    {"kind": "train", "step": 7, "loss/mlm": 9.5, "skipped": False},
+    {"kind": "dev", "step": 13, "seed": 2, "accuracy": 0.75},
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "run.json").write_text('{"ended": null}')
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    return tmp_path
+
+
+def read(run: Path) -> dict[str, list[tuple[int, float]]]:
+    loader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = loader.EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    return {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+def test_metrics_are_replayed_once(run: Path) -> None:
+    assert tracking.replay(run) == tracking.replay(run) == 2
+    curves = read(run)
+    assert curves["train/loss/mlm"] == [(7, 9.5)]
+    assert curves["dev/accuracy/seed 2"] == [(13, 0.75)]
+
+
+def test_a_growing_run_is_followed_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracking, "_SECONDS_BETWEEN_LOOKS", 0.01)
+
+    def train() -> None:
+        with (run / "metrics.jsonl").open("a") as file:
+            file.write('{"kind": "train", "step": 37, ')
+            file.flush()
+            file.write('"loss/mlm": 1.5}\n')
+        (run / "run.json").write_text('{"ended": "done"}')
+
+    training = threading.Timer(0.05, train)
+    training.start()
+    assert tracking.replay(run, follow=True) == 3
+    training.join()
+    assert read(run)["train/loss/mlm"] == [(7, 9.5), (37, 1.5)]
+
+
+def test_what_is_missing_is_said(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BertkitError, match=r"has no metrics\.jsonl"):
+        tracking.replay(run / "tensorboard")
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(BertkitError, match=r"pip install 'bertkit\[track\]'"):
+        tracking.replay(run)
