@@ -8,9 +8,11 @@ import pytest
 from bertkit.recipes._docstrings import (
     PROSE_RICH,
     STANDARD_LIBRARY,
+    Document,
     harvest,
     installed_packages,
     is_prose,
+    list_sources,
     read_prose,
     read_strings,
 )
@@ -171,6 +173,10 @@ def test_a_file_that_is_no_python_has_no_strings(tmp_path: Path, content: bytes)
     assert read_strings(tmp_path / "broken.py") == []
 
 
+def read_packages(packages: dict[str, Path]) -> list[Document]:
+    return [document for found in harvest(list_sources(packages)) for document in found]
+
+
 def sentences(*nouns: str) -> str:
     return " ".join(f"The {noun} is on the table." for noun in nouns)
 
@@ -190,19 +196,35 @@ def write_package(folder: Path) -> Path:
 
 def test_a_sentence_is_read_once_and_short_docstrings_of_a_module_go_together(tmp_path: Path) -> None:
     folder = write_package(tmp_path / "kitchen")
-    documents = list(harvest({"kitchen": folder}))
-    assert [(each.package, each.module, each.text) for each in documents] == [
-        ("kitchen", "kitchen.a", sentences("apple", "cup", "spoon", "fork", "knife"))
+    sources = {each.module: each for each in list_sources({"kitchen": folder})}
+    assert set(sources) == {"kitchen", "kitchen.a", "kitchen.b", "kitchen.c"}, "tests are no documentation"
+    in_order = harvest(sources[f"kitchen.{name}"] for name in "abc")
+    assert [[each.text for each in found] for found in in_order] == [
+        [sentences("apple", "cup", "spoon", "fork", "knife")],
+        [],
+        [],
+    ]
+    other_order = harvest(sources[f"kitchen.{name}"] for name in "cba")
+    assert [[each.text for each in found] for found in other_order] == [
+        [sentences("cup", "salt", "oil")],
+        [sentences("apple", "pear", "plum")],
+        [sentences("spoon", "fork", "knife")],
     ]
 
 
 def test_the_same_packages_give_the_same_documents(tmp_path: Path) -> None:
     packages = {"kitchen": write_package(tmp_path / "kitchen"), "larder": write_package(tmp_path / "larder")}
-    documents = list(harvest(packages))
-    assert documents == list(harvest(packages))
+    documents = read_packages(packages)
+    assert documents == read_packages(packages)
     seen = [sentence for each in documents for sentence in each.sentences]
     assert len(seen) == len(set(seen))
-    assert {each.package for each in documents} == {"kitchen"}, "the larder repeats the kitchen"
+    assert {each.module.partition(".")[0] for each in documents} <= {"kitchen", "larder"}
+
+
+def test_packages_take_turns_and_those_with_much_prose_come_first(tmp_path: Path) -> None:
+    packages = {name: write_package(tmp_path / name) for name in ("attic", "numpy", "cellar", "torch")}
+    turns = [each.package for each in list_sources(packages)]
+    assert turns == ["numpy", "torch"] * 4 + ["attic", "cellar"] * 4
 
 
 def test_this_machine_has_packages_to_read() -> None:
@@ -210,6 +232,6 @@ def test_this_machine_has_packages_to_read() -> None:
     assert list(packages)[: len(PROSE_RICH)] == list(PROSE_RICH), "all of them come with bertkit"
     assert all(folder.is_dir() for folder in packages.values())
     shelf = {STANDARD_LIBRARY: packages[STANDARD_LIBRARY] / "json"}
-    documents = list(harvest(shelf))
+    documents = read_packages(shelf)
     assert documents
     assert "decoder" in {each.module.rpartition(".")[2] for each in documents}

@@ -9,6 +9,7 @@ anywhere: no two documents share one.
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.metadata
 import inspect
 import re
@@ -16,7 +17,6 @@ import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from bertkit.text.sentences import split_sentences
@@ -44,6 +44,15 @@ class Document:
         return " ".join(self.sentences)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A source file, or the description of a package where ``path`` is None."""
+
+    package: str
+    module: str
+    path: Path | None
+
+
 def installed_packages() -> dict[str, Path]:
     """Name -> folder of every installed package, the prose-rich ones first."""
     found = {STANDARD_LIBRARY: Path(sysconfig.get_path("stdlib"))}
@@ -55,13 +64,30 @@ def installed_packages() -> dict[str, Path]:
     return {name: found[name] for name in [*first, *sorted(found.keys() - set(first))]}
 
 
-def harvest(packages: Mapping[str, Path]) -> Iterator[Document]:
-    """The documents of ``packages`` in their order, file by file."""
-    seen: set[str] = set()
+def list_sources(packages: Mapping[str, Path]) -> list[Source]:
+    """What can be read, in an order whose every first part is a fair sample.
+
+    Within a package the order is by hash; the prose-rich packages take turns, and after them the others.
+    """
+    turns: list[tuple[bool, int, Source]] = []
     for package, folder in packages.items():
-        for module, texts in groupby(_texts(package, folder), key=lambda pair: pair[0]):
-            for sentences in _documents((text for _, text in texts), seen):
-                yield Document(package=package, module=module, sentences=tuple(sentences))
+        files = [path for path in folder.rglob("*.py") if _NO_DOCUMENTATION.isdisjoint(path.relative_to(folder).parts)]
+        modules = {".".join([package, *path.relative_to(folder).with_suffix("").parts]): path for path in files}
+        sources = [Source(package=package, module=name, path=modules[name]) for name in sorted(modules, key=draw)]
+        sources.insert(0, Source(package=package, module=package, path=None))
+        turns += [(package not in PROSE_RICH, turn, source) for turn, source in enumerate(sources)]
+    return [source for _, _, source in sorted(turns, key=lambda each: each[:2])]
+
+
+def harvest(sources: Iterable[Source]) -> Iterator[list[Document]]:
+    """The documents of each source: its long docstrings, and the short ones together as one more."""
+    seen: set[str] = set()
+    for source in sources:
+        texts = _descriptions(source.package) if source.path is None else read_strings(source.path)
+        yield [
+            Document(package=source.package, module=source.module, sentences=tuple(sentences))
+            for sentences in _documents(texts, seen)
+        ]
 
 
 def _documents(texts: Iterable[str], seen: set[str]) -> Iterator[list[str]]:
@@ -78,20 +104,16 @@ def _documents(texts: Iterable[str], seen: set[str]) -> Iterator[list[str]]:
         yield short
 
 
-def _texts(package: str, folder: Path) -> Iterator[tuple[str, str]]:
-    """(module, text) of a package's description and of its string constants."""
-    for distribution in importlib.metadata.packages_distributions().get(package, []):
-        yield package, _description(distribution)
-    for path in sorted(folder.rglob("*.py")):
-        parts = path.relative_to(folder).with_suffix("").parts
-        if _NO_DOCUMENTATION.isdisjoint(parts):
-            for text in read_strings(path):
-                yield ".".join([package, *parts]), text
+def _descriptions(package: str) -> list[str]:
+    """The long description of the distribution that a package came in; seldom there are several."""
+    distributions = importlib.metadata.packages_distributions().get(package, [])
+    about = [importlib.metadata.metadata(each) for each in distributions]
+    return [str(each["Description"]) for each in about if "Description" in each]
 
 
-def _description(distribution: str) -> str:
-    about = importlib.metadata.metadata(distribution)
-    return str(about["Description"]) if "Description" in about else ""
+def draw(text: str) -> float:
+    """A number in [0, 1) that belongs to a text: chance that is the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
 
 def read_strings(path: Path) -> list[str]:

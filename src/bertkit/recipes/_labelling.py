@@ -7,7 +7,6 @@ package's name away are not used. Whole modules are held out, and nothing of the
 from __future__ import annotations
 
 import csv
-import hashlib
 import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import BertkitError
-from bertkit.recipes._docstrings import Document
+from bertkit.recipes._docstrings import Document, draw
 
 _MOST_CLASSES = 8
 _LEAST_EXAMPLES = 12
@@ -82,11 +81,6 @@ def split(documents: Iterable[Document]) -> Split:
 def is_heldout(module: str) -> bool:
     """Whether a module is on the side of ``dev``; one in five is, by the hash of its name."""
     return draw(module) < _HELDOUT_MODULES
-
-
-def draw(text: str) -> float:
-    """A number in [0, 1) that belongs to a text: chance that is the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
 
 def write_csv(texts: Sequence[LabelledText], path: Path) -> None:

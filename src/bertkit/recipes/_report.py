@@ -13,8 +13,7 @@ from pathlib import Path
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.pretraining import PretrainResult
 from bertkit.inference.pipeline import Pipeline
-from bertkit.recipes._docstrings import Document
-from bertkit.recipes._labelling import draw
+from bertkit.recipes._docstrings import Document, draw
 from bertkit.report.progress import describe_duration
 from bertkit.text.wordpiece import WordPiece
 
@@ -73,7 +72,7 @@ class QuickstartResult:
         return [
             f"text         {self.text}",
             f"model        BERT-{self.size}, {run.steps:,} steps in {describe_duration(run.seconds)}",
-            f"masked words {self.losses[0]:.2f} {_draw(self.losses)} {self.losses[-1]:.2f}   {measured}".rstrip(),
+            f"masked words {self.losses[0]:.2f} {draw_curve(self.losses)} {self.losses[-1]:.2f}   {measured}".rstrip(),
             f"             {self.pretraining.folder / 'training.png'}",
         ]
 
@@ -137,7 +136,7 @@ def _choose_word(sentence: str, tokenizer: WordPiece) -> str | None:
     return min(words, key=draw, default=None)
 
 
-def _draw(values: Sequence[float]) -> str:
+def draw_curve(values: Sequence[float]) -> str:
     """A curve of at most forty bars, each the mean of a stretch of the values."""
     width = min(_CURVE_WIDTH, len(values))
     edges = [len(values) * place // width for place in range(width + 1)]

@@ -41,7 +41,9 @@ _SHARE_TO_FINETUNE = 0.25
 _SHARE_IN_ALL = 0.93
 """Shares of the time; pre-training has what the others leave of it."""
 
-_MOST_CHARACTERS = 20_000_000
+_CHARACTERS_A_MINUTE = 1_200_000
+"""Text enough to be gone through five to ten times by the smallest network on two cores."""
+
 _VOCABULARY = 4000
 _ROW = 64
 _ROWS = 32
@@ -74,7 +76,7 @@ def quickstart(
         raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
     begin = time.monotonic()
     budget = minutes * 60
-    documents = _read(packages or installed_packages(), begin + _SHARE_TO_READ * budget, progress)
+    documents = _read(packages or installed_packages(), begin, minutes, progress)
     parts = split(documents)
     tokenizer = _prepare(parts.unlabelled, output, progress)
     until = begin + (_SHARE_IN_ALL - _SHARE_TO_FINETUNE) * budget
@@ -99,8 +101,9 @@ def quickstart(
     )
 
 
-def _read(packages: Mapping[str, Path], deadline: float, progress: Progress) -> list[Document]:
-    """The documentation of the packages, as much of it as is wanted or can be read until the deadline."""
+def _read(packages: Mapping[str, Path], begin: float, minutes: float, progress: Progress) -> list[Document]:
+    """The documentation of the packages, as much of it as is wanted or can be read in time."""
+    deadline = begin + _SHARE_TO_READ * minutes * 60
     documents: list[Document] = []
     characters = 0
     sources = list_sources(packages)
@@ -109,7 +112,7 @@ def _read(packages: Mapping[str, Path], deadline: float, progress: Progress) -> 
         documents += found
         characters += sum(len(each.text) for each in found)
         progress.advance(done, megabytes=characters / 1e6)
-        if characters >= _MOST_CHARACTERS or time.monotonic() > deadline:
+        if characters >= _CHARACTERS_A_MINUTE * minutes or time.monotonic() > deadline:
             break
     progress.finish()
     return documents
