@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from bertkit.data import _units, _writer, sources
-from bertkit.data.prepare import JOB, prepare
+from bertkit.data._output import JOB
+from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus, Manifest, Split
 from bertkit.data.sources import Reading, read_pieces
 from bertkit.errors import BertkitError
@@ -249,6 +250,16 @@ class TestFolders:
         with pytest.raises(BertkitError, match="is not empty and was not made by bertkit prepare"):
             prepare(files, tokenizer=tokenizer, output=output)
         assert len(list(output.iterdir())) == 2
+
+    def test_a_file_of_that_name_by_somebody_else_is_not_touched(
+        self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
+    ) -> None:
+        output = tmp_path / "data"
+        output.mkdir()
+        (output / JOB).write_text('{"mine": 1}')
+        with pytest.raises(BertkitError, match="was not written by bertkit prepare"):
+            prepare(files, tokenizer=tokenizer, output=output)
+        assert (output / JOB).read_text() == '{"mine": 1}'
 
     def test_two_at_once_are_one_too_many(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
         output = tmp_path / "data"

@@ -16,7 +16,7 @@ from bertkit.data._hashing import KEYS
 from bertkit.data._tokenizing import TokenizedPiece
 from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
 from bertkit.errors import BertkitError
-from bertkit.storage import read_json, sha256_of, write_json
+from bertkit.storage import explain_writing, read_json, sha256_of, write_json
 
 _SHARD_TOKENS = 8_000_000
 _SHARD_SENTENCES = 2_000_000
@@ -107,11 +107,6 @@ class ShardWriter:
         if self._waiting:
             self._flush()
 
-    def forget_journal(self) -> None:
-        """The manifest says it all now."""
-        for path in journal_of(self.folder):
-            path.unlink()
-
     def _flush(self) -> None:
         keys = {piece.number: piece.key for piece in reversed(self._waiting)}  # of the first piece of each
         carried = keys.pop(self._state.last_document, None)
@@ -172,9 +167,16 @@ class ShardWriter:
         self._waiting, self._size = [], 0.0
 
 
-def journal_of(folder: Path) -> list[Path]:
-    """The files of the journal in ``folder``."""
-    return sorted(folder.glob(_JOURNAL.replace("{:05}", "*")))
+def has_journal(folder: Path) -> bool:
+    """Whether there are finished shards in ``folder`` and no manifest yet to name them."""
+    return any(folder.glob(_JOURNAL.replace("{:05}", "*")))
+
+
+def forget_journal(folder: Path) -> None:
+    """The manifest says it all now."""
+    for path in folder.glob(_JOURNAL.replace("{:05}", "*")):
+        with explain_writing(path):
+            path.unlink()
 
 
 def _offsets(lengths: ArrayLike) -> NDArray[np.int64]:

@@ -7,36 +7,27 @@ workers. A finished shard is recorded beside itself: after a crash the same comm
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from bertkit import config
+from bertkit.data._output import begin, hold
 from bertkit.data._tokenizing import TokenizerRules, tokenize_all
 from bertkit.data._units import UnitReader
-from bertkit.data._writer import ShardWriter, journal_of
-from bertkit.data.shards import MANIFEST, TOKENIZER, Corpus, Manifest, read_manifest, write_manifest
+from bertkit.data._writer import ShardWriter, forget_journal
+from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import Reading, kind_of
-from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.storage import (
-    TEMPORARY_PREFIX,
-    explain_writing,
-    read_json,
-    remove_temporaries,
-    sha256_of,
-    write_json,
-)
+from bertkit.errors import data_error, usage_error
+from bertkit.storage import explain_writing, sha256_of
 from bertkit.text.wordpiece import WordPiece
 
 Report = Callable[[int, int], None]
 """Hears (bytes of input done, bytes in all)."""
 
-JOB = "job.json"
 _SMALL_INPUT = 4_000_000
 
 
@@ -57,9 +48,9 @@ def prepare(
     """
     reading = reading or Reading()
     _check(files, workers, heldout)
-    with _hold(output):
+    with hold(output):
         hashes = {str(file): _hash(file) for file in files}
-        if _is_finished(output, _job(hashes, tokenizer, heldout, reading)):
+        if not begin(output, _job(hashes, tokenizer, heldout, reading)):
             return read_manifest(output)
         with explain_writing(output / TOKENIZER):
             tokenizer.save(output / TOKENIZER)
@@ -76,7 +67,7 @@ def prepare(
             raise data_error(f"there is no text in {_names(files)}: every document is empty or blank.")
         manifest = _manifest(tokenizer, writer, reader, hashes)
         write_manifest(output, manifest)
-        writer.forget_journal()
+        forget_journal(output)
         return manifest
 
 
@@ -119,60 +110,6 @@ def _job(hashes: Mapping[str, str], tokenizer: WordPiece, heldout: float, readin
         "heldout": heldout,
         "reading": config.to_json(reading),
     }
-
-
-@contextmanager
-def _hold(output: Path) -> Iterator[None]:
-    """Make the folder and keep other processes out of it until the end; refuse one that is not ours."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(output, os.O_RDONLY)
-    except OSError as error:
-        raise usage_error(f"cannot write to {output}: {error.strerror}. Choose another -o folder.") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not (output / JOB).is_file() and any(not _is_temporary(path) for path in output.iterdir()):
-            raise usage_error(f"{output} is not empty and was not made by bertkit prepare. Choose another -o folder.")
-        remove_temporaries(output)
-        yield
-    except BlockingIOError as error:
-        raise usage_error(f"{output} is being written by another process. Choose another -o folder.") from error
-    finally:
-        os.close(descriptor)
-
-
-def _is_temporary(path: Path) -> bool:
-    return path.name.startswith(TEMPORARY_PREFIX)
-
-
-def _is_finished(output: Path, job: dict[str, Any]) -> bool:
-    """Whether ``output`` has this job's whole result; if not, it is ready for the job to begin or to go on."""
-    known = read_json(output / JOB) if (output / JOB).is_file() else None
-    if known == job:
-        return _is_whole(output)
-    if known is not None and ((output / MANIFEST).is_file() or journal_of(output)):
-        differing = [name for name in job if not isinstance(known, dict) or known.get(name) != job[name]]
-        raise usage_error(
-            f"{output} holds a corpus with other {', '.join(differing)}. Choose another -o folder, or delete that one."
-        )
-    with explain_writing(output):
-        for path in output.glob("*.safetensors"):
-            path.unlink()
-    write_json(output / JOB, job)
-    return False
-
-
-def _is_whole(output: Path) -> bool:
-    """Whether there is a manifest and all that it names. If something is damaged, all is made again."""
-    if not (output / MANIFEST).is_file():
-        return False
-    try:
-        Corpus.open(output, "heldout")
-        Corpus.open(output, "train").load_tokenizer()
-    except BertkitError:
-        (output / MANIFEST).unlink()
-        return False
-    return True
 
 
 def _manifest(tokenizer: WordPiece, writer: ShardWriter, reader: UnitReader, hashes: Mapping[str, str]) -> Manifest:
