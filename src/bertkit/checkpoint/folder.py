@@ -123,6 +123,8 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     encoder = _load_encoder(config, foreign, str(file))
     heads = objectives(encoder)
     for name, objective in heads.items():
+        if objective.label != "mlm" and not huggingface.has_pooler(foreign):
+            raise data_error(f'{file} has no pooler, which the "{name}" head reads.')
         objective.load_state_dict(huggingface.objective_from_foreign(name, objective, foreign, str(file)))
     return Model(encoder, heads)
 

@@ -159,7 +159,7 @@ def encoder_from_foreign(encoder: Bert, foreign: Mapping[str, Tensor], source: s
     names = _encoder_names(encoder.num_layers)
     known = {name for theirs in names.values() for name in theirs}
     unexpected = [name for name in foreign if name.startswith(_ROOTS) and name not in known]
-    if not any(name.startswith("pooler.") for name in foreign):
+    if not has_pooler(foreign):
         names = {ours: theirs for ours, theirs in names.items() if not ours.startswith("pooler.")}
     return _from_foreign(encoder, names, foreign, source, unexpected)
 
@@ -176,6 +176,11 @@ def objective_from_foreign(
         if copy in foreign and any(theirs[0].startswith(_PREDICTIONS) for theirs in names.values()):
             raise data_error(f"{source}: {copy} differs from {original}; bertkit's head has them tied.")
     return _from_foreign(objective, names, foreign, source)
+
+
+def has_pooler(foreign: Mapping[str, Tensor]) -> bool:
+    """Whether tidied tensors hold something of the pooler."""
+    return any(name.startswith("pooler.") for name in foreign)
 
 
 def has_tensors_of(name: str, objective: nn.Module, foreign: Mapping[str, Tensor]) -> bool:
@@ -200,7 +205,7 @@ def _encoder_names(num_layers: int) -> dict[str, tuple[str, ...]]:
 def _objective_names(name: str, objective: nn.Module) -> Names:
     """The table in the file of an objective; one without a table keeps its own names."""
     assert isinstance(objective, Objective)
-    table: Names | None = vars(inspect.getmodule(type(objective))).get("FOREIGN_NAMES")
+    table: Names | None = getattr(inspect.getmodule(type(objective)), "FOREIGN_NAMES", None)
     return table or {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
 
 
