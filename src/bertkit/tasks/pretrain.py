@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
-from bertkit.data.shards import Corpus
-from bertkit.text.wordpiece import WordPiece
 from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Batch, Feature, Objective
 from bertkit.data.features import collate
 from bertkit.data.passages import Passage, Passages, Sampling
+from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
 from bertkit.encoders.bert import Bert
 from bertkit.errors import data_error
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
+from bertkit.text.wordpiece import WordPiece
 
 
 @dataclass(frozen=True, kw_only=True)
