@@ -91,6 +91,12 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
     if not train or not dev:
         raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.")
     features = [feature for example in train for feature in run.task.encode(example, tokenizer)]
+    positions = model_folder.read_config(run.model).max_positions
+    if max(map(len, features)) > positions:
+        raise usage_error(
+            f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "
+            f"Cut them: --set task.max_length={positions}"
+        )
     progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
     return _Job(run=run, tokenizer=tokenizer, train=FeatureSource(features, pad_id=tokenizer.pad_id), dev=dev)
 
