@@ -120,7 +120,8 @@ class RunFolder:
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
         self._lock.flush()
-        remove_temporaries(self.path)
+        for folder in (self.path, self.checkpoints):
+            remove_temporaries(folder)
         return self
 
     def __exit__(

@@ -31,6 +31,7 @@ from bertkit.checkpoint.folder import load_model, load_tokenizer, read_about, re
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
+from bertkit.run import RunFolder
 from bertkit.storage import remove_temporaries
 from bertkit.tasks import TextTask
 from bertkit.text.wordpiece import WordPiece
@@ -402,3 +403,14 @@ def test_a_run_without_its_new_model_has_its_old_one(tmp_path: Path, tokenizer: 
     assert resolve(tmp_path) == tmp_path / ".old-model"
     assert resolve(tmp_path / "model") == tmp_path / ".old-model"
     assert model_value(tmp_path) == 1.0
+
+
+def test_the_next_start_removes_what_a_crash_left(tmp_path: Path, tokenizer: WordPiece) -> None:
+    save_folder(1.0, tokenizer)(tmp_path)
+    (tmp_path / "model").rename(tmp_path / ".old-model")
+    (tmp_path / ".tmp-13-model").mkdir()
+    (tmp_path / "checkpoints" / ".tmp-13-step-00000007").mkdir(parents=True)
+    with RunFolder(tmp_path) as folder:
+        assert model_value(folder.model) == 1.0
+        assert list(folder.checkpoints.iterdir()) == []
+        assert not (tmp_path / ".tmp-13-model").exists()
