@@ -213,6 +213,7 @@ def finetune(
     kind: Kind | None = None,
     allow_rare_labels: bool = False,
     seeds: int = 1,
+    first_seed: int = 0,
     epochs: int = 3,
     lr: float = 5e-5,
     batch_size: int = 32,
@@ -244,8 +245,8 @@ def finetune(
         for note in found.notes():
             bar.say(note)
         settings = [
-            *_given(model=Path(model), output=Path(output), seeds=seeds, epochs=epochs, batch_size=batch_size),
-            *_given(limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
+            *_given(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
+            *_given(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
             *parse_settings(set),
         ]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)

@@ -119,6 +119,8 @@ class FinetuneOptions:
     """Keep a class that occurs once and looks like a slip of another."""
     seeds: int = 1
     """Restarts; mean, standard deviation and best are shown."""
+    first_seed: int = 0
+    """The restarts have this seed and those after it."""
     epochs: int = 3
     """Passes through the training examples."""
     lr: float = 5e-5
