@@ -36,7 +36,7 @@ def hugging_face_steps(texts: list[str], labels: list[int]) -> Iterator[int]:
     model = AutoModelForSequenceClassification.from_pretrained(weights_folder(), num_labels=2).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR, eps=EPS, weight_decay=WEIGHT_DECAY)
     while True:
-        for chosen in torch.randperm(len(texts)).split(BATCH_SIZE):
+        for chosen in torch.randperm(len(texts)).split(BATCH_SIZE):  # type: ignore[no-untyped-call]
             rows = [texts[index] for index in chosen.tolist()]
             wanted = torch.tensor([labels[index] for index in chosen.tolist()])
             batch = tokenizer(rows, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
