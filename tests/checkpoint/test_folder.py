@@ -99,6 +99,15 @@ def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: Word
     assert config["problem_type"] == "single_label_classification"
 
 
+def test_classes_without_names_get_numbers(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    save_model(tmp_path / "model", Model(encoder, CLASSES.objectives(encoder)), tokenizer, about={})
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["label2id"] == {
+        "LABEL_0": 0,
+        "LABEL_1": 1,
+        "LABEL_2": 2,
+    }
+
+
 def test_a_number_gets_no_sigmoid_from_sentence_transformers(
     tmp_path: Path, encoder: Bert, tokenizer: WordPiece
 ) -> None:

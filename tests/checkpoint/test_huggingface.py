@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from bertkit.checkpoint._config import config_from_foreign, config_to_foreign
 from bertkit.checkpoint.folder import load_encoder, load_model, save_model
-from bertkit.checkpoint.huggingface import config_from_foreign, config_to_foreign
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from bertkit._version import __version__
-from bertkit.checkpoint import huggingface
+from bertkit.checkpoint import _config, huggingface
 from bertkit.checkpoint._seal import check_files, read_seal, write_seal
 from bertkit.checkpoint._tensors import write_tensors
 from bertkit.checkpoint._weights import WEIGHTS, read_weights
@@ -72,7 +72,7 @@ def _what_is_there(path: Path) -> str:
 def read_config(path: Path | str) -> BertConfig:
     """The shape of the encoder in a model folder."""
     file = resolve(path) / CONFIG
-    return huggingface.config_from_foreign(_read_config_file(file.parent), str(file))
+    return _config.config_from_foreign(_read_config_file(file.parent), str(file))
 
 
 def read_about(path: Path | str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def read_about(path: Path | str) -> dict[str, Any]:
     if _is_sealed(folder):
         return read_seal(folder / ABOUT)
     foreign = _read_config_file(folder)
-    labels = huggingface.labels_from_foreign(foreign, str(folder / CONFIG))
+    labels = _config.labels_from_foreign(foreign, str(folder / CONFIG))
     return {"architectures": foreign.get("architectures") or [], "labels": labels}
 
 
@@ -157,7 +157,7 @@ def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mappi
     assert isinstance(model.encoder, Bert)
     assert tokenizer.vocab_size <= model.encoder.config.vocab_size
     tensors = huggingface.tensors_to_foreign(model)
-    config = _describe(model, about)
+    config = _describe(model, tensors, about)
 
     def fill(temporary: Path) -> None:
         write_tensors(temporary / WEIGHTS, tensors)
@@ -172,16 +172,16 @@ def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mappi
         write_folder(folder, fill)
 
 
-def _describe(model: Model, about: Mapping[str, Any]) -> dict[str, Any]:
+def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> dict[str, Any]:
     """``config.json`` of a model with its heads."""
     assert isinstance(model.encoder, Bert)
-    heads = {each.label: each for each in model.objectives.values() if isinstance(each, Objective)}
+    heads = {str(each.label) for each in model.objectives.values()}
     architecture = _ARCHITECTURES.get(frozenset(heads), "BertModel")
-    config = {"architectures": [architecture], **huggingface.config_to_foreign(model.encoder.config)}
-    if "class" in heads:
-        labels = (about.get("task") or {}).get("labels") or []
-        return config | huggingface.classes_to_foreign(labels)
-    return config | huggingface.number_to_foreign() if "number" in heads else config
+    config = {"architectures": [architecture], **_config.config_to_foreign(model.encoder.config)}
+    if heads == {"class"} and "classifier.weight" in tensors:
+        labels = (about.get("task") or {}).get("labels")
+        return config | _config.classes_to_foreign(labels, count=len(tensors["classifier.weight"]))
+    return config | _config.number_to_foreign() if heads == {"number"} else config
 
 
 def _is_sealed(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Hugging Face's names and ``config.json`` for what is ours, in both directions.
+"""Hugging Face's names for our weights, in both directions.
 
 The tables of names are data beside the modules they describe: ``FOREIGN_NAMES`` in ``encoders/bert.py`` and in the
 files of ``objectives/``. Several foreign names for one tensor of ours are its parts along dimension 0.
@@ -9,45 +9,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bertkit import config as records
 from bertkit.contracts import Objective
-from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, Bert, BertConfig
-from bertkit.errors import BertkitError, data_error
+from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, Bert
+from bertkit.errors import data_error
 from bertkit.model import Model
 
 Names = Mapping[str, tuple[str, ...]]
 """Our name -> theirs."""
 
-_CONFIG_NAMES = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "hidden_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "intermediate_size": "intermediate_size",
-    "max_positions": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-    "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-    "layer_norm_eps": "layer_norm_eps",
-    "initializer_range": "initializer_range",
-    "pad_id": "pad_token_id",
-}
-_THEIR_VOCAB_SIZE = 30522
-"""What their ``BertConfig`` means when it says nothing; its other defaults are those of ours."""
-
-_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
-_THEIR_ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-}
 _OLD_SPELLINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _PREDICTIONS = "cls.predictions."
@@ -58,67 +31,6 @@ _TIED = {
 _LAYER = re.compile(r"encoder\.layer\.([0-9]{1,6})\.")
 _ROOTS = tuple({name.partition(".")[0] + "." for names in FOREIGN_NAMES.values() for name in names})
 _SHOWN = 3
-
-
-def config_to_foreign(config: BertConfig) -> dict[str, Any]:
-    """``config.json`` of this encoder, without what depends on the heads."""
-    foreign = {theirs: getattr(config, ours) for ours, theirs in _CONFIG_NAMES.items()}
-    return {"model_type": "bert", **foreign, "hidden_act": _ACTIVATIONS[config.activation], "dtype": "float32"}
-
-
-def config_from_foreign(foreign: Any, source: str) -> BertConfig:
-    """The encoder that the content of ``source``, a ``config.json``, describes; what it leaves out is BERT's default.
-
-    What would change the network and is unknown here is an error, not ignored.
-    """
-    if not isinstance(foreign, dict):
-        raise data_error(f"{source} is not the configuration of a model.")
-    for key, supported in {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}.items():
-        if foreign.get(key, supported) != supported:
-            raise data_error(f'{source}: {key} is "{foreign[key]}"; bertkit reads "{supported}".')
-    activation = str(foreign.get("hidden_act", "gelu"))
-    if activation not in _THEIR_ACTIVATIONS:
-        raise data_error(f'{source}: hidden_act is "{activation}"; bertkit has {", ".join(_THEIR_ACTIVATIONS)}.')
-    fields = {ours: foreign[theirs] for ours, theirs in _CONFIG_NAMES.items() if foreign.get(theirs) is not None}
-    fields = {"vocab_size": _THEIR_VOCAB_SIZE, **fields, "activation": _THEIR_ACTIVATIONS[activation]}
-    try:
-        return records.from_json(BertConfig, fields, source=source)
-    except BertkitError as error:
-        text = str(error).rstrip(".")
-        for ours, theirs in _CONFIG_NAMES.items():
-            text = text.replace(f"$.{ours}`", f"{theirs}`")
-        raise data_error(f"{text}.") from error
-
-
-def classes_to_foreign(labels: Sequence[str]) -> dict[str, Any]:
-    """What ``config.json`` says about a head that tells classes."""
-    return {
-        "id2label": {str(number): label for number, label in enumerate(labels)},
-        "label2id": {label: number for number, label in enumerate(labels)},
-        "problem_type": "single_label_classification",
-    }
-
-
-def number_to_foreign() -> dict[str, Any]:
-    """What ``config.json`` says about a head that tells a number.
-
-    sentence-transformers would put a sigmoid over a single output unless told not to.
-    """
-    return {
-        "id2label": {"0": "number"},
-        "label2id": {"number": 0},
-        "problem_type": "regression",
-        "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity", "version": "6.2.0"},
-    }
-
-
-def labels_from_foreign(foreign: Mapping[str, Any], source: str) -> list[str]:
-    """The class names that a ``config.json`` gives, by number; empty where it gives none."""
-    names = foreign.get("id2label") or {}
-    try:
-        return [str(names[str(number)]) for number in range(len(names))]
-    except (KeyError, TypeError) as error:
-        raise data_error(f"{source}: id2label is not a table of the numbers from 0 on.") from error
 
 
 def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
@@ -169,7 +81,7 @@ def objective_from_foreign(
 ) -> dict[str, Tensor]:
     """The state of the head ``name`` from tidied tensors; where none of it is there, the error says so."""
     names = _objective_names(name, objective)
-    if not has_tensors_of(name, objective, foreign):
+    if not any(each in foreign for theirs in names.values() for each in theirs):
         wanted = ", ".join(theirs[0] for theirs in list(names.values())[:_SHOWN])
         raise data_error(f'{source} has no "{name}" head: nothing named {wanted}.')
     for copy, original in _TIED.items():
@@ -181,11 +93,6 @@ def objective_from_foreign(
 def has_pooler(foreign: Mapping[str, Tensor]) -> bool:
     """Whether tidied tensors hold something of the pooler."""
     return any(name.startswith("pooler.") for name in foreign)
-
-
-def has_tensors_of(name: str, objective: nn.Module, foreign: Mapping[str, Tensor]) -> bool:
-    """Whether tidied tensors hold something of the head ``name``."""
-    return any(each in foreign for theirs in _objective_names(name, objective).values() for each in theirs)
 
 
 def count_layers(foreign: Mapping[str, Tensor]) -> int:
