@@ -32,8 +32,8 @@ from bertkit.text.wordpiece import train
 
 def record(folder: Path, name: str, split: Split, dtype: Any = np.uint16, *, tokens: int = 13) -> ShardRecord:
     """Write a shard of two documents: a sentence of 7 tokens, and two of 3 and the rest."""
-    write_shard(folder / name, np.arange(tokens, dtype=dtype), [0, 7, 10, tokens], [0, 1, 3])
-    digest = sha256_of(folder / name)
+    digest = write_shard(folder / name, np.arange(tokens, dtype=dtype), [0, 7, 10, tokens], [0, 1, 3])
+    assert digest == sha256_of(folder / name)
     return ShardRecord(file=name, split=split, sha256=digest, tokens=tokens, sentences=3, documents=2)
 
 

@@ -16,7 +16,7 @@ from bertkit.data._hashing import KEYS
 from bertkit.data._tokenizing import TokenizedPiece
 from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
 from bertkit.errors import BertkitError
-from bertkit.storage import explain_writing, read_json, sha256_of, write_json
+from bertkit.storage import explain_writing, read_json, write_json
 
 _SHARD_TOKENS = 8_000_000
 _SHARD_SENTENCES = 2_000_000
@@ -150,11 +150,11 @@ class ShardWriter:
             sum(len(piece.sentence_lengths) for piece in document)
             for _, document in groupby(pieces, key=attrgetter("number"))
         ]
-        write_shard(self.folder / name, tokens, _offsets(lengths), _offsets(documents))
+        digest = write_shard(self.folder / name, tokens, _offsets(lengths), _offsets(documents))
         yield ShardRecord(
             file=name,
             split=split,
-            sha256=sha256_of(self.folder / name),
+            sha256=digest,
             tokens=len(tokens),
             sentences=len(lengths),
             documents=len(documents),

@@ -22,7 +22,7 @@ from bertkit.data._writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import Reading, kind_of
 from bertkit.errors import data_error, usage_error
-from bertkit.storage import explain_writing, sha256_of
+from bertkit.storage import sha256_of, write_folder
 from bertkit.text.wordpiece import WordPiece
 
 Report = Callable[[int, int], None]
@@ -52,8 +52,7 @@ def prepare(
         hashes = {str(file): _hash(file) for file in files}
         if not begin(output, _job(hashes, tokenizer, heldout, reading)):
             return read_manifest(output)
-        with explain_writing(output / TOKENIZER):
-            tokenizer.save(output / TOKENIZER)
+        write_folder(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
         rules = TokenizerRules(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)

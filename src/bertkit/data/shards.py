@@ -132,15 +132,21 @@ def _map(path: Path, start: int, entry: dict[str, Any]) -> NDArray[Any]:
     return mapped.view(np.ndarray)
 
 
-def write_shard(path: Path, tokens: NDArray[Any], sentences: ArrayLike, documents: ArrayLike) -> None:
-    """Write a shard whole or not at all; ``sentences`` and ``documents`` are the offsets, from 0 to the end."""
-    tensors = {
-        "tokens": tokens,
-        "sentence_offsets": np.asarray(sentences, dtype=np.int64),
-        "document_offsets": np.asarray(documents, dtype=np.int64),
-    }
-    # save_file would keep the file from every other user of the machine.
-    write_file(path, lambda temporary: temporary.write_bytes(save(tensors)))
+def write_shard(path: Path, tokens: NDArray[Any], sentences: ArrayLike, documents: ArrayLike) -> str:
+    """Write a shard whole or not at all; ``sentences`` and ``documents`` are the offsets, from 0 to the end.
+
+    Returns the SHA-256 of what was meant to be written, so that a disk that wrote something else is found out.
+    """
+    content = save(
+        {
+            "tokens": tokens,
+            "sentence_offsets": np.asarray(sentences, dtype=np.int64),
+            "document_offsets": np.asarray(documents, dtype=np.int64),
+        }
+    )
+    # The library's own save_file would keep the file from every other user of the machine.
+    write_file(path, lambda temporary: temporary.write_bytes(content))
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +223,11 @@ def _seal(record: dict[str, Any]) -> str:
 def verify_shard(folder: Path, record: ShardRecord) -> None:
     """Compare a shard with the manifest, byte for byte."""
     path = _path_of(folder, record)
-    if sha256_of(path) != record.sha256:
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        raise data_error(f"{path} cannot be read: {error.strerror or error}.") from error
+    if found != record.sha256:
         raise data_error(f"{path} is damaged: its SHA-256 is not the manifest's. Prepare the corpus again.")
 
 
