@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import importlib.metadata
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from bertkit.errors import BertkitError
 from bertkit.recipes._docstrings import Document, draw
 
 _MOST_CLASSES = 8
-_LEAST_EXAMPLES = 12
+_LEAST_DOCUMENTS = 12
 _HELDOUT_MODULES = 0.2
 _SENTENCES = 2
 _SHORT_NAMES = ("np", "nx", "plt", "mpl", "pyplot", "pytorch", "scikit")
@@ -48,21 +49,11 @@ class Split:
 def split(documents: Iterable[Document]) -> Split:
     """Take the held-out modules away and label the beginnings of docstrings, in an order that means nothing.
 
-    The classes are the first eight packages, in the order of the documents, that have texts for both sides. The
-    order of the texts is by hash, class by class in turn, so that any first part of them is balanced too.
+    The classes are the first eight packages, in the order of the documents, that have enough of them on both sides.
+    The order of the texts is by hash, class by class in turn, so that any first part of them is balanced too.
     """
     documents = list(documents)
-    packages = tuple(dict.fromkeys(document.package for document in documents))
-    telling = _names_of(packages)
-    sides: dict[bool, dict[str, list[LabelledText]]] = {side: {each: [] for each in packages} for side in (False, True)}
-    for document in sorted(documents, key=lambda document: draw(document.text)):
-        text = _opening(document, telling)
-        if text is not None:
-            side = sides[is_heldout(document.module)]
-            side[document.package].append(LabelledText(text=text, package=document.package))
-    train, dev = sides[False], sides[True]
-    eligible = [each for each in packages if min(len(train[each]), len(dev[each])) >= _LEAST_EXAMPLES]
-    classes = tuple(eligible[:_MOST_CLASSES])
+    classes = _choose_classes(documents)
     if len(classes) < 2:
         raise BertkitError("the documentation of the installed packages is too little to make a labelled task of.")
     unlabelled: list[Document] = []
@@ -73,9 +64,27 @@ def split(documents: Iterable[Document]) -> Split:
         classes=classes,
         unlabelled=unlabelled,
         heldout=heldout,
-        train=_deal(train, classes),
-        dev=_deal(dev, classes),
+        train=_label(unlabelled, classes),
+        dev=_label(heldout, classes),
     )
+
+
+def _choose_classes(documents: Sequence[Document]) -> tuple[str, ...]:
+    sides = Counter((document.package, is_heldout(document.module)) for document in documents)
+    packages = dict.fromkeys(document.package for document in documents)
+    enough = [each for each in packages if min(sides[each, True], sides[each, False]) >= _LEAST_DOCUMENTS]
+    return tuple(enough[:_MOST_CLASSES])
+
+
+def _label(documents: Iterable[Document], classes: Sequence[str]) -> list[LabelledText]:
+    """A text of each class in turn, until a class has no more."""
+    telling = _names_of(classes)
+    texts: dict[str, list[LabelledText]] = {each: [] for each in classes}
+    for document in sorted(documents, key=lambda document: draw(document.text)):
+        opening = _opening(document, telling)
+        if document.package in classes and opening is not None:
+            texts[document.package].append(LabelledText(text=opening, package=document.package))
+    return [each for turn in zip(*texts.values(), strict=False) for each in turn]
 
 
 def is_heldout(module: str) -> bool:
@@ -102,8 +111,3 @@ def _names_of(packages: Sequence[str]) -> re.Pattern[str]:
     distributions = importlib.metadata.packages_distributions()
     installed = [name for package in packages for name in distributions.get(package, [])]
     return re.compile(r"\b(" + "|".join(map(re.escape, [*packages, *installed, *_SHORT_NAMES])) + ")", re.IGNORECASE)
-
-
-def _deal(texts: Mapping[str, list[LabelledText]], classes: Sequence[str]) -> list[LabelledText]:
-    """One text of each class in turn, until a class has no more."""
-    return [each for turn in zip(*(texts[name] for name in classes), strict=False) for each in turn]
