@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
@@ -41,7 +41,7 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
     Raises Interrupted on Ctrl-C or SIGTERM, and keeps what is done.
     """
     if output == STREAM:
-        return _answer_to_stream(pipeline, source, sys.stdout)
+        return _answer_to_stdout(pipeline, source)
     write = _writer(output)
     partial = output.with_name(f".partial-{_fingerprint(pipeline, source)}-{output.name}")
     try:
@@ -63,10 +63,10 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
     return done
 
 
-def _answer_to_stream(pipeline: Pipeline, source: Path, stream: IO[str]) -> int:
+def _answer_to_stdout(pipeline: Pipeline, source: Path) -> int:
     count = 0
     for record in _answers(pipeline, _examples(pipeline, source)):
-        stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
         count += 1
     return count
 
