@@ -18,10 +18,13 @@ _COVERAGE = 0.9999
 """Share of all letters of the text that the alphabet covers; of the rest, a third of Wikipedia's letters, each would
 take two pieces to be met a few times."""
 
-_MOST_WORDS = 1_000_000
+_SMALL_ALPHABET = 256
+"""Pieces. Letters, digits and punctuation of one script have room in any vocabulary, larger alphabets in half of it."""
+
+_MOST_WORDS = 500_000
 """Different words kept in memory, about 300 MB with what the trainer makes of them; beyond, the rarest are let go."""
 
-_CHARACTERS_AT_ONCE = 20_000_000
+_CHARACTERS_AT_ONCE = 8_000_000
 _LEAST_COUNT = 2
 _REPEATS = 1000
 
@@ -34,7 +37,8 @@ def learn_pieces(texts: Iterable[str], rules: Tokenizer, *, size: int, first: It
     """
     first = list(first)
     words = _count_words(texts, rules)
-    letters = _choose_letters(words, rules, room=size // 2)
+    room = max(size // 2, min(_SMALL_ALPHABET, size - len(first)))
+    letters = _choose_letters(words, rules, room=room)
     alphabet = [letter for letter in letters if len(letter) == 1]
     learner = Tokenizer(models.WordPiece())
     learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

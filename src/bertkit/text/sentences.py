@@ -18,7 +18,7 @@ LONGEST = 2000
 # Every alternative begins behind one character of a fixed set, which the regex engine looks for at full speed. Runs are
 # possessive and begin at their first character only: otherwise a million full stops would take a million squared steps.
 _CLOSING = r"""["'”’»)\]」』》〉_*]*+"""
-_OPENING = r"""["'“‘«(\[「『《〈_*–—-]*+"""
+_OPENING = r"""(?:[–—-]++\s*+)?+["'“‘«(\[「『《〈_*]*+"""
 _END = re.compile(
     rf"""
     [.!?…。！？\n]
@@ -48,7 +48,7 @@ _STARTER = re.compile(
     |Who|Why|How|Some|Many|Most|Both|All|Another|One|No|Not)\b""",
     re.VERBOSE,
 )
-_WORD_BEFORE = re.compile(r"[\w.]*\Z")
+_WORD_BEFORE = re.compile(r"(?:[^\W_]|\.)*\Z")
 _REACH = 24
 
 

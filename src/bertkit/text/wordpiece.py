@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -113,11 +114,12 @@ class WordPiece:
         """
         backend = self._backend_with_specials if specials else self._backend
         (encoded,) = _encode(backend.encode_batch, [text])
-        return Tokens(encoded.ids, encoded.offsets)
+        return Tokens(encoded.ids, _with_marks(text, encoded.offsets))
 
     def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
         """Cut many texts, in parallel."""
-        return [Tokens(each.ids, each.offsets) for each in _encode(self._backend.encode_batch, texts)]
+        encoded = _encode(self._backend.encode_batch, texts)
+        return [Tokens(each.ids, _with_marks(text, each.offsets)) for text, each in zip(texts, encoded, strict=True)]
 
     def encode_ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Cut many texts, in parallel and without offsets: what preparing a corpus needs."""
@@ -196,16 +198,37 @@ def train(
     form = "NFC" if strip and unicode_form is None else unicode_form
     rules = Rules(lowercase=not cased, strip_accents=strip, form=form)
     specials = Specials()
-    pieces = learn_pieces(texts, assemble({}, rules, specials), size=vocab_size, first=specials)
+    pieces = learn_pieces(map(_mend, texts), assemble({}, rules, specials), size=vocab_size, first=specials)
     if len(pieces) == len(specials):
         raise data_error("there is no text to learn a vocabulary from: nothing but white space was read.")
     return WordPiece(assemble({piece: number for number, piece in enumerate(pieces)}, rules, specials))
 
 
 def _encode(encode_batch: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
-    """Run the library, with half surrogate pairs, which it refuses and JSON can hold, made letters of no vocabulary."""
+    """Run the library, and again on mended texts if it refuses: JSON can hold half a surrogate pair."""
     try:
         return encode_batch(list(texts), add_special_tokens=False)
     except TypeError:
-        mended = [_SURROGATE.sub(_LETTER_OF_NO_VOCABULARY, text) for text in texts]
-        return encode_batch(mended, add_special_tokens=False)
+        return encode_batch([_mend(text) for text in texts], add_special_tokens=False)
+
+
+def _mend(text: str) -> str:
+    return _SURROGATE.sub(_LETTER_OF_NO_VOCABULARY, text)
+
+
+def _with_marks(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Offsets that take in the marks and the Jamo behind a letter, which the library leaves out where rules drop or
+    compose them."""
+    if text.isascii():
+        return offsets
+    limits = [start for start, _ in [*offsets, (len(text), 0)][1:]]
+    covered = []
+    for (start, end), limit in zip(offsets, limits, strict=True):
+        while end < limit and _is_mark(text[end]):
+            end += 1
+        covered.append((start, end))
+    return covered
+
+
+def _is_mark(letter: str) -> bool:
+    return "\u1160" <= letter <= "\u11ff" or unicodedata.category(letter) == "Mn"
