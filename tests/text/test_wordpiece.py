@@ -341,6 +341,10 @@ class TestFiles:
         fail_to_load(tmp_path, "has neither tokenizer.json nor vocab.txt")
         fail_to_load(tmp_path / "nowhere", "nowhere: it does not exist")
 
+    def test_a_file_is_no_folder(self, tokenizer: WordPiece, tmp_path: Path) -> None:
+        with pytest.raises(BertkitError, match=r"cannot write to .*vocab.txt: File exists"):
+            tokenizer.save(tmp_path / "vocab.txt")
+
 
 def fail_to_load(path: Path, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:

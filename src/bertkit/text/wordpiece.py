@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tokenizers import AddedToken, Encoding, Tokenizer
 
 from bertkit.contracts import Tokens
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.storage import write_file, write_json
 from bertkit.text._files import CONFIG, RULES, VOCABULARY, config_of, read_folder
 from bertkit.text._learning import learn_pieces
@@ -67,7 +67,10 @@ class WordPiece:
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and ``vocab.txt``, for Hugging Face's loaders too."""
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BertkitError(f"cannot write to {folder}: {error.strerror}. Choose another folder.") from error
         rules = json.dumps(self._description(), indent=1, ensure_ascii=False)
         pieces = "\n".join(self.pieces) + "\n"
         write_file(folder / RULES, lambda path: path.write_text(rules, encoding="utf-8", newline="\n"))
