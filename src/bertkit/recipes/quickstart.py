@@ -225,7 +225,7 @@ def _describe_text(documents: Sequence[Document]) -> str:
 def _describe_task(task: TextTask) -> str:
     train, dev = len(task.examples("train")), len(task.examples("dev"))
     return (
-        f"Which of {len(task.labels)} packages is a text from? {train:,} texts to learn from, {dev:,} to be scored on.\n"
+        f"Which of {len(task.labels)} packages is a text from? {train:,} texts to learn from, {dev:,} to score.\n"
         "Nothing of the modules that the latter are from was read before, in pre-training or in fine-tuning.\n"
         f"Accuracy, the best of {_EPOCHS} epochs:"
     )
