@@ -60,6 +60,11 @@ def test_every_kind_of_tensor_is_bit_equal(tmp_path: Path) -> None:
         assert torch.equal(bytes_of(found), bytes_of(tensor)), name
 
 
+def test_whoever_may_read_the_state_may_read_the_weights(tmp_path: Path) -> None:
+    path = store.save(tmp_path, 1, groups(), {})
+    assert len({file.stat().st_mode for file in path.iterdir()}) == 1
+
+
 def bytes_of(tensor: Tensor) -> Tensor:
     return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 

@@ -21,8 +21,12 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         storage = plain.untyped_storage().data_ptr()
         own[name] = plain.clone() if storage in seen else plain
         seen.add(storage)
+    path.touch()
+    mode = path.stat().st_mode
     # transformers opens no file that does not say which library its tensors are for.
     save_file(own, path, metadata={"format": "pt"})
+    # safetensors leaves a file that only its owner may read, whatever the umask says.
+    path.chmod(mode)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
