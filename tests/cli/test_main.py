@@ -67,6 +67,14 @@ def test_wrong_usage_does_not_wait_for_torch() -> None:
         assert ended.returncode in (0, 2), (words, ended.stderr)
 
 
+def test_names_cannot_write_to_the_terminal() -> None:
+    answer = bertkit("fill", "\x1b[2Jrun\udcff\né", "[MASK]", PYTHONIOENCODING="ascii")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("error: no model at \\x1b[2Jrun\\udcff ")
+    assert answer.stderr[:-1].isprintable()
+    assert answer.stderr.isascii()
+
+
 class OutOfMemoryError(RuntimeError):
     """As PyTorch names it."""
 

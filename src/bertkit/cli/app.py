@@ -19,6 +19,7 @@ from bertkit.cli import text, training, using
 from bertkit.cli.endings import explain
 from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
+from bertkit.report.progress import printable
 
 
 def _short_name(field: FieldInfo, taken: frozenset[str]) -> str | None:
@@ -83,7 +84,7 @@ def run(words: Sequence[str]) -> int:
             traceback.print_exc()
         message, exit_code = explain(error)
         if message:
-            sys.stderr.write(" ".join(message.split()) + "\n")
+            sys.stderr.write(printable(" ".join(message.split())) + "\n")
         return exit_code
     return 0
 

@@ -6,6 +6,7 @@ codes: 0 done, 1 the job failed, 2 wrong usage, 3 bad data, 130 interrupted and 
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from types import FrameType
@@ -53,9 +54,15 @@ def main() -> int:
         print(f"bertkit {__version__}")  # noqa: T201 - the answer
         return 0
     signal.signal(signal.SIGTERM, _terminate)
-    from bertkit.cli.app import run
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file name or a piece may be no text in this terminal
+    try:
+        from bertkit.cli.app import run
 
-    return run(words)
+        return run(words)
+    except KeyboardInterrupt:  # while the libraries were loaded
+        return 130
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

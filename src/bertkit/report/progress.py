@@ -162,8 +162,8 @@ class Progress:
         self.finish()
 
     def say(self, text: str) -> None:
-        """One line; control characters, which could come from a file, are shown and not obeyed."""
-        self._view.message("".join(each if each.isprintable() else repr(each)[1:-1] for each in text))
+        """One line."""
+        self._view.message(printable(text))
 
     def start(self, job: str, total: int, unit: str) -> None:
         """A new job of ``total`` steps of one ``unit`` ("step", "file"); the one before it ends."""
@@ -184,6 +184,11 @@ class Progress:
         job, self._job = self._job, None
         if job is not None and job.first is not None:
             self._view.end(job)
+
+
+def printable(text: str) -> str:
+    """Control characters, which could come from a file or a name, are shown and not obeyed."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def describe_duration(seconds: float) -> str:
