@@ -357,26 +357,29 @@ def test_a_full_disk_keeps_what_was_there(job: Job, folder: Callable[[], Path], 
 # --- the order in which things reach the disk -----------------------------------------------------------------------
 
 
+def content(path: Path) -> object:
+    return sorted(each.name for each in path.iterdir()) if path.is_dir() else path.read_bytes()
+
+
 def test_nothing_is_named_before_it_is_on_the_disk(
     job: Job, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = folder()
-    flushed: dict[str, tuple[int, int]] = {}
+    flushed: dict[str, object] = {}
     order: list[str] = []
     fsync, rename = os.fsync, os.rename
 
     def watch_fsync(descriptor: int) -> None:
         fsync(descriptor)
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        flushed[str(path)] = (os.stat(descriptor).st_mtime_ns, os.stat(descriptor).st_size)
+        flushed[str(path)] = content(path)
         order.append(f"fsync {path.name}")
 
     def watch_rename(source: Path, target: Path) -> None:
         if Path(source).name.startswith(".tmp-") and Path(source).is_dir():
             assert target.name in job.names
             for path in [Path(source), *Path(source).iterdir()]:
-                state = path.stat()
-                assert flushed.get(str(path)) == (state.st_mtime_ns, state.st_size), f"{path.name} is not on the disk"
+                assert flushed.get(str(path)) == content(path), f"{path.name} is not on the disk as it is"
             order.append("named")
         rename(source, target)
 
