@@ -44,9 +44,9 @@ SEEDS = (0, 1, 2)
 # Folder, text columns, label column, header, label words (None is a number), metric.
 TASKS: dict[str, tuple[str, list[int], int, bool, list[str] | None, str]] = {
     "sst2": ("SST-2", [0], 1, True, ["0", "1"], "accuracy"),
-    "cola": ("CoLA", [3], 1, False, ["0", "1"], "matthews"),
-    "stsb": ("STS-B", [7, 8], 9, True, None, "spearman"),
+    "stsb": ("STS-B", [7, 8], 9, True, None, "correlation"),
     "mrpc": ("MRPC", [3, 4], 0, True, ["0", "1"], "f1"),
+    "cola": ("CoLA", [3], 1, False, ["0", "1"], "matthews"),
     "rte": ("RTE", [1, 2], 3, True, ["entailment", "not_entailment"], "accuracy"),
 }
 
@@ -68,7 +68,7 @@ def read(task: str, split: str) -> tuple[list[list[str]], list[float]]:
 
 def score(task: str, gold: list[float], guesses: np.ndarray[Any, Any]) -> float:
     metric = TASKS[task][-1]
-    if metric == "spearman":
+    if metric == "correlation":
         return float((spearmanr(gold, guesses)[0] + pearsonr(gold, guesses)[0]) / 2)
     if metric == "f1":
         return float(f1_score(gold, guesses))
@@ -130,17 +130,17 @@ def run_bertkit(task: str, seed: int) -> dict[str, Any]:
             first_seed=seed,
             progress="quiet",
         )
-    metric = TASKS[task][-1]
-    name = "pearson_spearman" if metric == "spearman" else metric
-    scores = [epoch[name] for epoch in result.seeds[0].epochs]
+    # The STS-B score of GLUE is the mean of the two correlations.
+    names = ["pearson", "spearman"] if task == "stsb" else [TASKS[task][-1]]
+    scores = [statistics.fmean(epoch[name] for name in names) for epoch in result.seeds[0].epochs]
     return {"scores": scores, "best": max(scores), "examples_per_second": result.seeds[0].examples_per_second}
 
 
 def run_side(side: str, results: Path) -> None:
     run = run_huggingface if side == "huggingface" else run_bertkit
     done = {(r["side"], r["task"], r["seed"]) for r in read_results(results)}
-    for seed in SEEDS:
-        for task in TASKS:
+    for task in TASKS:
+        for seed in SEEDS:
             if (side, task, seed) not in done:
                 record = {"side": side, "task": task, "seed": seed, **run(task, seed)}
                 with results.open("a", encoding="utf-8") as file:
