@@ -45,11 +45,11 @@ def test_the_objective_learns(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> 
     objective, labelled = load("objectives/replaced", monkeypatch).specimen(encoder.hidden_size, batch)
     assert isinstance(encoder, Encoder)
     assert isinstance(objective, Objective)
-    states = encoder(labelled)
+    states = encoder(labelled, objective.reads(labelled))
     assert states.hidden_states.shape == (3, 7, 12)
     outputs = objective(states, labelled)
     term = objective.loss(outputs, labelled)["replaced"]
     term.sum.backward()  # type: ignore[no-untyped-call]
     assert all(weight.grad is not None for weight in (*encoder.parameters(), *objective.parameters()))
     assert objective.counts(labelled) == {"replaced": term.count} == {"replaced": 15}
-    assert objective.hits(outputs, labelled)["replaced"].count == 15
+    assert objective.hits(outputs, labelled)["replaced_accuracy"].count == 15

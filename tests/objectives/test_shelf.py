@@ -93,5 +93,7 @@ def test_it_reads_what_it_says(case: tuple[Objective, Batch], states: EncoderOut
 
 def test_hits_are_bounded_by_their_count(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
-    for term in objective.hits(objective(states, batch), batch).values():
+    hits = objective.hits(objective(states, batch), batch)
+    assert objective.label not in hits, "losses and hits are reported side by side"
+    for term in hits.values():
         assert 0 <= term.sum.item() <= term.count == objective.counts(batch)[objective.label]
