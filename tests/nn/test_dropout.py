@@ -69,3 +69,12 @@ def test_nothing_is_dropped_in_evaluation_or_at_rate_zero() -> None:
 
 def test_without_a_gradient_it_drops_too() -> None:
     assert (Dropout(0.5).train()(torch.ones(999)) == 0).any()
+
+
+def test_the_number_of_threads_is_nothing_to_it() -> None:
+    drawn = []
+    for threads in (2, 1):
+        torch.set_num_threads(threads)
+        torch.manual_seed(7)
+        drawn.append(draw_kept(torch.Size([400_037]), 0.1))
+    assert torch.equal(*drawn)
