@@ -39,7 +39,7 @@ check: $(STAMPS)/tools ## style, types, and the version against the changelog
 	@$(BIN)/python .ci/check_version.py
 
 bench: $(STAMPS)/wheel $(STAMPS)/tools ## side by side with peers; prints ratios
-	@set -e; for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+	@benchmarks/run.sh
 
 format: $(STAMPS)/tools ## let ruff mend what it can
 	@$(BIN)/ruff check --fix

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Every benchmark with its usual arguments. Run by `make bench`, which makes .venv; half an hour on two cores.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+
+"$bin/python" benchmarks/pretraining_step.py --size mini --batch 32 --tokens 128
+"$bin/python" benchmarks/pretraining_step.py --size base --batch 8 --tokens 128
+
+if [[ -z ${BERTKIT_DATA:-} ]]; then
+    echo "The other benchmarks need real data: set BERTKIT_DATA to the folder that holds corpora/ and glue/."
+    exit 0
+fi
+
+files=("$BERTKIT_DATA"/corpora/*.jsonl.zst)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$bin/python" benchmarks/preparation.py "${files[0]}"
+"$bin/bertkit" tokenizer train "${files[0]}" --vocab-size 8192 -o "$work/tok" --quiet
+"$bin/bertkit" prepare "${files[0]}" --tokenizer "$work/tok" -o "$work/data" --quiet
+"$bin/python" benchmarks/making_examples.py "$work/data"
+"$bin/python" benchmarks/finetuning_speed.py
