@@ -10,6 +10,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.recipes.quickstart import quickstart
 from bertkit.report.progress import Progress
+from bertkit.run import read_metrics
 
 KITCHEN = (
     ["cook", "baker", "guest", "host"],
@@ -43,7 +44,10 @@ def test_from_no_input_to_a_finetuned_model(tmp_path: Path) -> None:
     assert result.majority == 0.5
     assert list(result.scores) == ["from scratch", "pre-trained"]
     assert all(len(score.seeds) == 3 and 0 <= score.mean <= 1 for score in result.scores.values())
-    assert result.losses[0] > 4
+    # How many steps there were, and so how low the first logged loss is, depends on the speed of the machine.
+    records = read_metrics(output / "pretrained" / "metrics.jsonl")
+    assert result.losses == [record["loss/mlm"] for record in records if record["kind"] == "train"]
+    assert all(loss > 0 for loss in result.losses)
     assert result.blanks
     assert 0 < result.seconds < time.monotonic() - begin
     for file in ("corpus.jsonl", "task/train.csv", "task/dev.csv", "pretrained/training.png", "finetuned/epochs.png"):
