@@ -5,8 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,11 +114,6 @@ def test_the_number_of_workers_changes_no_byte(tmp_path: Path, files: list[Path]
         prepare(files, tokenizer=tokenizer, output=tmp_path / str(workers), workers=workers)
         made.append(content(tmp_path / str(workers)))
     assert made[0] == made[1] == made[2]
-
-
-def test_a_worker_needs_no_pytorch() -> None:
-    code = "import sys; import bertkit.data._tokenizing; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_ids_take_two_bytes_or_four(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:

@@ -1,20 +1,11 @@
-"""Pieces of text to token arrays, in this process or in workers.
-
-A worker loads `tokenizers` and NumPy and nothing of PyTorch, which would cost each some 200 MB and seconds.
+"""Units of text to token arrays. Nothing here loads PyTorch, which would cost every worker 200 MB and seconds.
 
 Letters: N tokens, S sentences.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -25,10 +16,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from bertkit.data.sources import Piece
-from bertkit.errors import BertkitError
 
-_UNITS_A_WORKER = 2
 _SMALL_IDS = 65536
+_SENTENCES_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,64 +69,19 @@ class UnitTokenizer:
     def tokenize(self, unit: Unit) -> list[TokenizedPiece]:
         """Every piece of a unit; sentences without a token are left out."""
         split = [piece.sentences() for piece in unit.pieces]
-        encoded = iter(self._backend.encode_batch_fast(list(chain.from_iterable(split)), add_special_tokens=False))
+        encoded = self._encode(list(chain.from_iterable(split)))
         results = []
         for piece, key, sentences in zip(unit.pieces, unit.keys, split, strict=True):
-            ids = [found for each in islice(encoded, len(sentences)) if (found := each.ids)]
+            ids = [each for each in islice(encoded, len(sentences)) if each]
             tokens = np.fromiter(chain.from_iterable(ids), dtype=self.rules.dtype)
             lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
             unknown = int(np.count_nonzero(tokens == self.rules.unk_id))
             results.append(TokenizedPiece(piece.number, key, tokens, lengths, unknown))
         return results
 
-
-def tokenize_all(
-    units: Iterable[Unit], rules: TokenizerRules, workers: int
-) -> Iterator[tuple[Unit, list[TokenizedPiece]]]:
-    """Units with their results, in order; no more than a few units are in flight, whatever the input."""
-    if workers == 1:
-        tokenizer = UnitTokenizer(rules)
-        for unit in units:
-            yield unit, tokenizer.tokenize(unit)
-        return
-    waiting: deque[tuple[Unit, Future[list[TokenizedPiece]]]] = deque()
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (rules,))
-    try:
-        for unit in units:
-            waiting.append((unit, pool.submit(_tokenize, unit)))
-            if len(waiting) > _UNITS_A_WORKER * workers:
-                done, future = waiting.popleft()
-                yield done, future.result()
-        while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
-    except BrokenProcessPool as error:
-        raise BertkitError(
-            "a worker process died: killed, out of memory, or started from a script without "
-            'if __name__ == "__main__". What is finished is kept; repeat the command, perhaps with --workers 1.'
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-_worker: dict[str, UnitTokenizer] = {}
-
-
-def _start_worker(rules: TokenizerRules) -> None:
-    """Workers are many and single-threaded; Ctrl-C is for the process that started them."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker["tokenizer"] = UnitTokenizer(rules)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "workers have a parent"
-    parent.join()
-    os._exit(1)
-
-
-def _tokenize(unit: Unit) -> list[TokenizedPiece]:
-    return _worker["tokenizer"].tokenize(unit)
+    def _encode(self, sentences: list[str]) -> Iterator[list[int]]:
+        """Ids a sentence, by batches: what the library makes of a text takes 150 times its space."""
+        for start in range(0, len(sentences), _SENTENCES_AT_ONCE):
+            batch = sentences[start : start + _SENTENCES_AT_ONCE]
+            for encoding in self._backend.encode_batch_fast(batch, add_special_tokens=False):
+                yield encoding.ids

@@ -16,8 +16,9 @@ from typing import Any
 
 from bertkit import config
 from bertkit.data._output import begin, hold
-from bertkit.data._tokenizing import TokenizerRules, tokenize_all
+from bertkit.data._tokenizing import TokenizerRules
 from bertkit.data._units import UnitReader
+from bertkit.data._workers import tokenize_all
 from bertkit.data._writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import Reading, kind_of
@@ -28,7 +29,7 @@ from bertkit.text.wordpiece import WordPiece
 Report = Callable[[int, int], None]
 """Hears (bytes of input done, bytes in all)."""
 
-_SMALL_INPUT = 4_000_000
+_BYTES_A_WORKER = 2_000_000
 
 
 def prepare(
@@ -95,10 +96,9 @@ def _hash(file: Path) -> str:
 
 
 def _default_workers(total_bytes: int) -> int:
-    """One a core; one for small input, where starting processes costs more than it saves."""
-    if total_bytes <= _SMALL_INPUT:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """One a core, and fewer for small input, where starting them costs more than it saves."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, total_bytes // _BYTES_A_WORKER))
 
 
 def _job(hashes: Mapping[str, str], tokenizer: WordPiece, heldout: float, reading: Reading) -> dict[str, Any]:

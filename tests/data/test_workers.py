@@ -1,0 +1,89 @@
+"""Workers: the same results as without them, in order, from any kind of program, and no silence when one dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bertkit.data._tokenizing import TokenizedPiece, TokenizerRules, Unit, UnitTokenizer
+from bertkit.data._workers import _Worker, tokenize_all
+from bertkit.data.sources import Piece
+from bertkit.errors import BertkitError
+from bertkit.text.wordpiece import train
+
+UNITS = [
+    Unit(tuple(Piece(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), (1, 2, 3), number)
+    for number in range(0, 99, 3)
+]
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> TokenizerRules:
+    tokenizer = train(["Some words and more words"], vocab_size=99)
+    tokenizer.save(tmp_path)
+    return TokenizerRules(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+
+
+def plain(results: list[TokenizedPiece]) -> list[object]:
+    return [
+        (each.number, each.key, each.tokens.tolist(), each.sentence_lengths.tolist(), each.unknown) for each in results
+    ]
+
+
+def test_results_come_in_order_and_are_the_same(rules: TokenizerRules) -> None:
+    alone = UnitTokenizer(rules)
+    for unit, results in zip(tokenize_all(UNITS, rules, 3), UNITS, strict=True):
+        assert unit[0] == results
+        assert plain(unit[1]) == plain(alone.tokenize(results))
+
+
+def test_few_units_are_in_flight(rules: TokenizerRules) -> None:
+    taken = 0
+
+    def units() -> Iterator[Unit]:
+        nonlocal taken
+        for unit in UNITS:
+            taken += 1
+            yield unit
+
+    for done, _ in enumerate(tokenize_all(units(), rules, 2)):
+        assert taken <= done + 1 + 2 * 2 or taken == len(UNITS)
+
+
+def test_a_worker_that_dies_is_an_error(rules: TokenizerRules) -> None:
+    worker = _Worker(rules)
+    assert worker.tokenize(UNITS[0])
+    worker._process.kill()
+    with pytest.raises(BertkitError, match=r"a worker process died \(exit code -9\)") as caught:
+        worker.tokenize(UNITS[1])
+    assert caught.value.exit_code == 1
+    worker.close()
+
+
+def test_they_end_when_results_are_no_longer_wanted(rules: TokenizerRules) -> None:
+    results = tokenize_all(UNITS, rules, 2)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_a_worker_does_not_load_pytorch() -> None:
+    code = "import sys; import bertkit.data._workers; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_program_without_a_main_guard_and_from_standard_input_has_workers(rules: TokenizerRules) -> None:
+    program = f"""
+from pathlib import Path
+from bertkit.data._tokenizing import TokenizerRules, Unit
+from bertkit.data._workers import tokenize_all
+from bertkit.data.sources import Piece
+
+rules = TokenizerRules(Path({str(rules.file)!r}), {rules.vocab_size}, {rules.unk_id})
+print(sum(len(results) for _, results in tokenize_all([Unit((Piece(0, "words"),), (1,), 0)] * 7, rules, 2)))
+"""
+    ran = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True)
+    assert ran.stdout == "7\n"
