@@ -48,8 +48,9 @@ _STARTER = re.compile(
     |Who|Why|How|Some|Many|Most|Both|All|Another|One|No|Not)\b""",
     re.VERBOSE,
 )
-_WORD_BEFORE = re.compile(r"(?:[^\W_]|\.)*\Z")
+_WORD = re.compile(r"(?:[^\W_]|\.)*")
 _REACH = 24
+_LONGEST_ABBREVIATION = 6
 
 
 def split_sentences(text: str) -> list[str]:
@@ -59,10 +60,17 @@ def split_sentences(text: str) -> list[str]:
     for end in _END.finditer(text):
         if end["next"] is not None and (end["next"].islower() or _continues(text, start, end)):
             continue
-        sentences += _bounded(text[start : end.end()].strip())
+        _add(sentences, text[start : end.end()].strip())
         start = end.end()
-    sentences += _bounded(text[start:].strip())
+    _add(sentences, text[start:].strip())
     return sentences
+
+
+def _add(sentences: list[str], sentence: str) -> None:
+    if 0 < len(sentence) <= LONGEST:
+        sentences.append(sentence)
+    else:
+        sentences += _bounded(sentence)
 
 
 def _continues(text: str, start: int, end: re.Match[str]) -> bool:
@@ -70,8 +78,10 @@ def _continues(text: str, start: int, end: re.Match[str]) -> bool:
     stop = end.start()
     if text[stop] != "." or not text[stop + 1].isspace():
         return False
-    found = _WORD_BEFORE.search(text[max(start, stop - _REACH) : stop])
-    word = found.group() if found else ""
+    found = _WORD.match(text[max(start, stop - _REACH) : stop][::-1])
+    word = found.group()[::-1] if found else ""
+    if len(word) > _LONGEST_ABBREVIATION and "." not in word:
+        return False
     if word.isdecimal():
         return len(word) <= 3 and not text[start : stop - len(word)].strip()
     if _NAME_FOLLOWS.fullmatch(word):
