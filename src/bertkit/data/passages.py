@@ -55,7 +55,7 @@ class Passages:
         if sampling.next_sentence and corpus.num_documents < 2:
             raise data_error(
                 f"{corpus.folder} has one document in this split; next-sentence pairs need two. "
-                "Add documents, or train without them: --set sampling.next_sentence=false."
+                "Add documents, or train without them: --set task.sampling.next_sentence=false."
             )
         self.corpus = corpus
         self.sampling = sampling
