@@ -98,7 +98,8 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
             f"Cut them: --set task.max_length={positions}"
         )
     progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
-    return _Job(run=run, tokenizer=tokenizer, train=FeatureSource(features, pad_id=tokenizer.pad_id), dev=dev)
+    source = FeatureSource(features, pad_id=tokenizer.pad_id, group_lengths=run.group_lengths)
+    return _Job(run=run, tokenizer=tokenizer, train=source, dev=dev)
 
 
 def _describe(features: Sequence[Feature]) -> str:
