@@ -13,7 +13,7 @@ from bertkit.data._tokenizing import TokenizedPiece, TokenizerRules, Unit, UnitT
 from bertkit.data._workers import _Worker, tokenize_all
 from bertkit.data.sources import Piece
 from bertkit.errors import BertkitError
-from bertkit.text.wordpiece import train
+from bertkit.text.wordpiece import WordPiece, train
 
 UNITS = [
     Unit(tuple(Piece(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), (1, 2, 3), number)
@@ -39,6 +39,19 @@ def test_results_come_in_order_and_are_the_same(rules: TokenizerRules) -> None:
     for unit, results in zip(tokenize_all(UNITS, rules, 3), UNITS, strict=True):
         assert unit[0] == results
         assert plain(unit[1]) == plain(alone.tokenize(results))
+
+
+def test_sentences_are_cut_as_if_each_were_alone(tmp_path: Path, rules: TokenizerRules) -> None:
+    text = "Some words. More wor\0ds! [SEP] And [PAD]?\n\n\u200b\n\n\0\n\nWords . \ufffd.\n\n한글, é."
+    piece = Piece(0, text)
+    tokenizer = WordPiece.load(tmp_path)
+    alone = [ids for sentence in piece.sentences() if (ids := tokenizer.encode(sentence).ids)]
+    (found,) = UnitTokenizer(rules).tokenize(Unit((piece,), (1,), 0))
+    assert found.sentence_lengths.tolist() == [len(ids) for ids in alone]
+    assert found.tokens.tolist() == [number for ids in alone for number in ids]
+    assert found.unknown == sum(ids.count(tokenizer.unk_id) for ids in alone) > 0
+    (nothing,) = UnitTokenizer(rules).tokenize(Unit((Piece(0, " \0\n"),), (1,), 0))
+    assert (len(nothing.tokens), len(nothing.sentence_lengths)) == (0, 0)
 
 
 def test_few_units_are_in_flight(rules: TokenizerRules) -> None:

@@ -15,7 +15,7 @@ from bertkit.data._tokenizing import Unit
 from bertkit.data.shards import SourceRecord
 from bertkit.data.sources import Piece, Reading, ReadLog, read_pieces
 
-_UNIT_CHARACTERS = 1_000_000
+_UNIT_CHARACTERS = 400_000
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class UnitReader:
         return sum(source.documents for source in self.sources)
 
     def units(self) -> Iterator[Unit]:
-        """About a million characters each. A small document is never cut, a large one is several pieces."""
+        """About 400,000 characters each. A small document is never cut, a large one is several pieces."""
         held: list[Piece] = []
         keys: list[int] = []
         size = 0

@@ -27,7 +27,7 @@ from bertkit.text.sentences import split_sentences
 
 Boundary = Literal["auto", "blank-line", "file", "record"]
 
-LONGEST_PIECE = 500_000
+LONGEST_PIECE = 200_000
 """Characters. The tokenizer needs some 150 bytes for each."""
 
 _GUESS_LINES = 1000
