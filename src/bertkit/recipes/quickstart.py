@@ -11,9 +11,12 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import torch
 
 from bertkit.data.prepare import prepare
 from bertkit.data.sources import Reading
@@ -38,6 +41,7 @@ from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
 
 _SHARE_TO_READ = 0.15
+_SHARE_TO_MEASURE = 0.005
 _SHARE_TO_FINETUNE = 0.25
 _SHARE_IN_ALL = 0.95
 """Shares of the time; pre-training has what the others leave of it."""
@@ -50,6 +54,8 @@ _SOURCE_MEGABYTES_A_MINUTE = 10
 
 _LEAST_DOCUMENTS = 2000
 """Read however long it takes: with fewer there is nothing to learn from."""
+
+_WORTH_ALL_THREADS = 1.3
 
 _VOCABULARY = 4000
 _ROW = 64
@@ -81,9 +87,14 @@ def quickstart(
         raise usage_error(f"--minutes is {minutes:g}; it must be more than 0.")
     if output.exists() and any(output.iterdir()):
         raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
+    with _threads_put_back():
+        return _run(output, minutes, packages or installed_packages(), progress)
+
+
+def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: Progress) -> QuickstartResult:
     begin = time.monotonic()
     budget = minutes * 60
-    documents = _read(packages or installed_packages(), begin, minutes, progress)
+    documents = _read(packages, begin, minutes, progress)
     parts = split(documents)
     tokenizer = _prepare(parts.unlabelled, output, progress)
     until = begin + (_SHARE_IN_ALL - _SHARE_TO_FINETUNE) * budget
@@ -97,9 +108,7 @@ def quickstart(
         size=name,
         text=_describe_text(documents),
         task=_describe_task(task),
-        losses=[
-            record["loss/mlm"] for record in read_metrics(run.output / "metrics.jsonl") if record["kind"] == "train"
-        ],
+        losses=[each["loss/mlm"] for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"],
         pretraining=pretrained,
         blanks=fill_blanks(load(pretrained.folder), parts.heldout),
         majority=_score_majority(task),
@@ -150,13 +159,42 @@ def _plan_pretraining(
     """The largest size that reads enough tokens in time, and otherwise the smallest; its name, and the run."""
     for name in _LEARNING_RATES:
         run = _pretraining_run(name, output, tokenizer)
-        seconds = measure_step(run, 0.01 * budget)
+        seconds = _choose_threads(run, _SHARE_TO_MEASURE * budget)
         steps = max(1, int(_SHARE_OF_STEPS * (until - time.monotonic()) / seconds))
         progress.say(f"BERT-{name}: {seconds * 1000:.0f} ms a step, {steps * _ROWS * _ROW / 1e6:.1f} M tokens in time")
         if steps * _ROWS * _ROW >= _ENOUGH_TOKENS:
             break
     quarter = max(1, steps // 4)
     return name, replace(run, steps=steps, evaluate_every=quarter, save_every=quarter)
+
+
+def _choose_threads(run: PretrainRun, seconds: float) -> float:
+    """Set the number of threads to one unless all of them are worth it; the seconds that a step then takes.
+
+    A step of a small network is so short that its threads wait for each other most of the time, and on a machine that
+    has something else to do they wait for that, at every product: on two busy cores two threads had a tenth of the
+    pace of one, on two idle cores 1.2 times.
+    """
+    every = torch.get_num_threads()
+    torch.set_num_threads(1)
+    alone = measure_step(run, seconds)
+    if every == 1:
+        return alone
+    torch.set_num_threads(every)
+    together = measure_step(run, seconds)
+    if alone < together * _WORTH_ALL_THREADS:
+        torch.set_num_threads(1)
+        return alone
+    return together
+
+
+@contextmanager
+def _threads_put_back() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainRun:
