@@ -223,6 +223,44 @@ def test_killed_again_and_again_it_still_comes_to_the_same(tmp_path: Path, token
     assert content(output) == content(tmp_path / "expected")
 
 
+INTERRUPTIBLE = """
+import sys
+from bertkit.cli.main import main
+
+if __name__ == "__main__":
+    from bertkit.data import _units, _writer
+
+    _writer._SHARD_TOKENS, _units._UNIT_CHARACTERS = 5_000, 2_000
+    sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_ends_it_quietly_and_the_same_command_goes_on(
+    tmp_path: Path, tokenizer: WordPiece, number: signal.Signals, code: int
+) -> None:
+    file, program, output = tmp_path / "texts.jsonl", tmp_path / "program.py", tmp_path / "data"
+    file.write_text("\n".join(json.dumps(f"{text} {number}") for number in range(150) for text in TEXTS))
+    program.write_text(INTERRUPTIBLE)
+    tokenizer.save(tmp_path / "tokenizer")
+    command = [sys.executable, str(program), "prepare", str(file), "--tokenizer", str(tmp_path / "tokenizer")]
+    command += ["-o", str(output), "--workers", "2"]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 120
+    while not list(output.glob("journal-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert not (output / MANIFEST).exists()
+    wait_for_end_of_group(process.pid)
+    subprocess.run(command, check=True, capture_output=True)
+    assert Corpus.open(output).manifest.sources[0].documents == 150 * len(TEXTS)
+
+
 def wait_for_end_of_group(group: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
