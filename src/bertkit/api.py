@@ -35,7 +35,7 @@ from bertkit.report.doctor import Diagnosis, examine
 from bertkit.report.progress import Mode, Progress
 from bertkit.report.tracking import replay
 from bertkit.run import FinetuneRun, PretrainRun, read_run
-from bertkit.tasks import TextTask
+from bertkit.tasks import FileTask
 from bertkit.tasks.files import Kind, guess
 from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
@@ -194,12 +194,12 @@ def tasks() -> list[TaskEntry]:
     """The tasks on the shelf."""
     return [
         TaskEntry(name, task.metric, ", ".join(_file_names(task)), task.about)
-        for name, task in names.values("tasks", TextTask).items()
+        for name, task in names.values("tasks", FileTask).items()
     ]
 
 
 def finetune(
-    task: AnyPath | TextTask,
+    task: AnyPath | FileTask,
     *,
     model: AnyPath,
     output: AnyPath,
@@ -225,7 +225,7 @@ def finetune(
     """Train ``model`` for a task of the shelf, or on your own table, into ``output``."""
     splits = {"train": train, "dev": [dev] if dev else [], "test": [test] if test else []}
     with Progress(progress) as bar:
-        if isinstance(task, TextTask):
+        if isinstance(task, FileTask):
             found = task
         elif _is_table(task):
             guessed = guess(
@@ -328,16 +328,16 @@ def _is_table(task: AnyPath) -> bool:
     return isinstance(task, Path) or Path(task).is_file() or Path(task).suffix in _TABLES
 
 
-def _named(task: str) -> TextTask:
+def _named(task: str) -> FileTask:
     """A task of the shelf, or one of the user's own module."""
     module = task.partition(":")[0].partition(".")[0]
     if "." in task and importlib.util.find_spec(module) is None:
         raise usage_error(f"no file at {task}, and no module named {module}.{_near(Path(task))}")
-    found: TextTask = names.find("tasks", task, TextTask)
+    found: FileTask = names.find("tasks", task, FileTask)
     return found
 
 
-def _bound(task: TextTask, data: AnyPath | None, splits: Mapping[str, Sequence[AnyPath]]) -> TextTask:
+def _bound(task: FileTask, data: AnyPath | None, splits: Mapping[str, Sequence[AnyPath]]) -> FileTask:
     """A task of the shelf with its files where the user says they are."""
     if data is not None:
         task = task.at(Path(data))
@@ -345,5 +345,5 @@ def _bound(task: TextTask, data: AnyPath | None, splits: Mapping[str, Sequence[A
     return task.with_files(**given) if given else task
 
 
-def _file_names(task: TextTask) -> list[str]:
+def _file_names(task: FileTask) -> list[str]:
     return sorted({name for split in task.files.splits.values() for name in split.files})

@@ -29,10 +29,10 @@ import tokenizers
 import torch
 
 from bertkit._version import __version__
-from bertkit.contracts import Task
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import BertkitError, usage_error
 from bertkit.storage import read_json, remove_temporaries, write_file, write_json
+from bertkit.tasks import FileTask
 from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.precision import Precision
@@ -78,7 +78,7 @@ class FinetuneRun:
     the first so many training examples.
     """
 
-    task: Task
+    task: FileTask
     model: Path
     output: Path
     from_scratch: bool = False

@@ -68,7 +68,7 @@ def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert,
     pipeline = save(tmp_path, encoder, TextTask(name="files:n.csv", metric="pearson"), tokenizer)
     (answer,) = pipeline.predict(["the river"])
     assert isinstance(answer.label, float)
-    with pytest.raises(BertkitError, match="tells a number, not a class"):
+    with pytest.raises(BertkitError, match="tells no class of a text"):
         pipeline.classify("the river")
 
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from bertkit import names
-from bertkit.contracts import IGNORE, Task, Tokenizer
+from bertkit.contracts import IGNORE, Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.tasks import TextExample, TextTask
+from bertkit.tasks import TextExample, TextTask, from_record
 from bertkit.tasks._splits import Split
 
-TASKS: dict[str, TextTask] = names.values("tasks", Task)
+TASKS: dict[str, TextTask] = names.values("tasks", TextTask)
 WORDS = ["seven", "wide", "rivers", "ran", "slowly", "past", "the", "old", "stone", "mill", "before", "dawn"]
 ROWS = 13
 
@@ -138,7 +138,7 @@ def test_gradients_reach_every_parameter_of_the_head(task: TextTask, tokenizer: 
 
 
 def test_the_record_is_json_and_comes_back_equal(task: TextTask) -> None:
-    assert TextTask.from_record(json.loads(json.dumps(task.record()))) == task
+    assert from_record(json.loads(json.dumps(task.record()))) == task
 
 
 def test_a_short_row_is_an_error_with_file_and_line(task: TextTask) -> None:

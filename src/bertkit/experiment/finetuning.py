@@ -24,6 +24,7 @@ from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, RunFolder
 from bertkit.storage import read_json, write_json
+from bertkit.tasks import FileTask, TextTask
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -136,16 +137,18 @@ def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, p
     progress.start(f"seed {seed}", plan.total_steps, "step")
     epochs: list[dict[str, float]] = []
     best: dict[str, Tensor] = {}
+    best_task = run.task
     busy = 0.0
     for step in fit(state, job.train, plan):
         busy += step.seconds
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
-            epochs.append(score(job, model))
-            folder.log({"kind": "dev", "seed": seed, "step": step.step, **epochs[-1]})
-            if epochs[-1][metric] >= max(scores[metric] for scores in epochs):
-                best = {name: value.clone() for name, value in model.state_dict().items()}
+            task, scores = _score(job, model)
+            epochs.append(scores)
+            folder.log({"kind": "dev", "seed": seed, "step": step.step, **scores})
+            if scores[metric] >= max(each[metric] for each in epochs):
+                best, best_task = {name: value.clone() for name, value in model.state_dict().items()}, task
         if interrupts.requested:
             progress.finish()
             done = seed - run.first_seed
@@ -164,21 +167,22 @@ def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, p
     )
     shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
     progress.say(f"seed {seed}: {shown} (epoch {result.best_epoch} of {run.epochs})")
-    _save_seed(job, model, folder, result)
+    _save_seed(job, model, best_task, folder, result)
     return result
 
 
-def score(job: _Job, model: Model) -> dict[str, float]:
-    """The official scores on dev."""
-    return job.run.task.score(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
+def _score(job: _Job, model: Model) -> tuple[FileTask, dict[str, float]]:
+    """The task with its thresholds set on dev, and the official scores there."""
+    task, predictions = job.run.task.calibrate(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
+    return task, task.score(job.dev, predictions)
 
 
-def _save_seed(job: _Job, model: Model, folder: RunFolder, result: SeedResult) -> None:
+def _save_seed(job: _Job, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Keep the model of the best seed so far, then the marker that this seed is done."""
     metric = job.run.task.metric
     earlier = [each for each in _all_finished(folder) if each.seed != result.seed]
     if all(result.scores[metric] > each.scores[metric] for each in earlier):
-        about = {"kind": "finetune", "task": job.run.task.record(), "seed": result.seed, "scores": result.scores}
+        about = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": result.scores}
         model_folder.save_model(folder.model, model, job.tokenizer, about=about)
     (folder.path / "seeds").mkdir(exist_ok=True)
     write_json(folder.path / "seeds" / f"{result.seed}.json", config.to_json(result))
@@ -210,7 +214,7 @@ def _summarise(run: FinetuneRun, folder: RunFolder, results: list[SeedResult]) -
 def _report(job: _Job, folder: RunFolder, result: FinetuneResult) -> None:
     """Pictures and ``results.json``; the confusion matrix is that of the best seed."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
-    if job.run.task.labels:
+    if isinstance(job.run.task, TextTask) and job.run.task.labels:
         model = model_folder.load_model(folder.model, job.run.task.objectives)
         predicted = [each.label for each in predict(model, job.run.task, job.dev, job.tokenizer)]
         gold = [example.label for example in job.dev]

@@ -21,7 +21,6 @@ from typing import Any
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.storage import sha256_of, write_file
-from bertkit.tasks import Prediction, TextExample
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
@@ -71,36 +70,22 @@ def _answer_to_stdout(pipeline: Pipeline, source: Path) -> int:
     return count
 
 
-def _examples(pipeline: Pipeline, source: Path) -> Iterator[TextExample]:
+def _examples(pipeline: Pipeline, source: Path) -> Iterator[Any]:
     if source != STREAM:
         return pipeline.task.read(source)
-    pair = pipeline.task.pair
-    return (_line_example(str(number), line.rstrip("\n"), pair) for number, line in enumerate(sys.stdin, start=1))
+    lines = enumerate(sys.stdin, start=1)
+    return (pipeline.task.read_line(str(number), line.rstrip("\n")) for number, line in lines)
 
 
-def _line_example(name: str, line: str, pair: bool) -> TextExample:
-    """One text, or (``pair``) two with a tab between them."""
-    first, tab, second = line.partition("\t") if pair else (line, "", "")
-    return TextExample(name, first, second if tab else None)
+def _answers(pipeline: Pipeline, examples: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    asked: deque[Any] = deque()
 
-
-def _answers(pipeline: Pipeline, examples: Iterable[TextExample]) -> Iterator[dict[str, Any]]:
-    names: deque[str] = deque()
-
-    def note(example: TextExample) -> TextExample:
-        names.append(example.id)
+    def note(example: Any) -> Any:
+        asked.append(example)
         return example
 
     for prediction in pipeline.stream(map(note, examples), batch_size=_BATCH_SIZE):
-        yield _record(names.popleft(), prediction)
-
-
-def _record(name: str, prediction: Prediction) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": name, "label": prediction.label}
-    if prediction.scores:
-        record["probability"] = round(max(prediction.scores.values()), 6)
-        record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
-    return record
+        yield pipeline.task.describe(asked.popleft(), prediction)
 
 
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from bertkit.checkpoint.folder import load_model, load_tokenizer, read_about, read_config, resolve
 from bertkit.contracts import Encoder, Objective
@@ -15,7 +15,7 @@ from bertkit.errors import usage_error
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.predict import stream
 from bertkit.model import Model
-from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.tasks import FileTask, Prediction, TextExample, TextTask, from_record
 from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.training.precision import default_device
 
@@ -56,8 +56,8 @@ class Pipeline:
 
         A list of texts, or of pairs as tuples, gives a list.
         """
-        if not self.task.labels:
-            raise usage_error(f"{self.folder} tells a number, not a class: use predict.")
+        if not isinstance(self.task, TextTask) or not self.task.labels:
+            raise usage_error(f"{self.folder} is for {self.task.name} and tells no class of a text: use predict.")
         if isinstance(texts, str):
             return self.predict([texts if pair is None else (texts, pair)])[0]
         return self.predict(texts)
@@ -66,19 +66,19 @@ class Pipeline:
         """The class or the number of each text, or of each pair."""
         return list(self.stream(_example(place, text) for place, text in enumerate(texts)))
 
-    def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         """Answers to examples without end, such as ``task.read`` gives, one by one and in order."""
         return stream(self._answerer, self.task, examples, self.tokenizer, batch_size=batch_size)
 
     @cached_property
-    def task(self) -> TextTask:
+    def task(self) -> FileTask:
         """The task that the folder names; for a classifier of another maker, one made of the labels it names.
 
         Whether such a classifier wants pairs is not written anywhere: ``replace(task, pair=True)`` says so.
         """
         about = read_about(self.folder)
         if "task" in about:
-            return TextTask.from_record(about["task"])
+            return from_record(about["task"])
         if "BertForSequenceClassification" not in about.get("architectures", []):
             raise usage_error(
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"

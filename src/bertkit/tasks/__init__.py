@@ -1,6 +1,21 @@
-"""Tasks: labelled data and how it is asked and marked. The records that tasks on texts are made of are named here."""
+"""Tasks: labelled data and how it is asked and marked. The records that tasks are made of are named here."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from bertkit.errors import data_error
 from bertkit.tasks._splits import Columns, Split, TaskFiles
+from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Prediction, TextExample, TextTask
 
-__all__ = ["Columns", "Prediction", "Split", "TaskFiles", "TextExample", "TextTask"]
+__all__ = ["Columns", "FileTask", "Prediction", "Split", "TaskFiles", "TextExample", "TextTask", "from_record"]
+
+_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask,)}
+
+
+def from_record(record: Mapping[str, Any]) -> FileTask:
+    """The task that was written down with ``record()``; an unknown shape is an error."""
+    shape = str(record.get("shape"))
+    if shape not in _SHAPES:
+        raise data_error(f'no task has the shape "{shape}". There are: {", ".join(_SHAPES)}.')
+    return _SHAPES[shape].from_record(record)

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit import config
-from bertkit.contracts import IGNORE, Encoder, Feature, Label, Objective, Task, Tokenizer
+from bertkit.contracts import IGNORE, Encoder, Feature, Label, Objective, Tokenizer
 from bertkit.data.features import assemble
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
@@ -21,8 +20,9 @@ from bertkit.objectives.classify import Classify
 from bertkit.objectives.regress import Regress
 from bertkit.tasks._heldout import describe_overlap, hold_out
 from bertkit.tasks._lines import at_line
-from bertkit.tasks._splits import Cells, Columns, TaskFiles, read_cells
+from bertkit.tasks._splits import Cells, Columns, read_cells
 from bertkit.tasks._tables import Format, Table, sniff
+from bertkit.tasks._task import FileTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,54 +54,20 @@ class Numbers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTask(Task):
+class TextTask(FileTask):
     """A class of ``labels`` or, when there are none, a number, told from a text or (``pair``) two.
 
     ``spellings`` are the labels as published files write them, where that differs; names are understood too.
-    ``metric`` and ``also`` are names of scores; ``f1`` is that of the second label. With ``heldout`` that share of
-    train serves as dev. ``about`` says what is asked and where the files come from.
+    ``metric`` and ``also`` are names of scores; ``f1`` is that of the second label.
     """
+
+    shape: ClassVar[str] = "text"
 
     labels: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     pair: bool = False
-    max_length: int = 128
     numbers: Numbers = field(default_factory=Numbers)
-    files: TaskFiles = field(default_factory=TaskFiles)
-    heldout: float = 0.0
-    about: str = ""
-
-    def at(self, folder: Path) -> TextTask:
-        """The same task with its files in ``folder``."""
-        return replace(self, files=replace(self.files, folder=Path(folder)))
-
-    def with_files(self, **files: Sequence[str | Path]) -> TextTask:
-        """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``."""
-        bound = self.files
-        for split, paths in files.items():
-            bound = bound.replaced(split, tuple(str(path) for path in paths))
-        return replace(self, files=bound, heldout=0.0 if "dev" in files else self.heldout)
-
-    def record(self) -> dict[str, Any]:
-        """The task as plain JSON, for the folder of a model that was trained on it."""
-        record: dict[str, Any] = config.to_json(self)
-        return record
-
-    @staticmethod
-    def from_record(record: Mapping[str, Any]) -> TextTask:
-        """The task that ``record`` was made from."""
-        return config.from_json(TextTask, dict(record), source="the task of the model")
-
-    def examples(self, split: str) -> list[TextExample]:
-        """The examples of ``train``, ``dev``, ``test`` or another split, in the order of the files.
-
-        Rows without a label are left out of train and dev.
-        """
-        if self.heldout and split in ("train", "dev"):
-            train, dev = hold_out(self._labelled("train"), self.heldout)
-            return train if split == "train" else dev
-        return self._labelled(split) if split in ("train", "dev") else list(self.rows(split))
 
     def rows(self, split: str) -> Iterator[TextExample]:
         """Every row of the files of a split, with a label or without."""
@@ -116,6 +82,11 @@ class TextTask(Task):
         table, own = self._open(path)
         for cells in read_cells(table, columns or own):
             yield TextExample(cells.id, cells.first, cells.second)
+
+    def read_line(self, name: str, line: str) -> TextExample:
+        """One text, or (``pair``) two with a tab between them."""
+        first, tab, second = line.partition("\t") if self.pair else (line, "", "")
+        return TextExample(name, first, second if tab else None)
 
     def notes(self) -> list[str]:
         """What a person should know about train and dev before trusting a score, one sentence each."""
@@ -162,6 +133,14 @@ class TextTask(Task):
         named = dict(zip(self.labels, scores.tolist(), strict=True))
         return Prediction(self.labels[int(scores.argmax())], named)
 
+    def describe(self, example: TextExample, prediction: Prediction) -> dict[str, Any]:
+        """``id`` and ``label``; for a class also its ``probability`` and the ``scores`` of all."""
+        record: dict[str, Any] = {"id": example.id, "label": prediction.label}
+        if prediction.scores:
+            record["probability"] = round(max(prediction.scores.values()), 6)
+            record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
+        return record
+
     def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
         """``metric`` and ``also``, by name; every example needs its label."""
         gold: list[Any] = [example.label for example in examples]
@@ -175,9 +154,6 @@ class TextTask(Task):
         if name == "f1":
             return binary_f1(gold, answers, positive=self.labels[1])
         return _SCORES[name](gold, answers)
-
-    def _labelled(self, split: str) -> list[TextExample]:
-        return [example for example in self.rows(split) if example.label is not None]
 
     def _answer(self, cells: Cells, split: str) -> str | float | None:
         if cells.label is None or (not cells.label and self.files.splits[split].may_lack_labels):

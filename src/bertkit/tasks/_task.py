@@ -1,0 +1,92 @@
+"""A task whose examples are in files: what the verbs ask of it, whatever the shape of its answers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from bertkit import config
+from bertkit.contracts import Task
+from bertkit.tasks._heldout import hold_out
+from bertkit.tasks._splits import TaskFiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTask(Task):
+    """Every task of the shelf, and every table of a user's own.
+
+    ``max_length`` is that of one feature in tokens. With ``heldout`` that share of train serves as dev. ``about`` says
+    what is asked and where the files come from. ``shape`` names the kind of answer in records; a subclass has its own.
+    """
+
+    shape: ClassVar[str]
+
+    files: TaskFiles = field(default_factory=TaskFiles)
+    max_length: int = 128
+    heldout: float = 0.0
+    about: str = ""
+
+    def at(self, folder: Path) -> Self:
+        """The same task with its files in ``folder``."""
+        return replace(self, files=replace(self.files, folder=Path(folder)))
+
+    def with_files(self, **files: Sequence[str | Path]) -> Self:
+        """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``."""
+        bound = self.files
+        for split, paths in files.items():
+            bound = bound.replaced(split, tuple(str(path) for path in paths))
+        return replace(self, files=bound, heldout=0.0 if "dev" in files else self.heldout)
+
+    def record(self) -> dict[str, Any]:
+        """The task as plain JSON, for the folder of a model that was trained on it."""
+        return {"shape": self.shape, **config.to_json(self)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The task that ``record`` was made from."""
+        fields = {name: value for name, value in record.items() if name != "shape"}
+        return config.from_json(cls, fields, source="the task of the model")
+
+    def examples(self, split: str) -> list[Any]:
+        """The examples of ``train``, ``dev``, ``test`` or another split, in the order of the files.
+
+        Those without a gold answer are left out of train and dev.
+        """
+        if self.heldout and split in ("train", "dev"):
+            train, dev = hold_out(self.labelled("train"), self.heldout)
+            return train if split == "train" else dev
+        return self.labelled(split) if split in ("train", "dev") else list(self.rows(split))
+
+    def labelled(self, split: str) -> list[Any]:
+        """The examples in the files of a split that have a gold answer."""
+        return [example for example in self.rows(split) if example.label is not None]
+
+    @abstractmethod
+    def rows(self, split: str) -> Iterator[Any]:
+        """Every example in the files of a split, with a gold answer or without."""
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[Any]:
+        """New input of the task's own kind, to be answered; gold answers in it are passed over."""
+
+    @abstractmethod
+    def read_line(self, name: str, line: str) -> Any:
+        """The same from one line of a stream; ``name`` becomes its id where the line brings none."""
+
+    def calibrate(self, examples: Sequence[Any], predictions: Sequence[Any]) -> tuple[Self, Sequence[Any]]:
+        """The task with its thresholds where they score best on ``examples``, and the predictions as it then decides.
+
+        A task that decides nothing by a threshold gives back itself and them.
+        """
+        return self, predictions
+
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """What a person should know about train and dev before trusting a score, one sentence each."""
+
+    @abstractmethod
+    def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
+        """An answer as one JSON record of a file of predictions, beginning with the ``id`` of the example."""
