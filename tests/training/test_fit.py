@@ -28,8 +28,6 @@ VOCABULARY = 99
 class Sentences:
     """Made-up rows of different lengths, masked anew every epoch."""
 
-    lengths: NDArray[np.int64] | None = None
-
     def __len__(self) -> int:
         return 41
 

@@ -1,6 +1,6 @@
 """BERT (Devlin et al., arXiv 1810.04805): configuration, network, and its names in Hugging Face's files.
 
-Letters: B examples, T tokens, Q of them that the last layer raises, H hidden width.
+Letters: B examples, T tokens, L tokens of all examples without padding, H hidden width.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
@@ -22,6 +21,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import initialize
+from bertkit.nn.layout import Choice, Layout
 from bertkit.nn.pooler import FirstTokenPooler
 
 SIZES: Mapping[str, tuple[int, int, int]] = {
@@ -35,7 +35,7 @@ SIZES: Mapping[str, tuple[int, int, int]] = {
 """Layers, hidden width and heads of the published models (google-research/bert README)."""
 
 _WORTH_CHOOSING = 0.75
-"""Above this share of a row, picking tokens out of it costs what it saves."""
+"""Above this share of the tokens, picking them out costs what it saves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,8 +153,9 @@ class Bert(Encoder):
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens, or of all; raises a usage error where a row is too long.
 
-        The last layer raises the wanted tokens alone (and [CLS], which the pooler reads): with masked
-        words a sixth of it, with a classifier next to nothing.
+        Padding is never computed: all but attention works on a list of the real tokens. The last layer raises the
+        wanted ones alone (and [CLS], which the pooler reads): with masked words a sixth of them, with a classifier
+        next to none.
         """
         tokens = batch.input_ids.shape[1]
         if tokens > self.config.max_positions:
@@ -162,47 +163,34 @@ class Bert(Encoder):
                 f"a batch has rows of {tokens} tokens and the model has {self.config.max_positions} positions; "
                 f"cut the text shorter."
             )
-        mask = _needed_mask(batch.attention_mask)
-        places = None if wanted is None or self.keep_layers else _choose_places(wanted)
-        states = self.embeddings(batch.input_ids, batch.segment_ids)
+        real = batch.attention_mask
+        layout = Layout.of(real)
+        choice = None if wanted is None or self.keep_layers else _choose_places(wanted, real)
+        states = layout.collect(self.embeddings(batch.input_ids, batch.segment_ids))
         kept: list[Tensor] = []
         for layer in self.layers:
             if self.keep_layers:
-                kept.append(states)
-            states = layer(states, mask, places if layer is self.layers[-1] else None)
-        if places is not None:
-            states = _put_back(states, places, tokens)
+                kept.append(layout.spread(states))
+            states = layer(states, layout, choice if layer is self.layers[-1] else None)
+        hidden = _put_back(states, layout, choice)
         if self.keep_layers:
-            kept.append(states)
-        return EncoderOutput(hidden_states=states, pooled=self.pooler(states), layers=tuple(kept))
+            kept.append(hidden)
+        return EncoderOutput(hidden_states=hidden, pooled=self.pooler(hidden), layers=tuple(kept))
 
 
-def _needed_mask(mask: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"] | None:
-    """None where a batch has no padding: attention without a mask is faster."""
-    return None if bool(mask.all()) else mask
-
-
-def _choose_places(wanted: Bool[Tensor, "B T"]) -> Int[Tensor, "B Q"] | None:
-    """The first token and the wanted ones of every row, as row numbers of the flattened states.
-
-    Q is that of the row that wants most; other rows are filled up with tokens that nobody asked for.
-    None where it is hardly fewer than all.
-    """
-    rows, tokens = wanted.shape
+def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> Choice | None:
+    """The first token and the wanted ones of every row; None where it is hardly fewer than all."""
     asked = wanted.clone()
     asked[:, 0] = True
-    most = int(asked.sum(dim=1).max())
-    if most > _WORTH_CHOOSING * tokens:
-        return None
-    places = asked.byte().argsort(dim=1, descending=True, stable=True)[:, :most]
-    return places + tokens * torch.arange(rows, device=wanted.device)[:, None]
+    return None if int(asked.sum()) > _WORTH_CHOOSING * int(real.sum()) else Choice.of(asked, real)
 
 
-def _put_back(raised: Float[Tensor, "B Q H"], places: Int[Tensor, "B Q"], tokens: int) -> Float[Tensor, "B T H"]:
-    """The raised states where they came from, and zeros elsewhere."""
-    rows, _, hidden = raised.shape
-    everywhere = raised.new_zeros(rows * tokens, hidden)
-    return everywhere.index_copy(0, places.flatten(), raised.flatten(0, 1)).view(rows, tokens, hidden)
+def _put_back(states: Float[Tensor, "L H"], layout: Layout, choice: Choice | None) -> Float[Tensor, "B T H"]:
+    """The raised states where their tokens stand, and zeros elsewhere."""
+    if choice is None:
+        return layout.spread(states)
+    slots = choice.index if layout.slots is None else layout.slots[choice.index]
+    return Layout(layout.rows, layout.width, slots).spread(states)
 
 
 def _build_block(config: BertConfig) -> PostNormBlock:

@@ -99,7 +99,7 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
             f"Cut them: --set task.max_length={positions}"
         )
     progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
-    source = FeatureSource(features, pad_id=tokenizer.pad_id, group_lengths=run.group_lengths)
+    source = FeatureSource(features, pad_id=tokenizer.pad_id)
     return _Job(run=run, tokenizer=tokenizer, train=source, dev=dev)
 
 

@@ -1,6 +1,7 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2), bidirectional.
 
-Letters: B examples, T tokens, Q of them that read, H hidden width, N heads, D width of a head (H / N).
+Letters: L tokens in a list, M of them that read; laid out in rows: B examples, T tokens, Q that read; H hidden width,
+N heads, D width of a head (H / N).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch.nn import functional as F
 
 from bertkit.nn.by_hand import trains_on_cpu
 from bertkit.nn.dropout import draw_kept, drop_, keep_scale
+from bertkit.nn.layout import Choice, Layout, choose
 
 
 class SelfAttention(nn.Module):
@@ -32,32 +34,31 @@ class SelfAttention(nn.Module):
 
     def forward(
         self,
-        states: Float[Tensor, "B T H"],
-        mask: Bool[Tensor, "B T"] | None,
-        readers: Float[Tensor, "B Q H"] | None = None,
-    ) -> Float[Tensor, "B Q H"]:
-        """What the ``readers`` make of all ``states``; by default every state reads.
-
-        ``mask`` is True on real tokens, or None where all are real. Padding is never read, but it reads
-        like any other token, as in the reference code.
-        """
-        query, key, value = (self._split_heads(part) for part in self._project(states, readers))
+        states: Float[Tensor, "L H"],
+        layout: Layout,
+        choice: Choice | None = None,
+    ) -> Float[Tensor, "M H"]:
+        """What the tokens of ``choice`` make of all ``states`` in their row; by default every token reads."""
+        mask = layout.mask
+        query, key, value = (self._split_heads(part) for part in self._project(states, layout, choice))
         rate = self.dropout if self.training else 0.0
         if trains_on_cpu(query):
             mixed = _Attend.apply(query, key, value, mask, rate)  # type: ignore[no-untyped-call]
         else:
             readable = None if mask is None else mask[:, None, None, :]
             mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=readable, dropout_p=rate)
-        new_states: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
+        readers = layout if choice is None else choice.layout
+        new_states: Tensor = self.output(readers.collect(mixed.transpose(1, 2).flatten(2)))
         return new_states
 
-    def _project(self, states: Tensor, readers: Tensor | None) -> tuple[Tensor, ...]:
-        if readers is None:
-            return torch.chunk(self.qkv(states), 3, dim=-1)
+    def _project(self, states: Tensor, layout: Layout, choice: Choice | None) -> tuple[Tensor, ...]:
+        if choice is None:
+            return torch.chunk(layout.spread(self.qkv(states)), 3, dim=-1)
         width = states.shape[-1]
         weight, bias = self.qkv.weight, self.qkv.bias
+        query = F.linear(choose(states, choice.index), weight[:width], bias[:width])
         read = F.linear(states, weight[width:], bias[width:])
-        return F.linear(readers, weight[:width], bias[:width]), *torch.chunk(read, 2, dim=-1)
+        return choice.layout.spread(query), *torch.chunk(layout.spread(read), 2, dim=-1)
 
     def _split_heads(self, states: Float[Tensor, "B T H"]) -> Float[Tensor, "B N T D"]:
         rows, tokens, _ = states.shape

@@ -1,15 +1,16 @@
 """One layer of a Transformer encoder, normalised after each sub-layer ("post-LN").
 
-Letters: B examples, T tokens, Q of them that are raised, H hidden width.
+Letters: L tokens in a list, M of them that are raised, H hidden width.
 """
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.layout import Choice, Layout, choose
 
 
 class ResidualNorm(nn.LayerNorm):
@@ -19,7 +20,7 @@ class ResidualNorm(nn.LayerNorm):
         super().__init__(width, eps=eps)
         self.dropout = dropout
 
-    def forward(self, states: Float[Tensor, "B T H"], update: Float[Tensor, "B T H"]) -> Float[Tensor, "B T H"]:  # type: ignore[override]
+    def forward(self, states: Float[Tensor, "L H"], update: Float[Tensor, "L H"]) -> Float[Tensor, "L H"]:  # type: ignore[override]
         """The stream after the sub-layer."""
         return super().forward(states + self.dropout(update))
 
@@ -43,18 +44,15 @@ class PostNormBlock(nn.Module):
 
     def forward(
         self,
-        states: Float[Tensor, "B T H"],
-        mask: Bool[Tensor, "B T"] | None,
-        places: Int[Tensor, "B Q"] | None = None,
-    ) -> Float[Tensor, "B Q H"]:
-        """The states one layer higher; ``mask`` as in SelfAttention.
+        states: Float[Tensor, "L H"],
+        layout: Layout,
+        choice: Choice | None = None,
+    ) -> Float[Tensor, "M H"]:
+        """The states one layer higher; ``layout`` says which of them read each other.
 
-        With ``places``, row numbers of the flattened states, only those are raised: the others are read
-        by them and no more.
+        With a ``choice`` only its tokens are raised: the others are read by them and no more.
         """
-        readers = states
-        if places is not None:
-            readers = states.flatten(0, 1).index_select(0, places.flatten()).view(*places.shape, -1)
-        joined = self.attention_norm(readers, self.attention(states, mask, None if places is None else readers))
+        readers = states if choice is None else choose(states, choice.index)
+        joined = self.attention_norm(readers, self.attention(states, layout, choice))
         raised: Tensor = self.feed_forward_norm(joined, self.feed_forward(joined))
         return raised

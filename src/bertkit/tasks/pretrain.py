@@ -56,8 +56,6 @@ class PretrainingTask:
 class PretrainingSource:
     """Masked passages of one corpus split; a pure function of (seed, epoch, index)."""
 
-    lengths: NDArray[np.int64] | None = None
-
     def __init__(
         self, task: PretrainingTask, corpus: Corpus, tokenizer: WordPiece, *, seq_length: int, seed: int
     ) -> None:

@@ -1,0 +1,103 @@
+"""Where the tokens that are computed stand in the rows of a batch.
+
+Everything in a Transformer but attention treats each token by itself, so the network works on a plain list of tokens
+without padding, and attention alone lays them out in rows.
+
+Letters: B rows, T tokens of the longest row, N tokens in the list, M tokens chosen from it, W any width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """``slots`` says which of the ``rows * width`` places each token of the list has; None where they fill them all."""
+
+    rows: int
+    width: int
+    slots: Int[Tensor, " N"] | None = None
+
+    @property
+    def mask(self) -> Bool[Tensor, "B T"] | None:
+        """True where a token stands; None where one stands everywhere."""
+        if self.slots is None:
+            return None
+        filled = torch.zeros(self.rows * self.width, dtype=torch.bool, device=self.slots.device)
+        return filled.index_fill_(0, self.slots, True).view(self.rows, self.width)
+
+    @staticmethod
+    def of(filled: Bool[Tensor, "B T"]) -> Layout:
+        """The layout of the tokens where ``filled`` is True, row by row."""
+        rows, width = filled.shape
+        return Layout(rows, width, None if bool(filled.all()) else filled.flatten().nonzero().squeeze(1))
+
+    def spread(self, tokens: Float[Tensor, "N W"]) -> Float[Tensor, "B T W"]:
+        """The list in rows, with zeros where nothing stands."""
+        if self.slots is not None:
+            tokens = _Spread.apply(tokens, self.slots, self.rows * self.width)  # type: ignore[no-untyped-call]
+        return tokens.view(self.rows, self.width, -1)
+
+    def collect(self, rows: Float[Tensor, "B T W"]) -> Float[Tensor, "N W"]:
+        """The list again, without what stands elsewhere."""
+        places = rows.flatten(0, 1)
+        return places if self.slots is None else choose(places, self.slots)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Some tokens of a list: which, and how they are laid out among themselves, as short as their rows allow."""
+
+    index: Int[Tensor, " M"]
+    layout: Layout
+
+    @staticmethod
+    def of(wanted: Bool[Tensor, "B T"], filled: Bool[Tensor, "B T"]) -> Choice:
+        """The ``wanted`` ones of the list of all ``filled`` places."""
+        rows = len(wanted)
+        ranks = wanted.cumsum(dim=1) - 1
+        most = int(ranks[:, -1].max()) + 1
+        places = (ranks + most * torch.arange(rows, device=wanted.device)[:, None])[wanted]
+        index = (filled.flatten().cumsum(dim=0) - 1)[wanted.flatten()]
+        return Choice(index, Layout(rows, most, None if len(places) == rows * most else places))
+
+
+def choose(tokens: Float[Tensor, "N W"], index: Int[Tensor, " M"]) -> Float[Tensor, "M W"]:
+    """The tokens at ``index``, none of which may occur twice."""
+    chosen: Tensor = _Choose.apply(tokens, index)  # type: ignore[no-untyped-call]
+    return chosen
+
+
+class _Spread(torch.autograd.Function):
+    """Rows of zeros, with the tokens at their slots. No slot occurs twice, so both passes are plain copies."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, slots: Tensor, places: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        return tokens.new_zeros(places, tokens.shape[1]).index_copy_(0, slots, tokens)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (slots,) = ctx.saved_tensors
+        return gradient.index_select(0, slots), None, None
+
+
+class _Choose(torch.autograd.Function):
+    """The other way round. torch's own backward pass adds, as an index might occur twice, one token at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.places = len(tokens)
+        return tokens.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.places, gradient.shape[1]).index_copy_(0, index, gradient), None
