@@ -22,6 +22,7 @@ from bertkit.encoders import bert
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.finetuning import finetune as run_finetuning
+from bertkit.experiment.glue import GlueSubmission, GlueTable, submit, tabulate
 from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import PretrainResult
 from bertkit.experiment.pretraining import pretrain as run_pretraining
@@ -254,11 +255,19 @@ def finetune(
 
 
 def evaluate(
-    run: AnyPath, *, data: AnyPath | None = None, split: str = "dev", progress: Mode = "auto"
+    run: AnyPath,
+    *,
+    data: AnyPath | None = None,
+    split: str = "dev",
+    on: str | None = None,
+    progress: Mode = "auto",
 ) -> dict[str, float]:
-    """The official scores of a fine-tuned model on the files it was trained with, or on a folder or file ``data``."""
+    """The official scores of a fine-tuned model on the files it was trained with, or on a folder or file ``data``.
+
+    ``on`` names another task that wants the same answers, such as glue:ax for a model of glue:mnli.
+    """
     model = load(run)
-    task = model.task
+    task = model.task if on is None else _same_answers(_named(on), model.task)
     if data is not None and Path(data).is_file():
         task = task.with_files(**{split: [data]})
     elif data is not None:
@@ -285,6 +294,19 @@ def predict(run: AnyPath, input: AnyPath, *, output: AnyPath, progress: Mode = "
         total = 0 if Path(input) == STREAM else sum(1 for _ in model.task.read(Path(input)))
         bar.start("predicting", total, "row")
         return answer_file(model, Path(input), Path(output), bar.advance)
+
+
+def glue_table(runs: Sequence[AnyPath]) -> GlueTable:
+    """The dev scores of fine-tunings on GLUE, one run a task, with the paper's average."""
+    return tabulate([Path(run) for run in runs])
+
+
+def glue_submit(
+    runs: Sequence[AnyPath], *, output: AnyPath, data: AnyPath | None = None, progress: Mode = "auto"
+) -> GlueSubmission:
+    """The test predictions of fine-tunings on GLUE as files of a submission in the folder ``output``."""
+    with Progress(progress) as bar:
+        return submit([Path(run) for run in runs], Path(output), bar, data=Path(data) if data else None)
 
 
 def track(run: AnyPath, *, follow: bool = False) -> int:
@@ -335,6 +357,13 @@ def _named(task: str) -> FileTask:
         raise usage_error(f"no file at {task}, and no module named {module}.{_near(Path(task))}")
     found: FileTask = names.find("tasks", task, FileTask)
     return found
+
+
+def _same_answers(task: FileTask, trained: FileTask) -> FileTask:
+    """``task`` if a model for ``trained`` gives answers of its kind."""
+    if (task.shape, task.labels) != (trained.shape, trained.labels):
+        raise usage_error(f"a model for {trained.name} does not give the answers of {task.name}.")
+    return task
 
 
 def _bound(task: FileTask, data: AnyPath | None, splits: Mapping[str, Sequence[AnyPath]]) -> FileTask:

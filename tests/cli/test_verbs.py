@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bertkit import api
-from bertkit.cli import app, text, training, using
+from bertkit.cli import app, glue, text, training, using
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 OPTIONS = {
@@ -35,6 +35,8 @@ VERBS = (
     training.finetune,
     using.evaluate,
     using.predict,
+    glue.glue_table,
+    glue.glue_submit,
     using.track,
     using.config_show,
 )

@@ -16,7 +16,7 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.tasks import TextExample, TextTask, from_record
+from bertkit.tasks import Prediction, TextExample, TextTask, from_record
 from bertkit.tasks._splits import Split
 
 TASKS: dict[str, TextTask] = names.values("tasks", TextTask)
@@ -110,6 +110,7 @@ def test_a_constant_answer_scores_a_number(task: TextTask, tokenizer: Tokenizer)
 
 def test_unlabelled_examples_are_encoded_and_not_scored(task: TextTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("test")
+    assert len(examples) == ROWS
     features = [feature for example in examples for feature in task.encode(example, tokenizer)]
     for feature in features:
         assert list(feature.labels.values()) == [IGNORE]
@@ -127,7 +128,7 @@ def test_gradients_reach_every_parameter_of_the_head(task: TextTask, tokenizer: 
     config = BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7)
     encoder = Bert(config)
     model = Model(encoder, task.objectives(encoder))
-    features = [feature for example in task.examples("train") for feature in task.encode(example, tokenizer)]
+    features = [feature for example in task.examples("dev") for feature in task.encode(example, tokenizer)]
     batch = collate(features, pad_id=tokenizer.pad_id)
     (term,) = model.loss(model(batch), batch).values()
     term.sum.backward()  # type: ignore[no-untyped-call]
@@ -179,7 +180,7 @@ def _numbers(line: str) -> Iterator[int]:
 def test_without_its_folder_it_names_both_ways_to_give_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BERTKIT_DATA", raising=False)
     with pytest.raises(BertkitError, match=r"--data DIR, or set BERTKIT_DATA to the folder that holds glue/"):
-        TASKS[name].examples("train")
+        TASKS[name].examples("dev")
 
 
 def test_the_folder_is_found_by_the_environment(
@@ -189,4 +190,12 @@ def test_the_folder_is_found_by_the_environment(
     home.parent.mkdir(parents=True)
     home.symlink_to(tmp_path)
     monkeypatch.setenv("BERTKIT_DATA", str(tmp_path / "data"))
-    assert TASKS[name].examples("train") == task.examples("train")
+    assert TASKS[name].examples("dev") == task.examples("dev")
+
+
+def test_answers_are_spelt_as_the_files_spell_them(task: TextTask) -> None:
+    for example in task.examples("dev"):
+        assert example.label is not None
+        cell = task.spell(Prediction(example.label))
+        expected = _label_cell(task, int(example.first.split()[-1]))
+        assert cell == (expected if task.labels else f"{float(expected):.3f}")

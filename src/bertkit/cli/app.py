@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
-from bertkit.cli import text, training, using
+from bertkit.cli import glue, text, training, using
 from bertkit.cli.endings import explain
 from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
@@ -62,6 +62,9 @@ def _build() -> App:
     app.command(training.finetune)
     app.command(using.evaluate)
     app.command(using.predict, default_parameter=any_text)
+    app.command(of_glue := App(name="glue", help="Several runs on the tasks of GLUE together."))
+    of_glue.command(glue.glue_table, name="table")
+    of_glue.command(glue.glue_submit, name="submit")
     app.command(using.track)
     app.command(config := App(name="config", help="The settings of a run."))
     config.command(using.config_show, name="show")

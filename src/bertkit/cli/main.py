@@ -34,6 +34,8 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
     finetune          train for a task (--list shows them) or on your own table
     evaluate          the official scores of a fine-tuned model
     predict           answers for every row of a file
+    glue table        the scores of runs on GLUE's tasks side by side, with the paper's average
+    glue submit       their test predictions as the files that GLUE's server marks
 
   records
     track             the metrics of a run for TensorBoard, while it goes on if wanted

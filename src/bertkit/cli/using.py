@@ -33,7 +33,14 @@ def fill(model: Path, text: str, /, *, top_k: int = 5, json: bool = False) -> No
 
 
 def evaluate(
-    run: Path, /, *, data: Path | None = None, split: str = "dev", json: bool = False, talk: Talk | None = None
+    run: Path,
+    /,
+    *,
+    data: Path | None = None,
+    split: str = "dev",
+    on: str | None = None,
+    json: bool = False,
+    talk: Talk | None = None,
 ) -> None:
     """The official scores of a fine-tuned model.
 
@@ -45,13 +52,15 @@ def evaluate(
         Folder with the task's files, or one file with labels. [default: the files it was trained with]
     split:
         Which of the task's files.
+    on:
+        Another task that wants the same answers, such as glue:ax for a model of glue:mnli.
     json:
         Show the result as JSON.
     """
     from bertkit import api
 
     talk = talk or Talk()
-    scores = api.evaluate(run, data=data, split=split, progress=talk.mode)
+    scores = api.evaluate(run, data=data, split=split, on=on, progress=talk.mode)
     show_json(scores) if json else show_table(("score", "value"), scores.items())
     talk.next("bertkit", "predict", run, "INPUT", "-o", "OUTPUT")
 

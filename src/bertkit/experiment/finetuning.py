@@ -34,7 +34,11 @@ from bertkit.training.precision import choose_precision, default_device
 
 @dataclass(frozen=True, kw_only=True)
 class SeedResult:
-    """One restart: the dev scores after each epoch, and which of them was kept."""
+    """One restart: the dev scores after each epoch, and which of them was kept.
+
+    ``scores`` are those of the epoch that was kept, and of further dev sets under names such as
+    ``accuracy_mismatched``.
+    """
 
     seed: int
     epochs: list[dict[str, float]]
@@ -62,6 +66,7 @@ class _Job:
     tokenizer: WordPiece
     train: FeatureSource
     dev: Sequence[Any]
+    further: Mapping[str, Sequence[Any]]
 
 
 def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> FinetuneResult:
@@ -100,7 +105,8 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
         )
     progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
-    return _Job(run=run, tokenizer=tokenizer, train=source, dev=dev)
+    further = {split: run.task.labelled(split) for split in run.task.further_devs()}
+    return _Job(run=run, tokenizer=tokenizer, train=source, dev=dev, further=further)
 
 
 def _describe(features: Sequence[Feature]) -> str:
@@ -161,7 +167,7 @@ def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, p
         seed=seed,
         epochs=epochs,
         best_epoch=best_epoch + 1,
-        scores=epochs[best_epoch],
+        scores=epochs[best_epoch] | _score_further(job, model, best_task),
         seconds=time.monotonic() - begin,
         examples_per_second=len(job.train) * run.epochs / busy,
     )
@@ -175,6 +181,15 @@ def _score(job: _Job, model: Model) -> tuple[FileTask, dict[str, float]]:
     """The task with its thresholds set on dev, and the official scores there."""
     task, predictions = job.run.task.calibrate(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
     return task, task.score(job.dev, predictions)
+
+
+def _score_further(job: _Job, model: Model, task: FileTask) -> dict[str, float]:
+    """The scores of ``dev_mismatched`` with ``_mismatched`` behind their names, and so for every further dev set."""
+    found: dict[str, float] = {}
+    for split, examples in job.further.items():
+        scores = task.score(examples, predict(model, task, examples, job.tokenizer))
+        found |= {f"{name}{split.removeprefix('dev')}": value for name, value in scores.items()}
+    return found
 
 
 def _save_seed(job: _Job, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:

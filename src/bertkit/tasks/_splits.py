@@ -65,36 +65,46 @@ class TaskFiles:
     def replaced(self, name: str, files: tuple[str, ...]) -> TaskFiles:
         """The same with other files for a split, read by its columns (or those of train, if it is a new one).
 
+        Further splits of that kind (``dev_mismatched`` beside ``dev``) go with the files that are replaced.
+
         A file of another kind than the split's own is not cut into cells as that one is.
         """
-        split = self.splits.get(name) or self.splits["train"]
+        split = self.splits.get(name) or self.splits.get("train") or next(iter(self.splits.values()))
         same_kind = {_kind(file) for file in files} == {_kind(file) for file in split.files}
         absolute = tuple(str(Path(file).resolve()) for file in files)
         changed = replace(split, files=absolute, form=split.form if same_kind else None)
-        return replace(self, splits={**self.splits, name: changed})
+        kept = {other: each for other, each in self.splits.items() if not other.startswith(f"{name}_")}
+        return replace(self, splits={**kept, name: changed})
+
+    def missing(self, task: str, split: str) -> list[Path]:
+        """The files of a split that are not there."""
+        return [path for file in self._split(task, split).files if not (path := self._path(task, file)).exists()]
 
     def read(self, task: str, split: str) -> Iterator[Cells]:
         """The rows of a split, file by file."""
-        for table in self._tables(task, split):
+        for table in self.tables(task, split):
             yield from read_cells(table, self.splits[split].columns)
 
-    def count_broken(self, task: str, split: str) -> int:
-        """How many rows of a split are passed over because their format says so."""
-        return sum(table.count_broken() for table in self._tables(task, split))
-
-    def _tables(self, task: str, split: str) -> list[Table]:
-        if split not in self.splits:
-            raise usage_error(f"{task} has no {split} split. It has: {', '.join(self.splits)}.")
-        where = self.splits[split]
+    def tables(self, task: str, split: str) -> list[Table]:
+        """The files of a split, opened."""
+        where = self._split(task, split)
         return [Table(self._find(task, file), where.form) for file in where.files]
 
-    def _find(self, task: str, file: str) -> Path:
+    def _split(self, task: str, split: str) -> Split:
+        if split not in self.splits:
+            raise usage_error(f"{task} has no {split} split. It has: {', '.join(self.splits)}.")
+        return self.splits[split]
+
+    def _path(self, task: str, file: str) -> Path:
         if Path(file).is_absolute() or not self.home:
             return Path(file)
-        folder = self.folder or self._folder_by_environment(task)
-        path = folder / file
-        if path.exists():
+        return (self.folder or self._folder_by_environment(task)) / file
+
+    def _find(self, task: str, file: str) -> Path:
+        path = self._path(task, file)
+        if path.exists() or Path(file).is_absolute() or not self.home:
             return path
+        folder = path.parent
         nested = folder / Path(self.home).name / file
         hint = f" Did you mean {nested.parent}?" if nested.exists() else ""
         expected = ", ".join(sorted({name for split in self.splits.values() for name in split.files}))

@@ -47,12 +47,16 @@ class Format:
 
 
 class Table:
-    """A file as named columns; ``rows`` reads it from the start, one row at a time."""
+    """A file as named columns; ``rows`` reads it from the start, one row at a time.
+
+    ``broken`` counts the rows that the last reading passed over.
+    """
 
     def __init__(self, path: Path, form: Format | None = None) -> None:
         self.path = path
         self.form = form or sniff(path)
         self.columns = self.form.names or _read_names(path, self.form)
+        self.broken = 0
 
     def place(self, column: str) -> int:
         """Where ``column`` is in a row; a wrong name is an error with the right ones."""
@@ -66,6 +70,7 @@ class Table:
     def rows(self, *columns: str) -> Iterator[Row]:
         """Rows cut down to ``columns``, in this order."""
         places = [self.place(column) for column in columns]
+        self.broken = 0
         if self.form.kind == "parquet":
             yield from _parquet_rows(self.path, columns)
         elif self.form.kind == "jsonl":
@@ -73,7 +78,9 @@ class Table:
                 yield from _json_rows(self.path, lines, columns)
         else:
             for row in self._whole_rows():
-                if not self.form.skips_broken or len(row.cells) == len(self.columns):
+                if self.form.skips_broken and len(row.cells) != len(self.columns):
+                    self.broken += 1
+                else:
                     self._check(row)
                     yield Row(row.line, [row.cells[place] for place in places])
 
@@ -84,12 +91,6 @@ class Table:
         with open_lines(self.path) as lines:
             records = (_json_object(self.path, number, line) for number, line in enumerate(lines, 1) if line.strip())
             return [[_cell(record.get(name)) for name in self.columns] for record in islice(records, size)]
-
-    def count_broken(self) -> int:
-        """How many rows ``rows`` passes over."""
-        if not self.form.skips_broken:
-            return 0
-        return sum(len(row.cells) != len(self.columns) for row in self._whole_rows())
 
     def _whole_rows(self) -> Iterator[Row]:
         with open_lines(self.path) as lines:

@@ -60,6 +60,11 @@ class FileTask(Task):
             return train if split == "train" else dev
         return self.labelled(split) if split in ("train", "dev") else list(self.rows(split))
 
+    def further_devs(self) -> list[str]:
+        """Splits that are scored beside dev and pick nothing: ``dev_mismatched``, where such files are there."""
+        splits = [split for split in self.files.splits if split.startswith("dev_")]
+        return [split for split in splits if not self.files.missing(self.name, split)]
+
     def labelled(self, split: str) -> list[Any]:
         """The examples in the files of a split that have a gold answer."""
         return [example for example in self.rows(split) if example.label is not None]

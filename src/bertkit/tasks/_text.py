@@ -72,7 +72,7 @@ class TextTask(FileTask):
     def rows(self, split: str) -> Iterator[TextExample]:
         """Every row of the files of a split, with a label or without."""
         for cells in self.files.read(self.name, split):
-            yield TextExample(cells.id, cells.first, cells.second, self._answer(cells, split))
+            yield self._example(cells, split)
 
     def read(self, path: Path, columns: Columns | None = None) -> Iterator[TextExample]:
         """New input, without labels: a table with the task's columns, or one text (pair: tab-separated) a line.
@@ -90,23 +90,28 @@ class TextTask(FileTask):
 
     def notes(self) -> list[str]:
         """What a person should know about train and dev before trusting a score, one sentence each."""
-        rows = {split: list(self.rows(split)) for split in ("train", "dev") if split in self.files.splits}
-        labelled = {split: [each for each in rows[split] if each.label is not None] for split in rows}
-        notes = []
-        for split in rows:
-            missing = len(rows[split]) - len(labelled[split])
-            if missing:
-                notes.append(f"{missing:,} rows of {split} have no label and are left out")
-            broken = self.files.count_broken(self.name, split)
-            if broken:
-                notes.append(f"{broken:,} broken rows of {split} are left out")
+        notes: list[str] = []
+        train = self._labelled_with_notes("train", notes)
+        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
         if self.heldout:
-            held = len(hold_out(labelled["train"], self.heldout)[1])
+            held = len(hold_out(train, self.heldout)[1])
             notes.append(
-                f"no dev file: {held:,} of {len(labelled['train']):,} examples are held out as dev "
+                f"no dev file: {held:,} of {len(train):,} examples are held out as dev "
                 f"({self.heldout:.0%} of every class, chosen by the hash of the text; equal texts stay together)"
             )
-        return notes + describe_overlap(labelled["train"], labelled.get("dev", []))
+        return notes + describe_overlap(train, dev)
+
+    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[TextExample]:
+        """The labelled examples of a split, read once; what is left out is added to ``notes``."""
+        tables = self.files.tables(self.name, split)
+        columns = self.files.splits[split].columns
+        rows = [self._example(cells, split) for table in tables for cells in read_cells(table, columns)]
+        labelled = [example for example in rows if example.label is not None]
+        if len(labelled) < len(rows):
+            notes.append(f"{len(rows) - len(labelled):,} rows of {split} have no label and are left out")
+        if broken := sum(table.broken for table in tables):
+            notes.append(f"{broken:,} broken rows of {split} are left out")
+        return labelled
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
         """One feature of at most ``max_length`` tokens; IGNORE stands for a label that is not known."""
@@ -141,6 +146,14 @@ class TextTask(FileTask):
             record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
         return record
 
+    def spell(self, prediction: Prediction) -> str:
+        """The answer as the files of the task write it; a number within its bounds, with three decimals."""
+        if isinstance(prediction.label, str):
+            return self.spellings[self.labels.index(prediction.label)] if self.spellings else prediction.label
+        lowest, highest = self.numbers.lowest, self.numbers.highest
+        number = prediction.label if lowest is None else max(prediction.label, lowest)
+        return f"{number if highest is None else min(number, highest):.3f}"
+
     def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
         """``metric`` and ``also``, by name; every example needs its label."""
         gold: list[Any] = [example.label for example in examples]
@@ -154,6 +167,9 @@ class TextTask(FileTask):
         if name == "f1":
             return binary_f1(gold, answers, positive=self.labels[1])
         return _SCORES[name](gold, answers)
+
+    def _example(self, cells: Cells, split: str) -> TextExample:
+        return TextExample(cells.id, cells.first, cells.second, self._answer(cells, split))
 
     def _answer(self, cells: Cells, split: str) -> str | float | None:
         if cells.label is None or (not cells.label and self.files.splits[split].may_lack_labels):

@@ -2,12 +2,13 @@
 
 The files are tab-separated, and a quotation mark in them is a character like any other. Class names are those
 under which the tasks are generally known; their order is Hugging Face's, so that exported models agree. Test
-files carry no labels.
+files carry no labels. The diagnostic set ``ax`` has no train: a model fine-tuned on ``mnli`` answers it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._tables import Format
@@ -136,3 +137,76 @@ wnli = TextTask(
     files=_files("WNLI", "sentence1", "sentence2", label="label"),
     about="Does the sentence with its pronoun replaced follow? Made from Winograd schemas (Levesque et al. 2011).",
 )
+
+ax = TextTask(
+    name="glue:ax",
+    metric="matthews",
+    also=("accuracy",),
+    labels=mnli.labels,
+    pair=True,
+    files=TaskFiles(
+        home="glue/AX",
+        splits={
+            "dev": Split(
+                files=("diagnostic-full.tsv",),
+                columns=Columns(first="Premise", second="Hypothesis", label="Label"),
+                form=_LITERAL,
+            ),
+            "test": Split(
+                files=("diagnostic.tsv",),
+                columns=Columns(first="sentence1", second="sentence2", id="index"),
+                form=_LITERAL,
+            ),
+        },
+    ),
+    about="GLUE's diagnostic set for a model that is fine-tuned on glue:mnli (Wang et al. 2018); it has no train.",
+)
+
+
+class Submitted(NamedTuple):
+    """A ``file`` of a submission: the answers to a ``split`` of ``task`` by a model fine-tuned on ``answerer``."""
+
+    file: str
+    task: TextTask
+    split: str
+    answerer: TextTask
+
+
+SUBMISSION = (
+    Submitted("CoLA.tsv", cola, "test", cola),
+    Submitted("SST-2.tsv", sst2, "test", sst2),
+    Submitted("MRPC.tsv", mrpc, "test", mrpc),
+    Submitted("STS-B.tsv", stsb, "test", stsb),
+    Submitted("QQP.tsv", qqp, "test", qqp),
+    Submitted("MNLI-m.tsv", mnli, "test", mnli),
+    Submitted("MNLI-mm.tsv", mnli, "test_mismatched", mnli),
+    Submitted("QNLI.tsv", qnli, "test", qnli),
+    Submitted("RTE.tsv", rte, "test", rte),
+    Submitted("WNLI.tsv", wnli, "test", wnli),
+    Submitted("AX.tsv", ax, "test", mnli),
+)
+"""What GLUE's server expects in one archive."""
+
+
+class Column(NamedTuple):
+    """A column of the paper's Table 1: which score of which task. ``counts`` in the average."""
+
+    name: str
+    task: TextTask
+    score: str
+    counts: bool = True
+
+
+TABLE = (
+    Column("MNLI-m", mnli, "accuracy"),
+    Column("MNLI-mm", mnli, "accuracy_mismatched"),
+    Column("QQP", qqp, "f1"),
+    Column("QNLI", qnli, "accuracy"),
+    Column("SST-2", sst2, "accuracy"),
+    Column("CoLA", cola, "matthews"),
+    Column("STS-B", stsb, "spearman"),
+    Column("MRPC", mrpc, "f1"),
+    Column("RTE", rte, "accuracy"),
+    Column("WNLI", wnli, "accuracy", counts=False),
+)
+"""The paper's average is that of nine columns: MNLI counts twice and WNLI not at all (Table 1; section 4.1)."""
