@@ -7,19 +7,22 @@ raise BertkitError in one line.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bertkit import names
+from bertkit.api._paths import AnyPath, existing, near
+from bertkit.api._text import TextPiece as TextPiece
+from bertkit.api._text import corpus_check as corpus_check
+from bertkit.api._text import prepare as prepare
+from bertkit.api._text import tokenizer_show as tokenizer_show
+from bertkit.api._text import tokenizer_train as tokenizer_train
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
-from bertkit.data.inspection import CorpusReport, inspect_files
-from bertkit.data.prepare import prepare as prepare_files
-from bertkit.data.shards import Manifest, read_manifest
-from bertkit.data.sources import BadBytes, Boundary, Reading, read_texts
+from bertkit.data.shards import read_manifest
 from bertkit.encoders import bert
-from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.finetuning import finetune as run_finetuning
 from bertkit.experiment.glue import GlueSubmission, GlueTable, submit, tabulate
@@ -38,25 +41,11 @@ from bertkit.report.tracking import replay
 from bertkit.run import FinetuneRun, PretrainRun, read_run
 from bertkit.tasks import FileTask
 from bertkit.tasks.files import Kind, guess
-from bertkit.text import wordpiece
-from bertkit.text.wordpiece import WordPiece
-
-AnyPath = str | Path
 
 _MINUTES = 60.0
 """What a pre-training takes when neither steps nor minutes are given."""
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".txt", ".gz")
-
-
-@dataclass(frozen=True, slots=True)
-class TextPiece:
-    """One piece of a text: characters ``start`` to ``end``."""
-
-    piece: str
-    id: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,70 +67,6 @@ def quickstart(output: AnyPath = "quickstart", *, minutes: float = 10, progress:
 def doctor() -> Diagnosis:
     """Device, precision, threads, memory and what is installed."""
     return examine()
-
-
-def corpus_check(files: Iterable[AnyPath]) -> CorpusReport:
-    """Encodings, documents, duplicates and lengths of text files."""
-    return inspect_files(_existing(files))
-
-
-def tokenizer_train(
-    files: Iterable[AnyPath],
-    *,
-    output: AnyPath,
-    vocab_size: int = 30_000,
-    cased: bool = False,
-    accents: Literal["keep", "strip"] | None = None,
-    unicode_form: Literal["NFC", "NFD"] | None = None,
-    progress: Mode = "auto",
-) -> WordPiece:
-    """Learn a WordPiece vocabulary from text files and save it in the folder ``output``."""
-    paths = _existing(files)
-    with Progress(progress) as bar:
-        bar.say(f"learning {vocab_size:,} pieces from {len(paths):,} files")
-        trained = wordpiece.train(
-            read_texts(paths),
-            vocab_size=vocab_size,
-            cased=cased,
-            strip_accents=None if accents is None else accents == "strip",
-            unicode_form=unicode_form,
-        )
-    trained.save(Path(output))
-    return trained
-
-
-def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TextPiece]:
-    """How a text is cut."""
-    loaded = WordPiece.load(Path(tokenizer))
-    tokens = loaded.encode(text)
-    return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(tokens.ids, tokens.offsets, strict=True)]
-
-
-def prepare(
-    files: Iterable[AnyPath],
-    *,
-    tokenizer: AnyPath,
-    output: AnyPath,
-    workers: int | None = None,
-    heldout: float = 0.01,
-    boundary: Boundary = "auto",
-    field: str | None = None,
-    on_bad_bytes: BadBytes = "error",
-    progress: Mode = "auto",
-) -> Manifest:
-    """Text files to a folder of tokens; the same call goes on after an interruption."""
-    with Progress(progress) as bar:
-        paths = _existing(files)
-        bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
-        return prepare_files(
-            paths,
-            tokenizer=WordPiece.load(Path(tokenizer)),
-            output=Path(output),
-            workers=workers,
-            heldout=heldout,
-            reading=Reading(boundary=boundary, field=field, on_bad_bytes=on_bad_bytes),
-            report=lambda done, total: bar.advance(done),
-        )
 
 
 def pretrain(
@@ -230,7 +155,7 @@ def finetune(
             found = task
         elif _is_table(task):
             guessed = guess(
-                _existing([task, *train]),
+                existing([task, *train]),
                 dev=Path(dev) if dev else None,
                 test=Path(test) if test else None,
                 text=text,
@@ -322,20 +247,6 @@ def config_show(run: AnyPath) -> list[Setting]:
     return [replace(setting, origin=known.get(setting.path, setting.origin)) for setting in found]
 
 
-def _existing(files: Iterable[AnyPath]) -> list[Path]:
-    paths = [Path(file) for file in files]
-    if not paths:
-        raise usage_error("name at least one text file.")
-    for path in paths:
-        if not path.is_file():
-            raise usage_error(f"no file at {path}.{_near(path)}")
-    return paths
-
-
-def _near(path: Path) -> str:
-    return did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")
-
-
 def _given(**options: Any) -> list[Setting]:
     """Settings for the options that were given; the option is their origin."""
     return [
@@ -354,7 +265,7 @@ def _named(task: str) -> FileTask:
     """A task of the shelf, or one of the user's own module."""
     module = task.partition(":")[0].partition(".")[0]
     if "." in task and importlib.util.find_spec(module) is None:
-        raise usage_error(f"no file at {task}, and no module named {module}.{_near(Path(task))}")
+        raise usage_error(f"no file at {task}, and no module named {module}.{near(Path(task))}")
     found: FileTask = names.find("tasks", task, FileTask)
     return found
 
