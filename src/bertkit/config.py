@@ -123,6 +123,9 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
     for name, group in grouped.items():
         if dataclasses.is_dataclass(getattr(record, name)) and all(rest for rest, _ in group):
             changes[name] = _apply(getattr(record, name), group, root)
+        elif _is_table(hints[name]) and all(rest for rest, _ in group):
+            entries = {".".join(rest): _convert(setting, typing.get_args(hints[name])[1]) for rest, setting in group}
+            changes[name] = {**getattr(record, name), **entries}
         else:
             rest, setting = group[-1]
             if rest or dataclasses.is_dataclass(hints[name]):
@@ -134,6 +137,11 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
         return dataclasses.replace(record, **changes)
     except BertkitError as error:
         raise usage_error(f"{_where(parts[-1][1])}{error}") from error
+
+
+def _is_table(hint: Any) -> bool:
+    """Whether a field is a table of plain values by name, whose entries can be set one by one."""
+    return typing.get_origin(hint) is Mapping and not dataclasses.is_dataclass(typing.get_args(hint)[1])
 
 
 def _convert(setting: Setting, hint: Any) -> Any:

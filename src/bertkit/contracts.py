@@ -61,14 +61,16 @@ class Tokenizer(Protocol):
 class Feature:
     """One model input: ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, all arrays of length T.
 
-    ``labels`` holds numbers, or arrays of length T. ``offsets`` (T, 2) are the characters of each token
-    in its own text, (0, 0) for special tokens; they serve decoding and are never collated.
+    ``labels`` holds numbers, or arrays of length T or of one length for all. ``offsets`` (T, 2) are the characters of
+    each token in its own text, (0, 0) for special tokens; they serve decoding and are never collated. ``cut`` counts
+    the tokens of the text that found no room.
     """
 
     input_ids: NDArray[np.integer[Any]]
     segment_ids: NDArray[np.integer[Any]]
     labels: Mapping[str, Label] = field(default_factory=dict)
     offsets: NDArray[np.int64] | None = None
+    cut: int = 0
 
     def __len__(self) -> int:
         return len(self.input_ids)

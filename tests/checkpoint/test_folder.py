@@ -256,7 +256,8 @@ def write_config(folder: Path, **fields: Any) -> Path:
 def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
     labels = {"1": "wet", "0": "dry"}
     write_config(tmp_path, architectures=["BertForSequenceClassification"], id2label=labels, hidden_size=96)
-    assert read_about(tmp_path) == {"architectures": ["BertForSequenceClassification"], "labels": ["dry", "wet"]}
+    about = {"architectures": ["BertForSequenceClassification"], "labels": ["dry", "wet"], "several_labels": False}
+    assert read_about(tmp_path) == about
     assert read_config(tmp_path).hidden_size == 96
 
 

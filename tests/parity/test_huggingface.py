@@ -15,12 +15,15 @@ from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, 
 from bertkit.contracts import Batch, Encoder, Objective
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.inference.pipeline import load
+from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.objectives.classify import Classify
+from bertkit.objectives.labels import TellLabels
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
 from bertkit.objectives.regress import Regress
-from bertkit.tasks import TextTask
+from bertkit.tasks import LabelsTask, TextExample, TextTask
 from bertkit.text.wordpiece import WordPiece
 
 with warnings.catch_warnings():
@@ -32,6 +35,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
 TASKS = {
     "class": TextTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd")),
+    "labels": LabelsTask(name="files:t.csv", labels=("dry", "wet", "odd")),
     "number": TextTask(name="files:t.csv", metric="pearson"),
 }
 SENTENCES = [
@@ -52,6 +56,7 @@ def heads_of(encoder: Encoder, names: tuple[str, ...]) -> dict[str, Objective]:
         ),
         "nsp": lambda: NextSentence(encoder.hidden_size),
         "class": lambda: Classify(encoder.hidden_size, 3),
+        "labels": lambda: TellLabels(encoder.hidden_size, 3),
         "number": lambda: Regress(encoder.hidden_size),
     }
     return {name: every[name]() for name in names}
@@ -105,6 +110,9 @@ def our_answers(model: Model, batch: Batch) -> dict[str, Tensor]:
     return answers
 
 
+KINDS = {"regression": "number", "multi_label_classification": "labels"}
+
+
 def their_answers(model: Any, batch: Batch) -> dict[str, Tensor]:
     with torch.no_grad():
         output = model(**their_inputs(batch))
@@ -112,7 +120,7 @@ def their_answers(model: Any, batch: Batch) -> dict[str, Tensor]:
     if type(model).__name__ in ("BertForMaskedLM", "BertForNextSentencePrediction"):
         names = {"logits": "mlm" if "Masked" in type(model).__name__ else "nsp"}
     elif type(model).__name__ == "BertForSequenceClassification":
-        names = {"logits": "number" if model.config.problem_type == "regression" else "class"}
+        names = {"logits": KINDS.get(model.config.problem_type, "class")}
     answers = {name: output[key] for key, name in names.items()}
     return {name: answer[batch.attention_mask] if name == "mlm" else answer for name, answer in answers.items()}
 
@@ -128,6 +136,7 @@ HEADS = {
     "BertForMaskedLM": ("mlm",),
     "BertForNextSentencePrediction": ("nsp",),
     "BertForSequenceClassification": ("class",),
+    "BertForSequenceClassification, several labels": ("labels",),
     "BertForSequenceClassification, a number": ("number",),
 }
 
@@ -183,7 +192,7 @@ def test_what_they_save_we_load(tmp_path: Path, padded_batch: Batch, case: str, 
         type_vocab_size=3,
         hidden_act=ACTIVATIONS[activation],
         num_labels=1 if "number" in case else 3,
-        problem_type="regression" if "number" in case else None,
+        problem_type=next((kind for kind, name in KINDS.items() if HEADS[case] == (name,)), None),
     )
     theirs = their_class(case)(shape).eval()
     randomize(theirs)
@@ -252,3 +261,29 @@ def test_real_weights_saved_by_us_are_theirs_bit_for_bit(tmp_path: Path, minilm:
     theirs = transformers.BertModel.from_pretrained(minilm).state_dict()
     for name, tensor in transformers.BertModel.from_pretrained(tmp_path / "model").state_dict().items():
         assert torch.equal(tensor, theirs[name]), name
+
+
+def test_several_labels_are_told_and_learnt_as_they_do(
+    tmp_path: Path, tokenizer: WordPiece, padded_batch: Batch
+) -> None:
+    """Their model with our task, and their loss beside ours."""
+    labels = torch.tensor([[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 1, 1]])
+    model = build_ours(("labels",))
+    save_model(tmp_path / "ours", model, tokenizer, about={"task": TASKS["labels"].record()})
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "ours").eval()
+    assert theirs.config.problem_type == "multi_label_classification"
+    batch = padded_batch.with_labels(labels=labels)
+    with torch.no_grad():
+        term = model.loss(model(batch), batch)["labels"]
+        expected = theirs(**their_inputs(batch), labels=labels.float()).loss
+    torch.testing.assert_close(term.sum / term.count, expected, rtol=0, atol=SIMPLE)
+    theirs.save_pretrained(tmp_path / "theirs")
+    tokenizer.save(tmp_path / "theirs")
+    task = load(tmp_path / "theirs").task
+    ours = load_model(tmp_path / "theirs", task.objectives)
+    (prediction,) = predict(ours, task, [TextExample("1", "a b c")], tokenizer, precision="float32")
+    inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")("a b c", return_tensors="pt")
+    with torch.no_grad():
+        shares = theirs(**inputs).logits[0].sigmoid().tolist()
+    assert list(prediction.scores.values()) == pytest.approx(shares, abs=SIMPLE)
+    assert prediction.label == tuple(name for name, share in prediction.scores.items() if share >= 0.5)

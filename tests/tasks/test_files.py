@@ -50,7 +50,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_guess_is_said_in_a_sentence(here: Path) -> None:
     found = guess(write_csv(here / "reviews.csv", reviews(40)))
-    assert found.sentence == "text = review, label = label (2 classes: negative 14, positive 26)"
+    assert found.sentence == "text = review, label = label (2 classes: negative 14, positive 26), id = id"
     assert found.task.labels == ("negative", "positive")
     assert not found.task.pair
     assert (found.task.metric, found.task.also) == ("accuracy", ("macro_f1", "matthews"))

@@ -32,6 +32,7 @@ from bertkit.experiment.pretraining import pretrain as run_pretraining
 from bertkit.experiment.pretraining import resume as resume_pretraining
 from bertkit.inference.answers import STREAM, answer_file
 from bertkit.inference.fill import Filling
+from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.pipeline import load as load
 from bertkit.recipes.quickstart import QuickstartResult
 from bertkit.recipes.quickstart import quickstart as run_quickstart
@@ -39,7 +40,7 @@ from bertkit.report.doctor import Diagnosis, examine
 from bertkit.report.progress import Mode, Progress
 from bertkit.report.tracking import replay
 from bertkit.run import FinetuneRun, PretrainRun, read_run
-from bertkit.tasks import FileTask
+from bertkit.tasks import FileTask, TextTask
 from bertkit.tasks.files import Kind, guess
 
 _MINUTES = 60.0
@@ -137,6 +138,7 @@ def finetune(
     pair: str | None = None,
     label: str | None = None,
     kind: Kind | None = None,
+    class_weights: str | None = None,
     allow_rare_labels: bool = False,
     seeds: int = 1,
     first_seed: int = 0,
@@ -168,6 +170,8 @@ def finetune(
             found = guessed.task
         else:
             found = _bound(_named(str(task)), data, splits)
+        if class_weights is not None:
+            found = _weighted(found, class_weights)
         for note in found.notes():
             bar.say(note)
         settings = [
@@ -206,6 +210,7 @@ def evaluate(
         for prediction in model.stream(examples):
             predictions.append(prediction)
             bar.advance(len(predictions))
+        _say_cuts(bar, model)
     return task.score(examples, predictions)
 
 
@@ -218,7 +223,9 @@ def predict(run: AnyPath, input: AnyPath, *, output: AnyPath, progress: Mode = "
     with Progress(progress) as bar:
         total = 0 if Path(input) == STREAM else sum(1 for _ in model.task.read(Path(input)))
         bar.start("predicting", total, "row")
-        return answer_file(model, Path(input), Path(output), bar.advance)
+        count = answer_file(model, Path(input), Path(output), bar.advance)
+        _say_cuts(bar, model)
+        return count
 
 
 def glue_table(runs: Sequence[AnyPath]) -> GlueTable:
@@ -270,11 +277,26 @@ def _named(task: str) -> FileTask:
     return found
 
 
+def _say_cuts(bar: Progress, model: Pipeline) -> None:
+    if model.cut:
+        bar.finish()
+        bar.say(
+            f"{model.cut:,} examples were cut to {model.task.max_length} tokens, as in training. "
+            f"{model.task.advise_on_cuts()} in its fine-tuning."
+        )
+
+
 def _same_answers(task: FileTask, trained: FileTask) -> FileTask:
     """``task`` if a model for ``trained`` gives answers of its kind."""
     if (task.shape, task.labels) != (trained.shape, trained.labels):
         raise usage_error(f"a model for {trained.name} does not give the answers of {task.name}.")
     return task
+
+
+def _weighted(task: FileTask, weights: str) -> FileTask:
+    if isinstance(task, TextTask):
+        return task.weighted(weights)
+    raise usage_error(f"{task.name} has no classes of texts to weigh.")
 
 
 def _bound(task: FileTask, data: AnyPath | None, splits: Mapping[str, Sequence[AnyPath]]) -> FileTask:

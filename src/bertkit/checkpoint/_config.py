@@ -26,6 +26,8 @@ _CONFIG_NAMES = {
 _THEIR_VOCAB_SIZE = 30522
 """What their ``BertConfig`` means when it says nothing; its other defaults are those of ours."""
 
+SEVERAL_LABELS = "multi_label_classification"
+
 _ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
 _THEIR_ACTIVATIONS = {
     "gelu": "gelu",
@@ -66,14 +68,17 @@ def config_from_foreign(foreign: Any, source: str) -> BertConfig:
         raise data_error(f"{text}.") from error
 
 
-def classes_to_foreign(labels: Sequence[str] | None, count: int) -> dict[str, Any]:
-    """What ``config.json`` says about a head that tells ``count`` classes; without names they get numbers."""
+def classes_to_foreign(labels: Sequence[str] | None, count: int, *, several: bool = False) -> dict[str, Any]:
+    """What ``config.json`` says about a head that tells one of ``count`` classes, or ``several`` of them at once.
+
+    Without names they get numbers.
+    """
     labels = labels or [f"LABEL_{number}" for number in range(count)]
     assert len(labels) == count, "a class without a name, or a name without a class"
     return {
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
-        "problem_type": "single_label_classification",
+        "problem_type": SEVERAL_LABELS if several else "single_label_classification",
     }
 
 

@@ -39,6 +39,7 @@ _ARCHITECTURES = {
     frozenset({"mlm"}): "BertForMaskedLM",
     frozenset({"nsp"}): "BertForNextSentencePrediction",
     frozenset({"class"}): "BertForSequenceClassification",
+    frozenset({"labels"}): "BertForSequenceClassification",
     frozenset({"number"}): "BertForSequenceClassification",
 }
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -76,13 +77,14 @@ def read_config(path: Path | str) -> BertConfig:
 
 
 def read_about(path: Path | str) -> dict[str, Any]:
-    """What ``bertkit.json`` says; for a folder of another maker, the labels that ``config.json`` knows."""
+    """What ``bertkit.json`` says; for a folder of another maker, what ``config.json`` knows of its labels."""
     folder = resolve(path)
     if _is_sealed(folder):
         return read_seal(folder / ABOUT)
     foreign = _read_config_file(folder)
     labels = _config.labels_from_foreign(foreign, str(folder / CONFIG))
-    return {"architectures": foreign.get("architectures") or [], "labels": labels}
+    several = foreign.get("problem_type") == _config.SEVERAL_LABELS
+    return {"architectures": foreign.get("architectures") or [], "labels": labels, "several_labels": several}
 
 
 def load_tokenizer(path: Path | str) -> WordPiece:
@@ -178,9 +180,10 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, A
     heads = {str(each.label) for each in model.objectives.values()}
     architecture = _ARCHITECTURES.get(frozenset(heads), "BertModel")
     config = {"architectures": [architecture], **_config.config_to_foreign(model.encoder.config)}
-    if heads == {"class"} and "classifier.weight" in tensors:
+    if heads in ({"class"}, {"labels"}) and "classifier.weight" in tensors:
         labels = (about.get("task") or {}).get("labels")
-        return config | _config.classes_to_foreign(labels, count=len(tensors["classifier.weight"]))
+        count = len(tensors["classifier.weight"])
+        return config | _config.classes_to_foreign(labels, count=count, several=heads == {"labels"})
     return config | _config.number_to_foreign() if heads == {"number"} else config
 
 

@@ -113,8 +113,10 @@ class FinetuneOptions:
     """Column of the second text."""
     label: str | None = None
     """Column of the label."""
-    kind: Literal["classes", "number"] | None = None
-    """Whether labels are classes or a number."""
+    kind: Literal["classes", "number", "labels"] | None = None
+    """Whether the answer is a class, a number, or several labels at once."""
+    class_weights: str | None = None
+    """How much classes weigh in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for rare ones as much as common."""
     allow_rare_labels: bool = False
     """Keep a class that occurs once and looks like a slip of another."""
     seeds: int = 1

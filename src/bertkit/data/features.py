@@ -6,6 +6,7 @@ Letters: B features, T tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,45 @@ def assemble(
         segment_ids=np.array(segment_ids, dtype=np.int64),
         labels=dict(labels or {}),
         offsets=np.array(offsets, dtype=np.int64),
+        cut=len(a.ids) - keep_a + len(b.ids) - keep_b,
     )
+
+
+def assemble_windows(
+    tokenizer: Tokenizer,
+    first: str,
+    second: str | None = None,
+    *,
+    max_length: int,
+    stride: int,
+    labels: Mapping[str, Label] | None = None,
+) -> list[Feature]:
+    """The same as windows that begin every ``stride`` tokens of the longer text, until one reaches its end.
+
+    The other text of a pair is in each of them, cut where it fills more than half of a window. Windows are laid as
+    google-research/bert ``run_squad.py`` lays them over a paragraph.
+    """
+    a = tokenizer.encode(first)
+    b = _NO_TOKENS if second is None else tokenizer.encode(second)
+    room = max_length - (2 if second is None else 3)
+    if len(a.ids) + len(b.ids) <= room:
+        return [assemble(tokenizer, a, None if second is None else b, max_length=max_length, labels=labels)]
+    long, short = (a, b) if len(a.ids) >= len(b.ids) else (b, a)
+    kept = _part(short, 0, room // 2)
+    width = room - len(kept.ids)
+    assert 0 < stride <= width, "tokens between two windows would be lost"
+    features = []
+    for start in range(0, len(long.ids) - width + stride, stride):
+        window = _part(long, start, width)
+        pair = (window, kept) if long is a else (kept, window)
+        texts = pair if second is not None else (window, None)
+        features.append(assemble(tokenizer, *texts, max_length=max_length, labels=labels))
+    features[0] = replace(features[0], cut=len(short.ids) - len(kept.ids))
+    return features
+
+
+def _part(tokens: Tokens, start: int, size: int) -> Tokens:
+    return Tokens(tokens.ids[start : start + size], tokens.offsets[start : start + size])
 
 
 def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
@@ -68,7 +107,7 @@ def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
         input_ids=_padded([feature.input_ids for feature in features], width, pad_id),
         segment_ids=_padded([feature.segment_ids for feature in features], width, 0),
         attention_mask=torch.from_numpy(np.arange(width) < lengths[:, None]),
-        labels={name: _labels([feature.labels[name] for feature in features], width) for name in features[0].labels},
+        labels={name: _labels([feature.labels[name] for feature in features]) for name in features[0].labels},
     )
 
 
@@ -79,8 +118,9 @@ def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int) -> Tensor:
     return torch.from_numpy(padded)
 
 
-def _labels(labels: Sequence[Label], width: int) -> Tensor:
+def _labels(labels: Sequence[Label]) -> Tensor:
     if isinstance(labels[0], np.ndarray):
-        return _padded([np.asarray(label) for label in labels], width, IGNORE)
+        arrays = [np.asarray(label) for label in labels]
+        return _padded(arrays, max(map(len, arrays)), IGNORE)
     dtype = torch.float32 if isinstance(labels[0], float) else torch.long
     return torch.tensor(labels, dtype=dtype)

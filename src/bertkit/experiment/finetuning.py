@@ -96,7 +96,8 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
     dev = [example for example in run.task.examples("dev") if example.label is not None]
     if not train or not dev:
         raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.")
-    features = [feature for example in train for feature in run.task.encode(example, tokenizer)]
+    encoded = [run.task.encode(example, tokenizer) for example in train]
+    features = [feature for each in encoded for feature in each]
     positions = model_folder.read_config(run.model).max_positions
     if max(map(len, features)) > positions:
         raise usage_error(
@@ -104,6 +105,8 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
             f"Cut them: --set task.max_length={positions}"
         )
     progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
+    if cuts := _describe_cuts(run.task, encoded):
+        progress.say(cuts)
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
     further = {split: run.task.labelled(split) for split in run.task.further_devs()}
     return _Job(run=run, tokenizer=tokenizer, train=source, dev=dev, further=further)
@@ -112,6 +115,18 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
 def _describe(features: Sequence[Feature]) -> str:
     lengths = sorted(len(feature) for feature in features)
     return f"{lengths[len(lengths) // 2]} tokens at the median, {lengths[-1]} at most"
+
+
+def _describe_cuts(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
+    """What was cut off the training examples, in a sentence; nothing if nothing was."""
+    cut = [sum(feature.cut for feature in each) for each in encoded]
+    if not any(cut):
+        return ""
+    share = sum(cut) / (sum(cut) + sum(len(feature) for each in encoded for feature in each))
+    return (
+        f"{sum(map(bool, cut)):,} of {len(encoded):,} training examples were cut to {task.max_length} tokens; "
+        f"{share:.1%} of the tokens are lost. {task.advise_on_cuts()}"
+    )
 
 
 def _build_model(job: _Job) -> Model:
@@ -229,7 +244,7 @@ def _summarise(run: FinetuneRun, folder: RunFolder, results: list[SeedResult]) -
 def _report(job: _Job, folder: RunFolder, result: FinetuneResult) -> None:
     """Pictures and ``results.json``; the confusion matrix is that of the best seed."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
-    if isinstance(job.run.task, TextTask) and job.run.task.labels:
+    if job.run.task.shape == TextTask.shape and job.run.task.labels:
         model = model_folder.load_model(folder.model, job.run.task.objectives)
         predicted = [each.label for each in predict(model, job.run.task, job.dev, job.tokenizer)]
         gold = [example.label for example in job.dev]

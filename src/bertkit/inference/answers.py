@@ -21,6 +21,7 @@ from typing import Any
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.storage import sha256_of, write_file
+from bertkit.tasks import LabelsTask, write_labels
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
@@ -131,7 +132,7 @@ def _write_jsonl(partial: Path, path: Path) -> None:
 
 def _write_txt(partial: Path, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{record['label']}\n" for record in _read(partial))
+        file.writelines(f"{_cell(record['label'])}\n" for record in _read(partial))
 
 
 def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:
@@ -139,7 +140,7 @@ def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(("id", "label", "probability"))
         for record in _read(partial):
-            writer.writerow([_harmless(record.get(name, "")) for name in ("id", "label", "probability")])
+            writer.writerow([_harmless(_cell(record.get(name, ""))) for name in ("id", "label", "probability")])
 
 
 def _write_tsv(partial: Path, path: Path) -> None:
@@ -153,6 +154,11 @@ def _write_parquet(partial: Path, path: Path) -> None:
         raise usage_error("writing .parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
     rows = [{name: record.get(name) for name in ("id", "label", "probability")} for record in _read(partial)]
     parquet.write_table(arrow.Table.from_pylist(rows), path)
+
+
+def _cell(value: Any) -> Any:
+    """Several labels as one cell, as files of training data have them."""
+    return write_labels(value, LabelsTask.separator) if isinstance(value, list) else value
 
 
 def _harmless(cell: Any) -> Any:

@@ -15,7 +15,7 @@ from bertkit.errors import usage_error
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.predict import stream
 from bertkit.model import Model
-from bertkit.tasks import FileTask, Prediction, TextExample, TextTask, from_record
+from bertkit.tasks import FileTask, LabelsTask, Prediction, TextExample, TextTask, from_record
 from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.training.precision import default_device
 
@@ -33,12 +33,14 @@ def load(path: Path | str) -> Pipeline:
 class Pipeline:
     """Asks one model. The heads are read when they are first needed; the text is cut as in training.
 
-    ``folder`` is the model's; ``task`` is what the model was fine-tuned for.
+    ``folder`` is the model's; ``task`` is what the model was fine-tuned for. ``cut`` counts the examples so far that
+    were too long for the model to read to their end.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tokenizer = load_tokenizer(folder)
+        self.cut = 0
 
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """For each [MASK] of the text, the likeliest words."""
@@ -68,7 +70,9 @@ class Pipeline:
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         """Answers to examples without end, such as ``task.read`` gives, one by one and in order."""
-        return stream(self._answerer, self.task, examples, self.tokenizer, batch_size=batch_size)
+        for prediction in stream(self._answerer, self.task, examples, self.tokenizer, batch_size=batch_size):
+            self.cut += getattr(prediction, "cut", 0) > 0
+            yield prediction
 
     @cached_property
     def task(self) -> FileTask:
@@ -84,6 +88,8 @@ class Pipeline:
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
             )
         labels = tuple(about["labels"])
+        if about["several_labels"]:
+            return LabelsTask(name=self.folder.name, labels=labels)
         return TextTask(name=self.folder.name, metric="accuracy", labels=labels if len(labels) > 1 else ())
 
     @cached_property

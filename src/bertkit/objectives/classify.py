@@ -5,7 +5,7 @@ Letters: B examples, T tokens, H hidden width, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool
@@ -20,17 +20,26 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 class Classify(Objective):
     """Dropout and one linear layer on the pooled [CLS] (google-research/bert ``run_classifier.py``).
 
-    ``forward`` gives ``logits`` (B, C). A row whose label is IGNORE counts nowhere.
+    ``forward`` gives ``logits`` (B, C). A row whose label is IGNORE counts nowhere. ``weights`` (C) multiply the loss
+    of the rows of each class.
     """
 
     label = "class"
 
     def __init__(
-        self, hidden_size: int, num_classes: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA
+        self,
+        hidden_size: int,
+        num_classes: int,
+        *,
+        weights: Sequence[float] | None = None,
+        dropout: float = 0.1,
+        initializer_range: float = BERT_SIGMA,
     ) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.classifier = nn.Linear(hidden_size, num_classes)
+        self.weights: Tensor | None
+        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
         initialize(self, initializer_range)
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
@@ -43,8 +52,8 @@ class Classify(Objective):
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed."""
-        labels = batch.labels[self.label]
-        total = F.cross_entropy(outputs["logits"].float(), labels, ignore_index=IGNORE, reduction="sum")
+        logits, labels = outputs["logits"].float(), batch.labels[self.label]
+        total = F.cross_entropy(logits, labels, self.weights, ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:

@@ -4,13 +4,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertkit.errors import data_error
+from bertkit.tasks._labels import write_labels
+from bertkit.tasks._several import LabelsTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Prediction, TextExample, TextTask
 
-__all__ = ["Columns", "FileTask", "Prediction", "Split", "TaskFiles", "TextExample", "TextTask", "from_record"]
+__all__ = [
+    "Columns",
+    "FileTask",
+    "LabelsTask",
+    "Prediction",
+    "Split",
+    "TaskFiles",
+    "TextExample",
+    "TextTask",
+    "from_record",
+    "write_labels",
+]
 
-_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask,)}
+_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask, LabelsTask)}
 
 
 def from_record(record: Mapping[str, Any]) -> FileTask:

@@ -65,7 +65,8 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     elif pair is None:
         pair = _partner(text, [each.name for each in texts])
     others = [each for each in profiles if each.name not in (text, pair)]
-    return Columns(first=text, second=pair, label=named_label or _label_by_content(table.path, others, len(rows)))
+    answer = named_label or _label_by_content(table.path, others, len(rows))
+    return Columns(first=text, second=pair, label=answer, id=_id_by_name([each.name for each in others], answer))
 
 
 def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
@@ -102,6 +103,10 @@ def _counterpart(name: str) -> str | None:
 def _label_by_name(names: Iterable[str]) -> str | None:
     by_name = {name.casefold(): name for name in names}
     return next((by_name[name] for name in _LABEL_NAMES if name in by_name), None)
+
+
+def _id_by_name(names: Iterable[str], label: str) -> str | None:
+    return next((name for name in names if name.casefold() in _ID_NAMES and name != label), None)
 
 
 def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 
@@ -21,7 +21,7 @@ class Labelled(Protocol):
     @property
     def second(self) -> str | None: ...
     @property
-    def label(self) -> str | float | None: ...
+    def label(self) -> object: ...
 
 
 Example = TypeVar("Example", bound=Labelled)
@@ -36,19 +36,24 @@ def text_key(example: Labelled) -> str:
 def hold_out(examples: Sequence[Example], share: float) -> tuple[list[Example], list[Example]]:
     """(kept, held out): of every class about ``share`` of its rows, texts in the order of their hashes.
 
-    A class with two different texts or more gives one at least; numbers are one class. A text with several labels
-    goes with the first of them.
+    A class with two different texts or more gives one at least; numbers are one class. A text with several labels,
+    in one row or in several, goes with the first of them.
     """
     keys = [text_key(example) for example in examples]
     sizes = Counter(keys)
     first = dict(zip(reversed(keys), reversed(examples), strict=True))
     classes: dict[str, list[str]] = {}
     for key, example in first.items():
-        classes.setdefault(example.label if isinstance(example.label, str) else "", []).append(key)
+        classes.setdefault(_class_of(example.label), []).append(key)
     chosen = {key for members in classes.values() for key in _choose(sorted(members), sizes, share)}
     kept = [example for key, example in zip(keys, examples, strict=True) if key not in chosen]
     held = [example for key, example in zip(keys, examples, strict=True) if key in chosen]
     return kept, held
+
+
+def _class_of(label: object) -> str:
+    first = next(iter(label), "") if isinstance(label, tuple) else label
+    return first if isinstance(first, str) else ""
 
 
 def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list[str]:
@@ -62,6 +67,21 @@ def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list
     if not chosen and len(keys) > 1:
         return [min(keys, key=lambda key: sizes[key])]
     return chosen
+
+
+def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> list[str]:
+    """A sentence if an id comes more than once among the (id, label) of a split."""
+    labels: dict[str, list[object]] = {}
+    for id, label in rows:
+        labels.setdefault(id, []).append(label)
+    repeated = {id: found for id, found in labels.items() if len(found) > 1}
+    if not repeated:
+        return []
+    differing = sum(len(set(found)) > 1 for found in repeated.values())
+    return [
+        f'{len(repeated):,} ids of {split} occur more than once (the first is "{next(iter(repeated))}"), '
+        f"{differing:,} of them with different labels"
+    ]
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from bertkit.tasks._splits import Cells
 
 _RARE = 50
 """A label is rare beside another that occurs this many times as often, or three times to its once."""
+
+_SEPARATORS = (";", "|", ",")
 
 _SHORTEST_TYPO = 4
 """Characters; shorter labels (``en``, ``es``, ``pos``) differ by one letter on purpose."""
@@ -34,6 +37,51 @@ def count_labels(rows: Iterable[Cells]) -> Labels:
             counts[cells.label] += 1
             first_seen.setdefault(cells.label, (cells.path, cells.line))
     return Labels(counts, first_seen)
+
+
+def find_separator(labels: Labels) -> str | None:
+    """What stands between the labels where a cell holds several of them; None where every cell is one label.
+
+    Cells hold several if all are JSON lists, or if cut at a mark they are made of fewer different parts than there are
+    different cells: ``a``, ``b;c``, ``c`` and ``a;b`` are three labels, and ``Arts; music`` is one.
+    """
+    if labels.counts and all(label.startswith("[") for label in labels.counts):
+        return _SEPARATORS[0]
+    for mark in _SEPARATORS:
+        parts = {part.strip() for label in labels.counts for part in label.split(mark)}
+        if len(parts) < len(labels.counts):
+            return mark
+    return None
+
+
+def split_cells(labels: Labels, separator: str) -> Labels:
+    """The labels in cells that hold several, with the cells in which each was seen first."""
+    counts: Counter[str] = Counter()
+    first_seen: dict[str, tuple[Path, int]] = {}
+    for cell, count in labels.counts.items():
+        path, line = labels.first_seen[cell]
+        for label in set(read_labels(cell, separator, at_line(path, line))):
+            counts[label] += count
+            first_seen[label] = min(first_seen.get(label, (path, line)), (path, line))
+    return Labels(counts, first_seen)
+
+
+def read_labels(cell: str, separator: str, where: str) -> list[str]:
+    """The names in a cell: a JSON list, or what is between the separators."""
+    if cell.startswith("["):
+        try:
+            names = json.loads(cell)
+        except ValueError as error:
+            raise data_error(f"{where}: {cell} is not a JSON list ({error}).") from error
+        return [str(name).strip() for name in names]
+    return [name for part in cell.split(separator) if (name := part.strip())]
+
+
+def write_labels(names: Sequence[str], separator: str) -> str:
+    """The cell that ``read_labels`` reads as these names; JSON where the separator cannot do."""
+    if not names or any(separator in name or name.startswith("[") for name in names):
+        return json.dumps(list(names), ensure_ascii=False)
+    return separator.join(names)
 
 
 def check_spelling(labels: Labels) -> None:

@@ -88,6 +88,10 @@ class FileTask(Task):
         """
         return self, predictions
 
+    def advise_on_cuts(self) -> str:
+        """What to do where the texts of examples do not fit into ``max_length``, in a sentence."""
+        return f"Make room: --set task.max_length={2 * self.max_length}"
+
     @abstractmethod
     def notes(self) -> list[str]:
         """What a person should know about train and dev before trusting a score, one sentence each."""

@@ -6,41 +6,49 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Encoder, Feature, Label, Objective, Tokenizer
-from bertkit.data.features import assemble
+from bertkit.data.features import assemble, assemble_windows
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.classify import Classify
 from bertkit.objectives.regress import Regress
-from bertkit.tasks._heldout import describe_overlap, hold_out
+from bertkit.tasks._heldout import describe_overlap, describe_repeated_ids, hold_out
 from bertkit.tasks._lines import at_line
 from bertkit.tasks._splits import Cells, Columns, read_cells
 from bertkit.tasks._tables import Format, Table, sniff
 from bertkit.tasks._task import FileTask
+from bertkit.tasks._weights import balance_classes, check_weights, parse_weights, spread_weights
+
+Answer = str | float | tuple[str, ...]
+"""A class, a number, or the labels that apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextExample:
-    """``label`` is the name of a class or a number; None where it is not known."""
+    """``label`` is the name of a class, a number, or several labels; None where it is not known."""
 
     id: str
     first: str
     second: str | None = None
-    label: str | float | None = None
+    label: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """``label`` is a class, with the probability of every class in ``scores``, or a number without scores."""
+    """``label`` is a class, with the probability of every class in ``scores``, or a number without scores.
 
-    label: str | float
+    ``cut`` counts the tokens at the end of the text that the model has not read.
+    """
+
+    label: Answer
     scores: Mapping[str, float] = field(default_factory=dict)
+    cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +66,9 @@ class TextTask(FileTask):
     """A class of ``labels`` or, when there are none, a number, told from a text or (``pair``) two.
 
     ``spellings`` are the labels as published files write them, where that differs; names are understood too.
-    ``metric`` and ``also`` are names of scores; ``f1`` is that of the second label.
+    ``metric`` and ``also`` are names of scores; ``f1`` is that of the second label. ``class_weights`` multiply the loss
+    of some classes. With a ``stride`` a text that is too long is read in windows that begin every so many tokens, each
+    of them an example in training; the answer is the mean of theirs. Without, its end is cut off.
     """
 
     shape: ClassVar[str] = "text"
@@ -68,6 +78,38 @@ class TextTask(FileTask):
     also: tuple[str, ...] = ()
     pair: bool = False
     numbers: Numbers = field(default_factory=Numbers)
+    class_weights: Mapping[str, float] = field(default_factory=dict)
+    stride: int = 0
+
+    def __post_init__(self) -> None:
+        check_weights(self.name, self.labels, self.class_weights)
+        if not 0 <= self.stride <= max(self._widest_stride(), 0):
+            raise usage_error(
+                f"windows that begin every {self.stride} tokens leave some out: one of {self.max_length} tokens holds "
+                f"{self._widest_stride()} of the text. Take a stride up to that."
+            )
+
+    def _widest_stride(self) -> int:
+        """The tokens of a long text in one window, beside as many of the other text of a pair."""
+        room = self.max_length - (3 if self.pair else 2)
+        return room - room // 2 if self.pair else room
+
+    def advise_on_cuts(self) -> str:
+        """How a text that is too long is read whole."""
+        if self.stride:
+            return f"Longer windows: --set task.max_length={2 * self.max_length}"
+        return f"Read them whole: --set task.stride={min(self.max_length // 2, self._widest_stride())}"
+
+    def weighted(self, weights: str) -> Self:
+        """The same with weights of classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
+        if not self.labels:
+            raise usage_error(f"{self.name} tells a number; it has no classes to weigh.")
+        if weights == "balanced":
+            return replace(self, class_weights=self._balance([each.label for each in self.examples("train")]))
+        return replace(self, class_weights=parse_weights(weights))
+
+    def _balance(self, answers: Sequence[Any]) -> dict[str, float]:
+        return balance_classes(self.labels, answers)
 
     def rows(self, split: str) -> Iterator[TextExample]:
         """Every row of the files of a split, with a label or without."""
@@ -111,46 +153,58 @@ class TextTask(FileTask):
             notes.append(f"{len(rows) - len(labelled):,} rows of {split} have no label and are left out")
         if broken := sum(table.broken for table in tables):
             notes.append(f"{broken:,} broken rows of {split} are left out")
+        if columns.id is not None:
+            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
         return labelled
 
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
-        """One feature of at most ``max_length`` tokens; IGNORE stands for a label that is not known."""
+        """Features of at most ``max_length`` tokens, one without ``stride``; IGNORE stands for an unknown label."""
         if self.pair != (example.second is not None):
             wanted, given = ("two texts", "one") if self.pair else ("one text", "two")
             raise usage_error(f"{self.name} is about {wanted}; example {example.id} has {given}.")
-        labels = self._encode_label(example.label)
-        return [assemble(tokenizer, example.first, example.second, max_length=self.max_length, labels=labels)]
+        labels, length = self._encode_label(example.label), self.max_length
+        if self.stride:
+            texts = (example.first, example.second)
+            return assemble_windows(tokenizer, *texts, max_length=length, stride=self.stride, labels=labels)
+        return [assemble(tokenizer, example.first, example.second, max_length=length, labels=labels)]
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh classifier or regressor."""
         if self.labels:
-            return {"class": Classify(encoder.hidden_size, len(self.labels))}
+            weights = spread_weights(self.labels, self.class_weights)
+            return {"class": Classify(encoder.hidden_size, len(self.labels), weights=weights)}
         return {"number": Regress(encoder.hidden_size)}
 
     def decode(
         self, example: TextExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
     ) -> Prediction:
-        """The most probable class, or the number on the scale of the files."""
-        (output,) = outputs
+        """The most probable class, or the number on the scale of the files; windows speak with their mean."""
+        cut = sum(feature.cut for feature in features)
         if not self.labels:
-            return Prediction(float(output["value"]) * self.numbers.unit + self.numbers.origin)
-        scores = _softmax(output["logits"])
+            value = float(mean_output(outputs, "value"))
+            return Prediction(value * self.numbers.unit + self.numbers.origin, cut=cut)
+        scores = _softmax(mean_output(outputs, "logits"))
         named = dict(zip(self.labels, scores.tolist(), strict=True))
-        return Prediction(self.labels[int(scores.argmax())], named)
+        return Prediction(self.labels[int(scores.argmax())], named, cut)
 
     def describe(self, example: TextExample, prediction: Prediction) -> dict[str, Any]:
-        """``id`` and ``label``; for a class also its ``probability`` and the ``scores`` of all."""
+        """``id`` and ``label``; for a class also its ``probability`` and the ``scores`` of all.
+
+        ``cut`` is there where tokens were cut off.
+        """
         record: dict[str, Any] = {"id": example.id, "label": prediction.label}
-        if prediction.scores:
+        if isinstance(prediction.label, str):
             record["probability"] = round(max(prediction.scores.values()), 6)
+        if prediction.scores:
             record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
-        return record
+        return {**record, "cut": prediction.cut} if prediction.cut else record
 
     def spell(self, prediction: Prediction) -> str:
         """The answer as the files of the task write it; a number within its bounds, with three decimals."""
         if isinstance(prediction.label, str):
             return self.spellings[self.labels.index(prediction.label)] if self.spellings else prediction.label
         lowest, highest = self.numbers.lowest, self.numbers.highest
+        assert isinstance(prediction.label, float)
         number = prediction.label if lowest is None else max(prediction.label, lowest)
         return f"{number if highest is None else min(number, highest):.3f}"
 
@@ -171,20 +225,23 @@ class TextTask(FileTask):
     def _example(self, cells: Cells, split: str) -> TextExample:
         return TextExample(cells.id, cells.first, cells.second, self._answer(cells, split))
 
-    def _answer(self, cells: Cells, split: str) -> str | float | None:
+    def _answer(self, cells: Cells, split: str) -> Answer | None:
         if cells.label is None or (not cells.label and self.files.splits[split].may_lack_labels):
             return None
-        where = at_line(cells.path, cells.line)
-        if not self.labels:
-            return self._number(cells.label, where)
-        if cells.label in self.spellings:
-            return self.labels[self.spellings.index(cells.label)]
-        if cells.label in self.labels:
-            return cells.label
+        return self._read_label(cells.label, at_line(cells.path, cells.line))
+
+    def _read_label(self, cell: str, where: str) -> Answer:
+        return self._class(cell, where) if self.labels else self._number(cell, where)
+
+    def _class(self, cell: str, where: str) -> str:
+        if cell in self.spellings:
+            return self.labels[self.spellings.index(cell)]
+        if cell in self.labels:
+            return cell
         spellings = self.spellings or self.labels
         known = ", ".join(spellings[:12]) + (", ..." if len(spellings) > 12 else "")
-        hint = did_you_mean(cells.label, spellings)
-        raise data_error(f'{where}: unknown label "{cells.label}". {self.name} knows: {known}.{hint}')
+        hint = did_you_mean(cell, spellings)
+        raise data_error(f'{where}: unknown label "{cell}". {self.name} knows: {known}.{hint}')
 
     def _number(self, cell: str, where: str) -> float:
         try:
@@ -198,7 +255,7 @@ class TextTask(FileTask):
             raise data_error(f"{where}: {cell} is outside {lowest} to {highest}.")
         return number
 
-    def _encode_label(self, label: str | float | None) -> dict[str, Label]:
+    def _encode_label(self, label: Any) -> dict[str, Label]:
         if not self.labels:
             unit, origin = self.numbers.unit, self.numbers.origin
             return {"number": float(IGNORE) if label is None else (float(label) - origin) / unit}
@@ -235,7 +292,13 @@ _SCORES: Mapping[str, Callable[[list[Any], list[Any]], float]] = {
 }
 
 
-def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    powers = np.exp(logits.astype(np.float64) - float(logits.max()))
+def mean_output(outputs: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDArray[np.float64]:
+    """What the windows of one example say, on average (Sun et al. 2019, section 5.3)."""
+    mean: NDArray[np.float64] = np.mean([output[name] for output in outputs], axis=0, dtype=np.float64)
+    return mean
+
+
+def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    powers = np.exp(logits - float(logits.max()))
     shares: NDArray[np.float64] = powers / powers.sum()
     return shares

@@ -5,19 +5,29 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bertkit.errors import data_error
 from bertkit.tasks._columns import guess_columns
-from bertkit.tasks._labels import Labels, are_numbers, are_whole_numbers, check_spelling, count_labels, in_order
+from bertkit.tasks._labels import (
+    Labels,
+    are_numbers,
+    are_whole_numbers,
+    check_spelling,
+    count_labels,
+    find_separator,
+    in_order,
+    split_cells,
+)
 from bertkit.tasks._lines import at_line
+from bertkit.tasks._several import LabelsTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._tables import Format, Table
 from bertkit.tasks._text import Numbers, TextTask
 
-Kind = Literal["classes", "number"]
+Kind = Literal["classes", "number", "labels"]
 
 _HELDOUT = 0.1
 _MOST_WHOLE_NUMBERS = 20
@@ -32,6 +42,16 @@ class Guess:
 
     task: TextTask
     sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What ``rows`` with a label ask for; ``labels`` are single ones where a cell holds several."""
+
+    kind: Kind
+    labels: Labels
+    rows: int
+    separator: str = ""
 
 
 def guess(
@@ -57,14 +77,18 @@ def guess(
     files = _files(columns, train=paths, dev=[dev] if dev else [], test=[test] if test else [])
     labels = count_labels(files.read(paths[0].name, "train"))
     kind = kind or _guess_kind(paths[0], columns, labels)
-    if kind == "classes" and not allow_rare_labels:
-        check_spelling(labels)
-    task = _build(paths[0], files, labels, kind, max_length, pair=columns.second is not None)
+    asked = _Asked(kind=kind, labels=labels, rows=labels.counts.total())
+    if kind == "labels":
+        separator = find_separator(labels) or LabelsTask.separator
+        asked = replace(asked, labels=split_cells(labels, separator), separator=separator)
+    if kind != "number" and not allow_rare_labels:
+        check_spelling(asked.labels)
+    task = _build(paths[0], files, asked, max_length, pair=columns.second is not None)
     for split in files.splits.keys() - {"train"}:
         for _ in task.rows(split):
             pass
     absolute = task.with_files(**{split: where.files for split, where in files.splits.items()})
-    return Guess(task=absolute, sentence=_describe(table, columns, labels, kind))
+    return Guess(task=absolute, sentence=_describe(table, columns, asked))
 
 
 def _files(columns: Columns, **paths: Sequence[Path]) -> TaskFiles:
@@ -74,16 +98,20 @@ def _files(columns: Columns, **paths: Sequence[Path]) -> TaskFiles:
         if files:
             found = columns
             if split == "test" and columns.label not in Table(files[0]).columns:
-                found = Columns(first=columns.first, second=columns.second)
+                found = replace(found, label=None)
+            if any(found.id not in Table(file).columns for file in files):
+                found = replace(found, id=None)
             splits[split] = Split(files=tuple(map(str, files)), columns=found, may_lack_labels=True)
     return TaskFiles(splits=splits)
 
 
 def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
-    """A number if all labels are, and some have a fraction or there are many; else classes."""
+    """A number if all labels are, and some have a fraction or there are many; else classes, or several to a cell."""
     distinct = len(labels.counts)
     if are_numbers(labels.counts) and (not are_whole_numbers(labels.counts) or distinct > _MOST_WHOLE_NUMBERS):
         return "number"
+    if find_separator(labels) is not None:
+        return "labels"
     if distinct > max(_MOST_WHOLE_NUMBERS, labels.counts.total() // 2):
         raise data_error(
             f'{path}: column "{columns.label}" has {distinct:,} different values in {labels.counts.total():,} rows. '
@@ -92,23 +120,24 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     return "classes"
 
 
-def _build(path: Path, files: TaskFiles, labels: Labels, kind: Kind, max_length: int, *, pair: bool) -> TextTask:
-    if not labels.counts:
+def _build(path: Path, files: TaskFiles, asked: _Asked, max_length: int, *, pair: bool) -> TextTask:
+    counts = asked.labels.counts
+    if not counts:
         raise data_error(f'{path}: no row has a label in column "{files.splits["train"].columns.label}".')
-    if len(labels.counts) == 1:
-        raise data_error(f'{path}: every row has the label "{next(iter(labels.counts))}". There must be at least two.')
-    classes = kind == "classes"
-    return TextTask(
-        name=f"files:{path.name}",
-        metric="accuracy" if classes else "pearson",
-        also=("macro_f1", "matthews") if classes else ("spearman",),
-        labels=in_order(labels.counts) if classes else (),
-        numbers=Numbers() if classes else _scale(labels),
-        pair=pair,
-        max_length=max_length,
-        files=files,
-        heldout=0.0 if "dev" in files.splits else _HELDOUT,
-    )
+    if len(counts) == 1:
+        raise data_error(f'{path}: every row has the label "{next(iter(counts))}". There must be at least two.')
+    shared: dict[str, Any] = {
+        "name": f"files:{path.name}",
+        "pair": pair,
+        "max_length": max_length,
+        "files": files,
+        "heldout": 0.0 if "dev" in files.splits else _HELDOUT,
+    }
+    if asked.kind == "number":
+        return TextTask(metric="pearson", also=("spearman",), numbers=_scale(asked.labels), **shared)
+    if asked.kind == "labels":
+        return LabelsTask(labels=in_order(counts), separator=asked.separator, **shared)
+    return TextTask(metric="accuracy", also=("macro_f1", "matthews"), labels=in_order(counts), **shared)
 
 
 def _scale(labels: Labels) -> Numbers:
@@ -121,14 +150,23 @@ def _scale(labels: Labels) -> Numbers:
     return Numbers(origin=statistics.fmean(values), unit=statistics.pstdev(values))
 
 
-def _describe(table: Table, columns: Columns, labels: Labels, kind: Kind) -> str:
+def _describe(table: Table, columns: Columns, asked: _Asked) -> str:
     texts = f"text = {columns.first}" + (f", pair = {columns.second}" if columns.second else "")
-    if kind == "classes":
-        answer = f"{len(labels.counts)} classes: {_list_classes(labels.counts)}"
-    else:
-        values = [float(label) for label in labels.counts.elements()]
-        answer = f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
-    return f"{texts}, label = {columns.label} ({answer}){_describe_format(table.form)}"
+    id = f", id = {columns.id}" if columns.id else ""
+    return f"{texts}, label = {columns.label} ({_describe_answers(asked)}){id}{_describe_format(table.form)}"
+
+
+def _describe_answers(asked: _Asked) -> str:
+    counts = asked.labels.counts
+    if asked.kind == "classes":
+        return f"{len(counts)} classes: {_list_classes(counts)}"
+    if asked.kind == "labels":
+        mean = counts.total() / asked.rows
+        return (
+            f'several of {len(counts)} labels, {mean:.1f} a text, "{asked.separator}" between: {_list_classes(counts)}'
+        )
+    values = [float(label) for label in counts.elements()]
+    return f"a number from {min(values):g} to {max(values):g}, {statistics.fmean(values):.3g} on average"
 
 
 def _list_classes(counts: Counter[str]) -> str:
