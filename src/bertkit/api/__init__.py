@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bertkit import names
 from bertkit.api._paths import AnyPath, existing, near
