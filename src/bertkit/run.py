@@ -74,7 +74,9 @@ class FinetuneRun:
     """One fine-tuning with ``seeds`` restarts (paper, section A.3: 3 epochs, 5e-5, batch 32 are in its grid).
 
     ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and draws new weights. ``limit`` takes
-    the first so many training examples.
+    the first so many training examples. For small data: ``reinit_layers`` draws that many of the last blocks, and the
+    pooler, anew; with ``layer_decay`` below 1 every layer learns with so much of the rate of the layer above it, from
+    the heads, which have all of it, down to the embeddings (Zhang et al., arXiv 2006.05987).
     """
 
     task: FileTask
@@ -90,6 +92,14 @@ class FinetuneRun:
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))
     precision: Precision | None = None
+    reinit_layers: int = 0
+    layer_decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.reinit_layers < 0:
+            raise usage_error(f"reinit_layers is {self.reinit_layers}; it must be 0 or more.")
+        if not 0 < self.layer_decay <= 1:
+            raise usage_error(f"layer_decay is {self.layer_decay}; it must be above 0 and at most 1.")
 
 
 class RunFolder:

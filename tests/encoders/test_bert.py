@@ -113,3 +113,27 @@ def test_first_values_follow_the_table() -> None:
 
 def test_sizes_keep_heads_of_64() -> None:
     assert {hidden // heads for _, hidden, heads in SIZES.values()} == {64}
+
+
+def test_every_parameter_belongs_to_a_layer() -> None:
+    encoder = specimen()
+    depths = {name: encoder.depth(name) for name, _ in encoder.named_parameters()}
+    assert depths["embeddings.word.weight"] == depths["embeddings.norm.bias"] == 0
+    assert depths["layers.0.attention.qkv.weight"] == 1
+    assert depths["layers.2.feed_forward_norm.bias"] == 3
+    assert depths["pooler.dense.weight"] == 4
+    assert set(depths.values()) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 3])
+def test_the_last_blocks_and_the_pooler_are_drawn_anew(blocks: int) -> None:
+    encoder = specimen()
+    torch.nn.init.constant_(encoder.get_parameter("layers.2.attention.qkv.bias"), 0.5)
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    encoder.redraw(blocks)
+    for name, value in encoder.state_dict().items():
+        drawn = encoder.depth(name) > 3 - blocks
+        if value.ndim > 1:
+            assert torch.equal(value, before[name]) is not drawn, name
+        elif drawn:
+            assert torch.equal(value, torch.full_like(value, "norm" in name and name.endswith("weight"))), name

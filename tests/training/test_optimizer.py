@@ -60,3 +60,31 @@ def test_the_rate_is_set_everywhere() -> None:
     optimizer = build_optimizer(nn.Linear(3, 3), OptimizerConfig())
     set_lr(optimizer, 0.5)
     assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.5]
+
+
+def test_a_parameter_may_have_a_share_of_the_rate() -> None:
+    model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7), nn.Linear(7, 3))
+    optimizer = build_optimizer(model, OptimizerConfig(weight_decay=0.1), {"0.weight": 0.25, "0.bias": 0.25})
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    set_lr(optimizer, 0.5)
+    found = {
+        names[id(p)]: (group["lr"], group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]
+    }
+    assert found == {
+        "0.weight": (0.125, 0.1),
+        "0.bias": (0.125, 0.0),
+        "1.weight": (0.5, 0.0),
+        "1.bias": (0.5, 0.0),
+        "2.weight": (0.5, 0.1),
+        "2.bias": (0.5, 0.0),
+    }
+
+
+def test_equal_shares_change_nothing() -> None:
+    model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7))
+    shares = dict.fromkeys(dict(model.named_parameters()), 1.0)
+    groups = [build_optimizer(model, OptimizerConfig(), each).param_groups for each in (None, shares)]
+    assert [[id(p) for p in group["params"]] for group in groups[0]] == [
+        [id(p) for p in group["params"]] for group in groups[1]
+    ]
+    assert len(groups[1]) == 2

@@ -147,6 +147,8 @@ def finetune(
     batch_size: int = 32,
     limit: int | None = None,
     from_scratch: bool = False,
+    reinit_layers: int = 0,
+    layer_decay: float = 1.0,
     set: Sequence[str] = (),
     progress: Mode = "auto",
 ) -> FinetuneResult:
@@ -177,6 +179,7 @@ def finetune(
         settings = [
             *_given(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
             *_given(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
+            *_given(reinit_layers=reinit_layers, layer_decay=layer_decay),
             *parse_settings(set),
         ]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)

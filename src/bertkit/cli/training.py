@@ -133,6 +133,10 @@ class FinetuneOptions:
     """Use this many training examples at most."""
     from_scratch: bool = False
     """The same network with fresh weights, to see what pre-training is worth."""
+    reinit_layers: int = 0
+    """For small data: draw this many of the last layers, and the pooler, anew."""
+    layer_decay: float = 1.0
+    """For small data: each layer learns with this share of the rate of the layer above it, such as 0.95."""
     set: Sequence[str] = ()
     """Any settings, such as schedule.warmup=0.06."""
 

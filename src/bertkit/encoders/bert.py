@@ -150,6 +150,18 @@ class Bert(Encoder):
         self.pooler = FirstTokenPooler(nn.Linear(config.hidden_size, config.hidden_size))
         initialize(self, config.initializer_range)
 
+    def depth(self, name: str) -> int:
+        """The layer that a parameter belongs to: embeddings 0, blocks from 1, and the pooler above the last block."""
+        part, number, *_ = name.split(".")
+        if part == "layers":
+            return 1 + int(number)
+        return 0 if part == "embeddings" else self.num_layers + 1
+
+    def redraw(self, blocks: int) -> None:
+        """Draw the last ``blocks`` blocks and the pooler anew."""
+        for part in (*self.layers[self.num_layers - blocks :], self.pooler):
+            initialize(part, self.config.initializer_range)
+
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens, or of all; raises a usage error where a row is too long.
 

@@ -135,7 +135,19 @@ def _build_model(job: _Job) -> Model:
         encoder = Bert(model_folder.read_config(job.run.model))
     else:
         encoder = model_folder.load_encoder(job.run.model)
+    if job.run.reinit_layers:
+        if job.run.reinit_layers > encoder.num_layers:
+            raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")
+        encoder.redraw(job.run.reinit_layers)
     return Model(encoder, job.run.task.objectives(encoder)).to(default_device())
+
+
+def layer_shares(model: Model, decay: float) -> dict[str, float]:
+    """The share of the learning rate of every parameter: ``decay`` for the last block, its square for the one below."""
+    encoder = model.encoder
+    assert isinstance(encoder, Bert)
+    top = encoder.num_layers + 1
+    return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 
 def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> SeedResult:
@@ -154,7 +166,7 @@ def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, p
         precision=precision,
         seed=seed,
     )
-    state = TrainingState(model, build_optimizer(model, run.optimizer))
+    state = TrainingState(model, build_optimizer(model, run.optimizer, layer_shares(model, run.layer_decay)))
     progress.start(f"seed {seed}", plan.total_steps, "step")
     epochs: list[dict[str, float]] = []
     best: dict[str, Tensor] = {}

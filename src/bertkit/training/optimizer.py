@@ -7,6 +7,7 @@ float32. So one kernel serves both: the counter starts at zero with correction, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -29,13 +30,24 @@ class OptimizerConfig:
     clip_norm: float = 1.0
 
 
-def build_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
-    """AdamW with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+def build_optimizer(
+    model: nn.Module, config: OptimizerConfig, shares: Mapping[str, float] | None = None
+) -> torch.optim.AdamW:
+    """AdamW with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none.
+
+    A parameter named in ``shares`` learns with that share of the learning rate; the others with all of it.
+    """
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    parameters = list(trained.values())
+    groups: dict[tuple[bool, float], list[Tensor]] = {}
+    for is_matrix in (True, False):
+        for name, parameter in trained.items():
+            if (parameter.ndim > 1) is is_matrix:
+                groups.setdefault((is_matrix, (shares or {}).get(name, 1.0)), []).append(parameter)
     optimizer = torch.optim.AdamW(
         [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+            {"params": each, "weight_decay": config.weight_decay if is_matrix else 0.0, "share": share}
+            for (is_matrix, share), each in groups.items()
         ],
         lr=config.lr,
         betas=(config.beta1, config.beta2),
@@ -53,9 +65,9 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Ad
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """One learning rate for every parameter."""
+    """A learning rate for every parameter: ``lr``, or the share of it that the parameter was given."""
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group["share"]
 
 
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
