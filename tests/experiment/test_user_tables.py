@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bertkit import api
@@ -121,3 +122,29 @@ def test_a_weight_of_no_class_ends_before_anything_is_made(
 
 def _error(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_folder_is_a_task_and_input(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        write(folder / f"{split}.csv")
+    words = ["finetune", str(folder), "--model", str(source), "--label", "tags", "--epochs", "1", "--quiet", "--json"]
+    assert app.run([*words, "-o", str(tmp_path / "run")]) == 0
+    scores = json.loads(capsys.readouterr().out)["best"]["scores"]
+    assert api.load(tmp_path / "run").task.name == "files:films"
+    assert api.evaluate(tmp_path / "run", data=folder, progress="quiet") == pytest.approx(scores)
+    assert api.evaluate(tmp_path / "run", split="test", progress="quiet") == pytest.approx(scores)
+    assert app.run(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "nothing"), "--quiet"]) == 3
+    assert "nothing does not exist" in _error(capsys)
+
+
+def test_a_saved_dataset_is_answered(tuned: Path, tmp_path: Path) -> None:
+    table = pa.table({"text": ["the mill", "the river", "a city"], "id": ["x", "y", "z"]})
+    (tmp_path / "saved").mkdir()
+    sink = pa.OSFile(str(tmp_path / "saved" / "data.arrow"), "wb")
+    with sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "saved" / "dataset_info.json").write_text("{}")
+    assert api.predict(tuned, tmp_path / "saved", output=tmp_path / "out.jsonl", progress="quiet") == 3
+    assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["x", "y", "z"]

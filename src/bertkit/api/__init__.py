@@ -41,7 +41,7 @@ from bertkit.report.progress import Mode, Progress
 from bertkit.report.tracking import replay
 from bertkit.run import FinetuneRun, PretrainRun, read_run
 from bertkit.tasks import FileTask, TextTask
-from bertkit.tasks.files import Kind, guess
+from bertkit.tasks.files import Kind, guess, holds_tables, tables_of
 
 _MINUTES = 60.0
 """What a pre-training takes when neither steps nor minutes are given."""
@@ -159,7 +159,7 @@ def finetune(
             found = task
         elif _is_table(task):
             guessed = guess(
-                existing([task, *train]),
+                [Path(task), *map(Path, train)] if Path(task).is_dir() else existing([task, *train]),
                 dev=Path(dev) if dev else None,
                 test=Path(test) if test else None,
                 text=text,
@@ -200,8 +200,8 @@ def evaluate(
     """
     model = load(run)
     task = model.task if on is None else _same_answers(_named(on), model.task)
-    if data is not None and Path(data).is_file():
-        task = task.with_files(**{split: [data]})
+    if data is not None and (Path(data).is_file() or not task.files.home):
+        task = task.with_files(**{split: tables_of(Path(data), split)})
     elif data is not None:
         task = task.at(Path(data))
     examples = [example for example in task.examples(split) if example.label is not None]
@@ -267,7 +267,9 @@ def _given(**options: Any) -> list[Setting]:
 
 
 def _is_table(task: AnyPath) -> bool:
-    """A file, or something that is spelt like one."""
+    """A file, something that is spelt like one, or a folder of tables that is no name on the shelf."""
+    if Path(task).is_dir():
+        return holds_tables(Path(task)) and str(task) not in names.values("tasks", FileTask)
     return isinstance(task, Path) or Path(task).is_file() or Path(task).suffix in _TABLES
 
 

@@ -155,7 +155,7 @@ def finetune(
     Parameters
     ----------
     task:
-        A name such as glue:sst2, or a .csv, .tsv, .jsonl or .parquet file.
+        A name such as glue:sst2, a .csv, .tsv, .jsonl or .parquet file, or a folder of train, dev and test.
     list:
         Show the tasks on the shelf, with their scores and files.
     json:

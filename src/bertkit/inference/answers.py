@@ -91,9 +91,9 @@ def _answers(pipeline: Pipeline, examples: Iterable[Any]) -> Iterator[dict[str, 
 
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     """Of everything that the answers depend on."""
-    parts = [sha256_of(path) for path in sorted(pipeline.folder.iterdir()) if path.is_file()]
-    parts += [source.name, "" if source == STREAM else sha256_of(source)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    files = sorted(source.iterdir()) if source.is_dir() else [source]
+    hashes = [sha256_of(path) for path in (*sorted(pipeline.folder.iterdir()), *files) if path.is_file()]
+    return hashlib.sha256("\n".join([*hashes, source.name]).encode()).hexdigest()[:16]
 
 
 def _keep_whole_lines(partial: Path) -> int:

@@ -1,4 +1,4 @@
-"""Rows of a table file: CSV, TSV and their relatives, JSONL, Parquet and plain lines.
+"""Rows of a table file: CSV, TSV and their relatives, JSONL, Parquet, folders of ``datasets`` and plain lines.
 
 Rows come one at a time and know the line on which they begin, so that every complaint can name it. A row
 that does not fit its table is an error, never a guess: too short, too long, an unclosed quote.
@@ -7,7 +7,6 @@ that does not fit its table is an error, never a guess: too short, too long, an 
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.tasks._arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
 from bertkit.tasks._lines import at_line, open_lines
 
 _DELIMITERS = ",;\t|"
@@ -25,7 +25,7 @@ _LONGEST_FIELD = 1_000_000
 
 
 class Row(NamedTuple):
-    """``line`` counts from 1, the line of names included; in Parquet it is the number of the row."""
+    """``line`` counts from 1, the line of names included; in Parquet and Arrow it is the number of the row."""
 
     line: int
     cells: Sequence[str]
@@ -39,7 +39,7 @@ class Format:
     wrong width, for published files that are known to have some; they are counted.
     """
 
-    kind: Literal["delimited", "jsonl", "parquet", "lines"] = "delimited"
+    kind: Literal["delimited", "jsonl", "parquet", "dataset", "lines"] = "delimited"
     delimiter: str = "\t"
     quotes: bool = False
     names: tuple[str, ...] = ()
@@ -71,8 +71,10 @@ class Table:
         """Rows cut down to ``columns``, in this order."""
         places = [self.place(column) for column in columns]
         self.broken = 0
-        if self.form.kind == "parquet":
-            yield from _parquet_rows(self.path, columns)
+        if self.form.kind in ("parquet", "dataset"):
+            rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
+            for number, values in enumerate(rows(self.path, columns), start=1):
+                yield Row(number, [_cell(value) for value in values])
         elif self.form.kind == "jsonl":
             with open_lines(self.path) as lines:
                 yield from _json_rows(self.path, lines, columns)
@@ -120,6 +122,10 @@ def sniff(path: Path) -> Format:
     suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     if suffix == ".parquet":
         return Format(kind="parquet")
+    if is_dataset(path):
+        return Format(kind="dataset")
+    if splits := dataset_splits(path):
+        raise usage_error(f"{path} holds several splits. Name one of them: {', '.join(splits)}.")
     with open_lines(path) as lines:
         sample = [line for line in islice(lines, _SAMPLE_LINES) if line.strip()]
     if not sample:
@@ -172,7 +178,9 @@ def _is_number(cell: str) -> bool:
 
 def _read_names(path: Path, form: Format) -> tuple[str, ...]:
     if form.kind == "parquet":
-        return tuple(_open_parquet(path).schema_arrow.names)
+        return parquet_names(path)
+    if form.kind == "dataset":
+        return dataset_names(path)
     with open_lines(path) as lines:
         if form.kind == "jsonl":
             return tuple(_json_object(path, 1, next(lines, "")))
@@ -252,27 +260,3 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    number = 0
-    try:
-        for batch in _open_parquet(path).iter_batches(batch_size=1024, columns=list(columns)):
-            for cells in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
-                number += 1
-                yield Row(number, [_cell(value) for value in cells])
-    except (OSError, ValueError) as error:
-        raise data_error(f"{path}, row {number + 1:,}: cannot be read ({error}).") from error
-
-
-def _open_parquet(path: Path) -> Any:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise usage_error(f"{path} needs pyarrow: pip install 'bertkit[parquet]'.") from error
-    try:
-        return parquet.ParquetFile(path)
-    except FileNotFoundError as error:
-        raise data_error(f"{path} does not exist.") from error
-    except (OSError, ValueError) as error:
-        raise data_error(f"{path} is not a readable Parquet file: {error}.") from error

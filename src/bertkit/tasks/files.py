@@ -11,6 +11,9 @@ from typing import Any, Literal
 
 from bertkit.errors import data_error
 from bertkit.tasks._columns import guess_columns
+from bertkit.tasks._folders import find_splits
+from bertkit.tasks._folders import holds_tables as holds_tables
+from bertkit.tasks._folders import tables_of as tables_of
 from bertkit.tasks._labels import (
     Labels,
     are_numbers,
@@ -66,29 +69,42 @@ def guess(
     max_length: int = 128,
     allow_rare_labels: bool = False,
 ) -> Guess:
-    """The task that the files pose; ``text``, ``pair``, ``label`` (columns) and ``kind`` replace what is guessed.
+    """The task that the files pose, or the splits of a folder.
 
-    Every row of every file is looked at, so that what is wrong with one is said before anything is trained. Without
-    ``dev``, a tenth of the texts of every class is held out.
+    ``text``, ``pair``, ``label`` (columns) and ``kind`` replace what is guessed. Every row of every file is looked at,
+    so that what is wrong with one is said before anything is trained. Without a dev, a tenth of the texts of every
+    class is held out.
     """
-    paths = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
-    table = Table(paths[0])
+    given = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
+    paths = _splits(given, dev, test)
+    first = paths["train"][0]
+    table = Table(first)
     columns = guess_columns(table, text=text, pair=pair, label=label)
-    files = _files(columns, train=paths, dev=[dev] if dev else [], test=[test] if test else [])
-    labels = count_labels(files.read(paths[0].name, "train"))
-    kind = kind or _guess_kind(paths[0], columns, labels)
+    files = _files(columns, **paths)
+    labels = count_labels(files.read(first.name, "train"))
+    kind = kind or _guess_kind(first, columns, labels)
     asked = _Asked(kind=kind, labels=labels, rows=labels.counts.total())
     if kind == "labels":
         separator = find_separator(labels) or LabelsTask.separator
         asked = replace(asked, labels=split_cells(labels, separator), separator=separator)
     if kind != "number" and not allow_rare_labels:
         check_spelling(asked.labels)
-    task = _build(paths[0], files, asked, max_length, pair=columns.second is not None)
+    task = _build(first, files, asked, max_length, pair=columns.second is not None)
     for split in files.splits.keys() - {"train"}:
         for _ in task.rows(split):
             pass
     absolute = task.with_files(**{split: where.files for split, where in files.splits.items()})
+    absolute = replace(absolute, name=f"files:{given[0].resolve().name}")
     return Guess(task=absolute, sentence=_describe(table, columns, asked))
+
+
+def _splits(train: Sequence[Path], dev: Path | None, test: Path | None) -> dict[str, Sequence[Path]]:
+    """The files of each split; a folder as ``train`` brings its own, unless they are given."""
+    paths: dict[str, Sequence[Path]] = {"train": train}
+    if len(train) == 1 and train[0].is_dir():
+        paths = dict(find_splits(train[0]))
+    given = {"dev": dev, "test": test}
+    return paths | {split: [Path(path)] for split, path in given.items() if path is not None}
 
 
 def _files(columns: Columns, **paths: Sequence[Path]) -> TaskFiles:
