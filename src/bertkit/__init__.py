@@ -14,6 +14,7 @@ from bertkit.errors import BertkitError
 
 if TYPE_CHECKING:
     from bertkit.api import (
+        compare,
         config_show,
         corpus_check,
         doctor,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BertkitError",
     "__version__",
+    "compare",
     "config_show",
     "corpus_check",
     "doctor",

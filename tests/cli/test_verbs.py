@@ -34,6 +34,7 @@ VERBS = (
     using.fill,
     training.finetune,
     using.evaluate,
+    using.compare,
     using.predict,
     glue.glue_table,
     glue.glue_submit,

@@ -22,7 +22,10 @@ from bertkit.api._text import tokenizer_train as tokenizer_train
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
 from bertkit.data.shards import read_manifest
 from bertkit.encoders import bert
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import usage_error
+from bertkit.experiment.assessment import ask_about
+from bertkit.experiment.assessment import compare as run_comparison
+from bertkit.experiment.assessment import evaluate as run_evaluation
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.finetuning import finetune as run_finetuning
 from bertkit.experiment.glue import GlueSubmission, GlueTable, submit, tabulate
@@ -36,12 +39,14 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.pipeline import load as load
 from bertkit.recipes.quickstart import QuickstartResult
 from bertkit.recipes.quickstart import quickstart as run_quickstart
+from bertkit.report.comparison import Comparison
 from bertkit.report.doctor import Diagnosis, examine
+from bertkit.report.evaluation import Evaluation
 from bertkit.report.progress import Mode, Progress
 from bertkit.report.tracking import replay
 from bertkit.run import FinetuneRun, PretrainRun, read_run
 from bertkit.tasks import FileTask, TextTask
-from bertkit.tasks.files import Kind, guess, holds_tables, tables_of
+from bertkit.tasks.files import Kind, guess, holds_tables
 
 _MINUTES = 60.0
 """What a pre-training takes when neither steps nor minutes are given."""
@@ -192,29 +197,32 @@ def evaluate(
     data: AnyPath | None = None,
     split: str = "dev",
     on: str | None = None,
+    output: AnyPath | None = None,
     progress: Mode = "auto",
-) -> dict[str, float]:
-    """The official scores of a fine-tuned model on the files it was trained with, or on a folder or file ``data``.
+) -> Evaluation:
+    """How good a fine-tuned model is on the files it was trained with, or on a folder or file ``data``.
 
-    ``on`` names another task that wants the same answers, such as glue:ax for a model of glue:mnli.
+    ``on`` names another task that wants the same answers, such as glue:ax for a model of glue:mnli. The report, a page
+    and JSON, is written into the folder ``output``, by default ``evaluation-SPLIT`` in the run folder.
     """
     model = load(run)
     task = model.task if on is None else _same_answers(_named(on), model.task)
-    if data is not None and (Path(data).is_file() or not task.files.home):
-        task = task.with_files(**{split: tables_of(Path(data), split)})
-    elif data is not None:
-        task = task.at(Path(data))
-    examples = [example for example in task.examples(split) if example.label is not None]
-    if not examples:
-        raise data_error(f"no example of {task.name} {split} has a label; there is nothing to score.")
-    predictions = []
+    questions = ask_about(task, None if data is None else Path(data), split)
     with Progress(progress) as bar:
-        bar.start(f"evaluating {task.name}", len(examples), "example")
-        for prediction in model.stream(examples):
-            predictions.append(prediction)
-            bar.advance(len(predictions))
+        found = run_evaluation(model, questions, None if output is None else Path(output), bar)
         _say_cuts(bar, model)
-    return task.score(examples, predictions)
+    return found
+
+
+def compare(
+    first: AnyPath, second: AnyPath, data: AnyPath | None = None, *, split: str = "dev", progress: Mode = "auto"
+) -> Comparison:
+    """Whether one of two fine-tuned models is better than the other on the same examples, by more than chance.
+
+    They are those of a split in the files that ``first`` was trained with, or in a folder or file ``data``.
+    """
+    with Progress(progress) as bar:
+        return run_comparison(load(first), load(second), None if data is None else Path(data), split, bar)
 
 
 def predict(run: AnyPath, input: AnyPath, *, output: AnyPath, progress: Mode = "auto") -> int:

@@ -61,6 +61,7 @@ def _build() -> App:
     app.command(using.fill, default_parameter=any_text)
     app.command(training.finetune)
     app.command(using.evaluate)
+    app.command(using.compare)
     app.command(using.predict, default_parameter=any_text)
     app.command(of_glue := App(name="glue", help="Several runs on the tasks of GLUE together."))
     of_glue.command(glue.glue_table, name="table")

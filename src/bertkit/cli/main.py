@@ -32,7 +32,8 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
   from a model to answers
     fill              guess the words behind [MASK]
     finetune          train for a task (--list shows them) or on your own table
-    evaluate          the official scores of a fine-tuned model
+    evaluate          the official scores of a fine-tuned model, and a report
+    compare           whether one of two models is better by more than chance
     predict           answers for every row of a file
     glue table        the scores of runs on GLUE's tasks side by side, with the paper's average
     glue submit       their test predictions as the files that GLUE's server marks

@@ -39,10 +39,11 @@ def evaluate(
     data: Path | None = None,
     split: str = "dev",
     on: str | None = None,
+    output: Path | None = None,
     json: bool = False,
     talk: Talk | None = None,
 ) -> None:
-    """The official scores of a fine-tuned model.
+    """The official scores of a fine-tuned model with their intervals, and a report as a page.
 
     Parameters
     ----------
@@ -54,15 +55,65 @@ def evaluate(
         Which of the task's files.
     on:
         Another task that wants the same answers, such as glue:ax for a model of glue:mnli.
+    output:
+        Folder for report.html and report.json. [default: RUN/evaluation-SPLIT]
     json:
         Show the result as JSON.
     """
     from bertkit import api
 
     talk = talk or Talk()
-    scores = api.evaluate(run, data=data, split=split, on=on, progress=talk.mode)
-    show_json(scores) if json else show_table(("score", "value"), scores.items())
+    found = api.evaluate(run, data=data, split=split, on=on, output=output, progress=talk.mode)
+    if json:
+        show_json(found.record())
+    else:
+        rows = [(name, score.value, score.low, score.high) for name, score in found.scores.items()]
+        show_table(("score", "value", "from", "to"), rows)
+        show_lines([f"{found.examples:,} examples; 95 % intervals from {found.resamples:,} resamples"])
     talk.next("bertkit", "predict", run, "INPUT", "-o", "OUTPUT")
+
+
+def compare(
+    first: Path,
+    second: Path,
+    data: Path | None = None,
+    /,
+    *,
+    split: str = "dev",
+    json: bool = False,
+    talk: Talk | None = None,
+) -> None:
+    """Whether one of two fine-tuned models is better than the other, by more than chance.
+
+    Parameters
+    ----------
+    first:
+        Run folder of a fine-tuning.
+    second:
+        Run folder of another one for the same task.
+    data:
+        File with labels, or folder with the task's files. [default: the files FIRST was trained with]
+    split:
+        Which of the task's files.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+
+    talk = talk or Talk()
+    found = api.compare(first, second, data, split=split, progress=talk.mode)
+    if json:
+        show_json(found)
+        return
+    rows = [(name, each.first, each.second, each.difference, each.p) for name, each in found.scores.items()]
+    show_table(("score", "first", "second", "second - first", "p"), rows)
+    if found.contest:
+        only = f"only first {found.contest.only_first:,}, only second {found.contest.only_second:,}"
+        show_lines([f"right: {only}; McNemar's exact p = {found.contest.p:.4f}"])
+    if found.differing:
+        shown = [(each.id, each.gold, each.first, each.second, each.text[:60]) for each in found.differing]
+        show_table(("id", "gold", "first", "second", "text"), shown)
+    show_lines([found.sentence()])
 
 
 def predict(run: Path, input: Path, /, *, output: Path, talk: Talk | None = None) -> None:

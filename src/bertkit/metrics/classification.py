@@ -10,9 +10,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from bertkit.errors import data_error
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScore:
+    """One class: the share of its answers that are right, and of its ``support`` examples that are found."""
+
+    name: str
+    precision: float
+    recall: float
+    f1: float
+    support: int
 
 
 def accuracy(gold: Sequence[str], predicted: Sequence[str]) -> float:
@@ -42,6 +54,22 @@ def matthews(gold: Sequence[str], predicted: Sequence[str]) -> float:
     of_gold = size**2 - sum(count**2 for count in sought.values())
     of_predicted = size**2 - sum(count**2 for count in found.values())
     return covariance / math.sqrt(of_gold * of_predicted) if of_gold and of_predicted else 0.0
+
+
+def score_classes(gold: Sequence[str], predicted: Sequence[str], *, classes: Sequence[str]) -> list[ClassScore]:
+    """Precision, recall and F1 of every class."""
+    f1, right = _f1_of_classes(gold, predicted), _count_right(gold, predicted)
+    sought, found = Counter(gold), Counter(predicted)
+    return [
+        ClassScore(
+            name,
+            precision=right[name] / max(1, found[name]),
+            recall=right[name] / max(1, sought[name]),
+            f1=f1.get(name, 0.0),
+            support=sought[name],
+        )
+        for name in classes
+    ]
 
 
 def confusion(gold: Sequence[str], predicted: Sequence[str], *, classes: Sequence[str]) -> list[list[int]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from bertkit.errors import data_error
 from bertkit.tasks._labels import write_labels
+from bertkit.tasks._marks import Mark
 from bertkit.tasks._several import LabelsTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._task import FileTask
@@ -14,6 +15,7 @@ __all__ = [
     "Columns",
     "FileTask",
     "LabelsTask",
+    "Mark",
     "Prediction",
     "Split",
     "TaskFiles",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from bertkit import config
 from bertkit.contracts import Task
 from bertkit.tasks._heldout import hold_out
+from bertkit.tasks._marks import Mark, mark_answer
 from bertkit.tasks._splits import TaskFiles
 
 
@@ -99,3 +100,8 @@ class FileTask(Task):
     @abstractmethod
     def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
         """An answer as one JSON record of a file of predictions, beginning with the ``id`` of the example."""
+
+    def mark(self, example: Any, prediction: Any) -> Mark:
+        """What a report says of one answered example."""
+        described = self.describe(example, prediction)
+        return mark_answer(example, prediction, described, lambda: self.score([example], [prediction])[self.metric])
