@@ -160,7 +160,26 @@ def test_a_fine_tuned_model_is_evaluated(home: Path, capsys: pytest.CaptureFixtu
     assert 0 <= scores["accuracy"] <= 1
     assert answer(capsys, "evaluate", home / "tuned", "--data", home / "reviews.csv", "--json")["accuracy"] >= 0
     run("evaluate", home / "tuned")
-    assert "accuracy" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert [line.split()[0] for line in printed.out.splitlines()] == ["score", "accuracy", "macro_f1", "matthews", "10"]
+    assert "the whole report:" in printed.err
+
+
+def test_a_report_is_written_where_it_is_wanted(home: Path, tmp_path: Path) -> None:
+    run("evaluate", home / "tuned", "--data", home / "reviews.csv", "-o", tmp_path / "a" / "report", "--quiet")
+    assert sorted(path.name for path in (tmp_path / "a" / "report").iterdir()) == ["report.html", "report.json"]
+    report = json.loads((tmp_path / "a" / "report" / "report.json").read_text())
+    assert (report["examples"], report["split"]) == (99, "dev")
+    assert report["scores"]["accuracy"]["low"] <= report["accuracy"] <= report["scores"]["accuracy"]["high"]
+    run("evaluate", home / "tuned", "--quiet")
+    assert (home / "tuned" / "evaluation-dev" / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_two_models_are_compared(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "compare", home / "tuned", home / "tuned", home / "reviews.csv", "--json")
+    assert found["scores"]["accuracy"]["p"] == 1.0 and found["examples"] == 99
+    run("compare", home / "tuned", home / "tuned")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("No difference larger than chance between")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt", ".parquet"])
@@ -218,6 +237,7 @@ def test_the_doctor_answers(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         ("finetune glue:sst2 -o {home}/x", 2, 'command "finetune" parameter --model requires an argument.'),
         ("finetune", 2, "finetune needs a task or a file, --model MODEL and -o RUN. --list shows the tasks."),
+        ("evaluate {home}/tuned --data {home}/no.csv", 3, "no file or folder at {home}/no.csv."),
         ("evaluate {home}/run", 2, "{home}/run/model is not fine-tuned for a task."),
         ("predict {home}/tuned {home}/reviews.csv -o {home}/x.cvs", 2, '{home}/x.cvs: no format named ".cvs".'),
         ("config show {home}/data", 2, "{home}/data is not a run folder"),

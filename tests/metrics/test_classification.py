@@ -6,7 +6,7 @@ import pytest
 from sklearn import metrics
 
 from bertkit.errors import BertkitError
-from bertkit.metrics.classification import accuracy, binary_f1, confusion, macro_f1, matthews
+from bertkit.metrics.classification import accuracy, binary_f1, confusion, macro_f1, matthews, score_classes
 
 GOLD = ["a", "a", "a", "b", "b", "c", "c"]
 PREDICTED = ["a", "a", "b", "b", "a", "c", "b"]
@@ -73,3 +73,16 @@ def test_scores_are_those_of_scikit_learn(classes: int) -> None:
     assert macro_f1(gold, predicted) == pytest.approx(metrics.f1_score(gold, predicted, average="macro"))
     assert matthews(gold, predicted) == pytest.approx(metrics.matthews_corrcoef(gold, predicted))
     assert confusion(gold, predicted, classes=names) == metrics.confusion_matrix(gold, predicted).tolist()
+
+
+def test_classes_are_scored_as_by_sklearn() -> None:
+    classes = ["a", "b", "c", "d"]
+    precision, recall, f1, support = metrics.precision_recall_fscore_support(
+        GOLD, PREDICTED, labels=classes, zero_division=0
+    )
+    scored = score_classes(GOLD, PREDICTED, classes=classes)
+    assert [each.name for each in scored] == classes
+    assert [each.precision for each in scored] == pytest.approx(precision.tolist())
+    assert [each.recall for each in scored] == pytest.approx(recall.tolist())
+    assert [each.f1 for each in scored] == pytest.approx(f1.tolist())
+    assert [each.support for each in scored] == support.tolist()

@@ -83,8 +83,8 @@ def require_same_question(first: FileTask, second: FileTask, names: tuple[str, s
     for what, one, other in zip(_ASKED, _what_is_asked(first), _what_is_asked(second), strict=True):
         if one != other:
             raise usage_error(
-                f"two models are compared on one task, and these differ in {what}: {names[0]} ({first.name}) has {one}, "
-                f"{names[1]} ({second.name}) has {other}."
+                f"two models are compared on one task, and these differ in {what}: "
+                f"{names[0]} ({first.name}) has {one}, {names[1]} ({second.name}) has {other}."
             )
 
 

@@ -147,7 +147,7 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and not isinstance(lines[0][place], str) for place in range(len(header))]
     head = "".join(
-        f'<th scope="col"{" class=number" if is_number else ""}>{escape(name)}</th>'
+        f'<th scope="col" class="{"number" if is_number else "text"}">{escape(name)}</th>'
         for name, is_number in zip(header, numeric, strict=True)
     )
     body = "".join(
