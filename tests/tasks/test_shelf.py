@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bertkit import names
 from bertkit.contracts import IGNORE, Tokenizer
@@ -122,6 +124,37 @@ def test_features_fit_the_length(task: TextTask, tokenizer: Tokenizer) -> None:
     long = TextExample("1", "word " * 700, "other " * 700 if task.pair else None)
     (feature,) = task.encode(long, tokenizer)
     assert len(feature) == task.max_length
+
+
+def test_what_does_not_fit_is_counted_or_read_in_windows(task: TextTask, tokenizer: Tokenizer) -> None:
+    first, second = "word " * 700, "other " * 30 if task.pair else None
+    (cut,) = task.encode(TextExample("1", first, second), tokenizer)
+    texts = 730 if task.pair else 700
+    assert len(cut) - (3 if task.pair else 2) + cut.cut == texts
+    whole = replace(task, stride=37).encode(TextExample("1", first, second), tokenizer)
+    assert sum(feature.cut for feature in whole) == 0
+    last = whole[-1].offsets
+    assert last is not None
+    assert len(first) - 1 in last[:, 1], "the last window holds the last word"
+    one = _outputs(task, task.examples("dev")[3])
+    answers = [task.decode(TextExample("1", ""), [], [one] * count) for count in (1, 7)]
+    assert answers[0].label == pytest.approx(answers[1].label)
+
+
+def test_weights_reach_the_loss(task: TextTask, tokenizer: Tokenizer) -> None:
+    if not task.labels:
+        return
+    features = [feature for example in task.examples("dev") for feature in task.encode(example, tokenizer)]
+    batch = collate(features, pad_id=tokenizer.pad_id)
+    sums = []
+    for each in (task, task.weighted(",".join(f"{label}=3" for label in task.labels))):
+        torch.manual_seed(13)
+        encoder = Bert(BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7))
+        model = Model(encoder, each.objectives(encoder)).eval()
+        (term,) = model.loss(model(batch), batch).values()
+        assert term.count == ROWS
+        sums.append(term.sum)
+    torch.testing.assert_close(sums[1], 3 * sums[0])
 
 
 def test_gradients_reach_every_parameter_of_the_head(task: TextTask, tokenizer: Tokenizer) -> None:

@@ -77,7 +77,7 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
     repeated = {id: found for id, found in labels.items() if len(found) > 1}
     if not repeated:
         return []
-    differing = sum(len(set(found)) > 1 for found in repeated.values())
+    differing = sum(len(set(found) - {None}) > 1 for found in repeated.values())
     return [
         f'{len(repeated):,} ids of {split} occur more than once (the first is "{next(iter(repeated))}"), '
         f"{differing:,} of them with different labels"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -126,9 +127,10 @@ def _number(label: str) -> float | None:
 
 
 def _plain(label: str) -> str:
-    """What is left of a label when case, spacing and ways of writing a number are taken away."""
+    """What is left of a label when case, spacing, ways of writing a number and of encoding a letter are taken away."""
     number = _number(label)
-    return " ".join(label.casefold().split()) if number is None else repr(number)
+    plain = unicodedata.normalize("NFKC", label).casefold()
+    return " ".join(plain.split()) if number is None else repr(number)
 
 
 def _same_but_spelt_differently(labels: list[str]) -> Iterator[tuple[str, str]]:

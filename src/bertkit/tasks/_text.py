@@ -153,6 +153,11 @@ class TextTask(FileTask):
             notes.append(f"{len(rows) - len(labelled):,} rows of {split} have no label and are left out")
         if broken := sum(table.broken for table in tables):
             notes.append(f"{broken:,} broken rows of {split} are left out")
+        if empty := sum(_lacks_text(example) for example in labelled):
+            notes.append(f"{empty:,} examples of {split} have an empty text, and are kept")
+        labels = {example.label for example in labelled}
+        if len(labels) == 1 and isinstance(label := labels.pop(), str):
+            notes.append(f'every example of {split} has the label "{label}": there is nothing to tell apart')
         if columns.id is not None:
             notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
         return labelled
@@ -296,6 +301,10 @@ def mean_output(outputs: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDA
     """What the windows of one example say, on average (Sun et al. 2019, section 5.3)."""
     mean: NDArray[np.float64] = np.mean([output[name] for output in outputs], axis=0, dtype=np.float64)
     return mean
+
+
+def _lacks_text(example: TextExample) -> bool:
+    return not example.first.strip() or (example.second is not None and not example.second.strip())
 
 
 def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
