@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import inspect
 import json
 import random
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 from bertkit import api
@@ -163,6 +165,26 @@ def test_a_fine_tuned_model_is_evaluated(home: Path, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     assert [line.split()[0] for line in printed.out.splitlines()] == ["score", "accuracy", "macro_f1", "matthews", "10"]
     assert "the whole report:" in printed.err
+
+
+def test_a_finished_model_has_a_card_that_may_be_edited(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for run_folder, kind in ((home / "run", "fill-mask"), (home / "tuned", "text-classification")):
+        card = run_folder / "model" / "README.md"
+        assert huggingface_hub.metadata_load(card)["pipeline_tag"] == kind
+        assert str(home) not in card.read_text()
+        with card.open("a") as file:
+            file.write("My own words.\n")
+    card = (home / "tuned" / "model" / "README.md").read_text()
+    digest = hashlib.sha256((home / "reviews.csv").read_bytes()).hexdigest()
+    assert digest in card and "also picked the epoch" in card
+    record = json.loads((home / "tuned" / "run.json").read_text())
+    assert record["data"]["train"] == [
+        {"file": "reviews.csv", "bytes": (home / "reviews.csv").stat().st_size, "sha256": digest}
+    ]
+    assert sum(record["examples"].values()) == 99
+    (text,) = json.loads((home / "run" / "run.json").read_text())["data"]
+    assert text["sha256"] == hashlib.sha256((home / "a.txt").read_bytes()).hexdigest()
+    run("evaluate", home / "tuned", "--quiet")
 
 
 def test_a_report_is_written_where_it_is_wanted(home: Path, tmp_path: Path) -> None:

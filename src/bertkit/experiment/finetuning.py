@@ -18,6 +18,7 @@ from bertkit.contracts import Feature
 from bertkit.data.batches import FeatureSource, batches_in_epoch
 from bertkit.encoders.bert import Bert
 from bertkit.errors import data_error, usage_error
+from bertkit.experiment._cards import write_finetuning_card
 from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.report.plots import plot_confusion, plot_epochs
@@ -65,6 +66,7 @@ class _Job:
     run: FinetuneRun
     tokenizer: WordPiece
     train: FeatureSource
+    examples: int
     dev: Sequence[Any]
     further: Mapping[str, Sequence[Any]]
 
@@ -77,17 +79,27 @@ def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str]
     """
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
         asked = {**config.to_json(run), "task": run.task.record()}
+        data = _fingerprint(run.task)
         if not folder.record.exists():
-            folder.begin(asked, kind="finetune", origins=dict(origins or {}))
+            folder.begin(asked, kind="finetune", origins=dict(origins or {}), data=data)
         elif read_json(folder.record)["run"] != asked:
             raise usage_error(f"{run.output} holds another run. Choose another -o folder, or repeat its command.")
+        elif read_json(folder.record).get("data", data) != data:
+            raise usage_error(f"the data of {run.output} is no longer what it began with. Choose another -o folder.")
         job = _build(run, progress)
+        folder.note(examples={"train": job.examples, "dev": len(job.dev)})
         results: list[SeedResult] = []
         for seed in range(run.first_seed, run.first_seed + run.seeds):
             results.append(_finished(folder, seed) or _run_seed(job, seed, folder, interrupts, progress))
         result = _summarise(run, folder, results)
         _report(job, folder, result)
         return result
+
+
+def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
+    """The files of train and dev, of every further dev set too, with their SHA-256."""
+    splits = ["train", *(split for split in task.files.splits if split.startswith("dev"))]
+    return {split: task.files.fingerprints(task.name, split) for split in splits}
 
 
 def _build(run: FinetuneRun, progress: Progress) -> _Job:
@@ -109,7 +121,7 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
         progress.say(cuts)
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
     further = {split: run.task.labelled(split) for split in run.task.further_devs()}
-    return _Job(run=run, tokenizer=tokenizer, train=source, dev=dev, further=further)
+    return _Job(run=run, tokenizer=tokenizer, train=source, examples=len(train), dev=dev, further=further)
 
 
 def _describe(features: Sequence[Feature]) -> str:
@@ -262,4 +274,5 @@ def _report(job: _Job, folder: RunFolder, result: FinetuneResult) -> None:
         gold = [example.label for example in job.dev]
         plot_confusion(gold, predicted, job.run.task.labels, folder.path / "confusion.png")
     write_json(folder.path / "results.json", config.to_json(result))
+    write_finetuning_card(folder, job.run, config.to_json(result))
     folder.note(ended="done", metric=result.metric, mean=result.mean, sd=result.sd, best=result.best.scores)

@@ -17,6 +17,7 @@ from bertkit.checkpoint import store
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError, usage_error
+from bertkit.experiment._cards import fingerprint, write_pretraining_card
 from bertkit.model import Model
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress
@@ -68,7 +69,8 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         for line in job.data.lines():
             progress.say(line)
         origins = {**(origins or {}), **_measured(run, job.run)}
-        folder.begin(config.to_json(job.run), kind="pretrain", origins=origins, data_report=job.data.record())
+        about = {"data_report": job.data.record(), "data": fingerprint(job.run)}
+        folder.begin(config.to_json(job.run), kind="pretrain", origins=origins, **about)
         return _train(job, folder, interrupts, progress)
 
 
@@ -201,6 +203,7 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
     seconds = time.monotonic() - begin
     about = {"kind": "pretrain", "steps": total, "heldout": heldout}
     model_folder.save_model(folder.model, state.model, job.tokenizer, about=about)
+    write_pretraining_card(folder, run, heldout)
     plot_training(read_metrics(folder.metrics), folder.path / "training.png")
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
     return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bertkit.errors import data_error, usage_error
+from bertkit.storage import sha256_of
 from bertkit.tasks._tables import Format, Table
 
 
@@ -79,6 +80,19 @@ class TaskFiles:
     def missing(self, task: str, split: str) -> list[Path]:
         """The files of a split that are not there."""
         return [path for file in self._split(task, split).files if not (path := self._path(task, file)).exists()]
+
+    def fingerprints(self, task: str, split: str) -> list[dict[str, Any]]:
+        """``file``, ``bytes`` and ``sha256`` of the files of a split, and of those in a folder that stands for a table.
+
+        Files that are missing are missing here too.
+        """
+        paths = [path for file in self._split(task, split).files if (path := self._path(task, file)).exists()]
+        files = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+        return [
+            {"file": file.name, "bytes": file.stat().st_size, "sha256": sha256_of(file)}
+            for file in files
+            if file.is_file()
+        ]
 
     def read(self, task: str, split: str) -> Iterator[Cells]:
         """The rows of a split, file by file."""

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+
+from bertkit.report.card import Card, without_folders, write_card
+
+CARD = Card(
+    title='files:my "best": reviews.csv',
+    about="mini fine-tuned on 37 examples.",
+    kind="text-classification",
+    score_columns=("dev", "accuracy"),
+    scores=[("seed 0", 0.5), ("seed 1", 0.75)],
+    values={"accuracy": 0.75, "macro_f1": 0.625},
+    data=[("train: a|b.csv", 1234, "0" * 64)],
+    command=["bertkit", "finetune", "/home/ann/my reviews.csv", "--model", "/srv/mini", "--set", "data=/srv/x"],
+    settings=[("seeds", "2")],
+    environment={"python": "3.11"},
+    limits=["Measured on dev."],
+    base="mini: a model",
+)
+
+
+def test_hugging_face_reads_the_header(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(write_card(CARD), encoding="utf-8")
+    card = huggingface_hub.ModelCard.load(tmp_path / "README.md").data
+    assert (card.pipeline_tag, card.base_model, card.metrics) == (CARD.kind, CARD.base, ["accuracy", "macro_f1"])
+    assert card.model_name == CARD.title
+    assert [(each.metric_type, each.metric_value) for each in card.eval_results] == list(CARD.values.items())
+    assert "language" not in card.to_dict()
+
+
+def test_the_card_says_all_that_it_was_told() -> None:
+    text = write_card(CARD)
+    for words in (CARD.about, "| seed 1 |   0.7500 |", "train: a\\|b.csv", "1,234", "0" * 64, "| seeds   |     2 |"):
+        assert words in text
+    assert "$ bertkit finetune 'my reviews.csv' --model mini --set data=x\n" in text
+    assert "/home" not in text and "/srv" not in text
+    assert text.endswith("- Measured on dev.\n")
+
+
+def test_a_card_without_scores_or_settings_says_so() -> None:
+    text = write_card(replace(CARD, scores=[], values={}, settings=[], kind="", base=""))
+    assert "None were measured." in text and "All settings are the defaults." in text
+    assert not {"model-index", "pipeline_tag", "base_model"} & set(text.replace(":", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [("/a/b.csv", "b.csv"), ("a/b.csv", "a/b.csv"), ("--x=/a/b", "--x=b"), ("lr=5e-5", "lr=5e-5"), ("", "")],
+)
+def test_folders_of_absolute_paths_are_left_out(word: str, written: str) -> None:
+    assert without_folders(word) == written
