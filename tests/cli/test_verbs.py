@@ -168,11 +168,12 @@ def test_a_fine_tuned_model_is_evaluated(home: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_finished_model_has_a_card_that_may_be_edited(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for run_folder, kind in ((home / "run", "fill-mask"), (home / "tuned", "text-classification")):
-        card = run_folder / "model" / "README.md"
-        assert huggingface_hub.metadata_load(card)["pipeline_tag"] == kind
-        assert str(home) not in card.read_text()
-        with card.open("a") as file:
+    cards = {home / name / "model" / "README.md": name for name in ("run", "tuned")}
+    for path, name in cards.items():
+        kind = huggingface_hub.ModelCard.load(path).data.pipeline_tag
+        assert kind == {"run": "fill-mask", "tuned": "text-classification"}[name]
+        assert str(home) not in path.read_text()
+        with path.open("a") as file:
             file.write("My own words.\n")
     card = (home / "tuned" / "model" / "README.md").read_text()
     digest = hashlib.sha256((home / "reviews.csv").read_bytes()).hexdigest()

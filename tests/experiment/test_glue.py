@@ -217,7 +217,7 @@ def test_the_diagnostic_set_is_scored_with_a_model_of_mnli(tokenizer: WordPiece,
     header = "\t".join((*names, "Premise", "Hypothesis", "Label"))
     (tmp_path / "diagnostic-full.tsv").write_text(header + "\n" + "".join(lines))
     scores = api.evaluate(run, on="glue:ax", data=tmp_path, progress="quiet")
-    assert set(scores.scores) == {"matthews", "accuracy"}
+    assert set(scores) == {"matthews", "accuracy"}
     with pytest.raises(BertkitError, match="a model for glue:mnli does not give the answers of glue:rte"):
         api.evaluate(run, on="glue:rte", progress="quiet")
 

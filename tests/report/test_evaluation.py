@@ -32,7 +32,8 @@ def test_classes_are_looked_at_from_all_sides() -> None:
     answers = [say("sad", 0.9), say("glad", 0.7), say("glad", 0.6), say("sad", 0.95), say("glad", 0.8)]
     found = examine(CLASSES, "dev", examples, answers, notes=["a note"])
     assert (found["accuracy"], found.examples, found.resamples) == (0.6, 5, 1000)
-    assert list(found.scores) == ["accuracy", "macro_f1", "matthews"]
+    assert dict(found) == CLASSES.score(examples, answers)
+    assert list(found.scores) == list(found) == ["accuracy", "macro_f1", "matthews"]
     assert all(score.low <= score.value <= score.high for score in found.scores.values())
     assert found.classes is not None and found.classes.confusion == [[1, 1], [1, 2]]
     assert [(each.name, each.support) for each in found.classes.rows] == [("sad", 2), ("glad", 3)]
@@ -52,7 +53,7 @@ def test_several_labels_are_scored_by_their_task() -> None:
     examples = ask(("sea",), (), ("sea", "sky"))
     answers = [Prediction(("sea",)), Prediction(("sky",)), Prediction(("sea", "sky"))]
     found = examine(SEVERAL, "dev", examples, answers)
-    assert {name: score.value for name, score in found.scores.items()} == SEVERAL.score(examples, answers)
+    assert found == SEVERAL.score(examples, answers)
     assert [(mark.id, mark.gold, mark.answer) for mark in found.worst] == [("n1", "", "sky")]
     assert found.scores["subset_accuracy"].low < 2 / 3 < found.scores["subset_accuracy"].high
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertkit import config
@@ -56,9 +56,9 @@ class Calibration:
     bins: list[Bin]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What is known of the answers to one split. ``evaluation["accuracy"]`` is a score without its interval.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation(Mapping[str, float]):
+    """The scores of a model on one split by name, as a mapping, and whatever else is known of its answers.
 
     ``classes`` and ``calibration`` are None where answers are no classes or have no probabilities. ``worst`` begins
     with the largest mistake. ``notes`` say what was left out or cut off.
@@ -79,9 +79,16 @@ class Evaluation:
     def __getitem__(self, name: str) -> float:
         return self.scores[name].value
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.scores)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
     def record(self) -> dict[str, Any]:
         """Plain JSON: every score by its name, and then everything."""
-        return {**{name: score.value for name, score in self.scores.items()}, **config.to_json(self)}
+        everything = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**self, **config.to_json(everything)}
 
 
 def examine(
