@@ -44,6 +44,7 @@ EXCEPTIONS: dict[str, str] = {
     "run.FinetuneRun": "a record, as PretrainRun",
     "encoders.bert.BertConfig": "a record: the hyper-parameters of the paper's table, one field each",
     "cli.training.FinetuneOptions": "a record: one field an option",
+    "cli.training.PretrainOptions": "a record: one field an option",
     "report.doctor.Diagnosis": "a record: one field a line of the report",
 }
 

@@ -68,6 +68,12 @@ class PretrainRun:
     save_every: int = 500
     keep_checkpoints: int = 2
 
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that a step reads if every row is full, the mean over both phases."""
+        long = self.seq_length if self.long_seq_length is None else self.long_seq_length
+        return self.batch_size * ((1 - self.long_share) * self.seq_length + self.long_share * long)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRun:

@@ -13,6 +13,7 @@ from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.init import fill_sinusoids
 from bertkit.nn.layout import Choice, Layout
 from bertkit.nn.pooler import FirstTokenPooler
 
@@ -127,3 +128,11 @@ def test_block_normalises_after_each_sub_layer() -> None:
     expected = normalise(norms[1], middle + feed_forward(middle))
     raised = block(states.flatten(0, 1), Layout(B, T)).view(B, T, H)
     torch.testing.assert_close(raised, expected, rtol=0, atol=1e-5)
+
+
+def test_sinusoids_make_the_token_before_one_linear_map() -> None:
+    table = torch.empty(37, H)
+    fill_sinusoids(table, 0.5)
+    torch.testing.assert_close(table.square().mean().sqrt(), torch.tensor(0.5), rtol=0.05, atol=0)
+    shift = torch.linalg.lstsq(table[1:].double(), table[:-1].double()).solution
+    torch.testing.assert_close(table[1:].double() @ shift, table[:-1].double(), rtol=0, atol=1e-4)

@@ -33,6 +33,7 @@ from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import PretrainResult
 from bertkit.experiment.pretraining import pretrain as run_pretraining
 from bertkit.experiment.pretraining import resume as resume_pretraining
+from bertkit.experiment.profiles import Profile, settings_of_profile
 from bertkit.inference.answers import STREAM, answer_file
 from bertkit.inference.fill import Filling
 from bertkit.inference.pipeline import Pipeline
@@ -81,6 +82,7 @@ def pretrain(
     output: AnyPath | None = None,
     resume: AnyPath | None = None,
     size: str = "mini",
+    profile: Profile = "paper",
     steps: int | None = None,
     minutes: float | None = None,
     seq_length: int | None = None,
@@ -104,6 +106,7 @@ def pretrain(
     encoder = bert.size(size, vocab_size=read_manifest(data).vocab_size)
     settings = [
         *settings_of(encoder, f"--size {size}", "encoder"),
+        *(Setting(*each, f"--profile {profile}") for each in settings_of_profile(profile, encoder).items()),
         *(read_settings(Path(config)) if config else ()),
         Setting("data", data, "DATA"),
         *_given(output=output, steps=steps, minutes=minutes, seq_length=seq_length, seed=seed),

@@ -21,6 +21,7 @@ _CONFIG_NAMES = {
     "attention_dropout": "attention_probs_dropout_prob",
     "layer_norm_eps": "layer_norm_eps",
     "initializer_range": "initializer_range",
+    "first_positions": "first_positions",
     "pad_id": "pad_token_id",
 }
 _THEIR_VOCAB_SIZE = 30522

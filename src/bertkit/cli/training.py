@@ -42,6 +42,8 @@ class PretrainOptions:
     """Go on with this run from its newest good checkpoint, bit for bit."""
     size: str = "mini"
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS."""
+    profile: Literal["paper", "fast"] = "paper"
+    """The paper's settings, or those that learn sooner: what to take for tiny and mini on a CPU."""
     steps: int | None = None
     """Updates to make."""
     minutes: float | None = None

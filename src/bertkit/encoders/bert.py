@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.init import initialize
+from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.layout import Choice, Layout
 from bertkit.nn.pooler import FirstTokenPooler
 
@@ -44,6 +44,7 @@ class BertConfig:
 
     ``dropout`` acts on the embeddings and on every sub-layer's output, ``attention_dropout`` on the
     attention probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's.
+    ``first_positions`` are what the learned positions start from; sinusoids are learned from sooner.
     """
 
     vocab_size: int
@@ -58,6 +59,7 @@ class BertConfig:
     activation: str = "gelu"
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
+    first_positions: Literal["drawn", "sinusoids"] = "drawn"
     pad_id: int = 0
 
     def __post_init__(self) -> None:
@@ -149,6 +151,8 @@ class Bert(Encoder):
         self.layers = nn.ModuleList(_build_block(config) for _ in range(config.num_layers))
         self.pooler = FirstTokenPooler(nn.Linear(config.hidden_size, config.hidden_size))
         initialize(self, config.initializer_range)
+        if config.first_positions == "sinusoids":
+            fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
     def depth(self, name: str) -> int:
         """The layer that a parameter belongs to: embeddings 0, blocks from 1, and the pooler above the last block."""

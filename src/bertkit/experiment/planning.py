@@ -65,7 +65,7 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
         steps=steps,
         seconds_per_step=seconds,
         seconds=steps * seconds,
-        tokens=steps * run.batch_size * run.seq_length,
+        tokens=round(steps * run.tokens_per_step),
         corpus_tokens=Corpus.open(run.data, verify=False).num_tokens,
     )
 

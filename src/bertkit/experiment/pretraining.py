@@ -47,12 +47,21 @@ class PretrainResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Phase:
+    """The steps from ``first`` up to ``until``, on rows of one length, and the held-out rows of that length."""
+
+    source: PretrainingSource
+    heldout: PretrainingSource | None
+    first: int
+    until: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Job:
     run: PretrainRun
     plan: Plan
     tokenizer: WordPiece
-    phases: list[tuple[PretrainingSource, int, int]]
-    heldout: PretrainingSource | None
+    phases: list[_Phase]
     state: TrainingState
     data: DataReport
 
@@ -114,15 +123,17 @@ def _measured(asked: PretrainRun, run: PretrainRun) -> dict[str, str]:
 
 
 def measure_step(run: PretrainRun, seconds: float) -> float:
-    """Seconds a training step takes, found by training a model that is thrown away."""
+    """Seconds a training step takes, the mean over all phases, found by training a model that is thrown away."""
     job = _build(dataclasses.replace(run, steps=1_000_000))
-    source, _, _ = job.phases[0]
-    steps = fit(job.state, source, job.plan)
-    next(steps)
-    taken: list[float] = []
-    while sum(taken) < seconds:
-        taken.append(next(steps).seconds)
-    return sum(taken) / len(taken)
+    mean = 0.0
+    for phase in job.phases:
+        steps = fit(job.state, phase.source, job.plan, first_step=job.state.step)
+        next(steps)
+        taken: list[float] = []
+        while sum(taken) < seconds / len(job.phases):
+            taken.append(next(steps).seconds)
+        mean += sum(taken) / len(taken) * (phase.until - phase.first) / job.plan.total_steps
+    return mean
 
 
 def _build(run: PretrainRun) -> _Job:
@@ -153,29 +164,28 @@ def _build(run: PretrainRun) -> _Job:
         plan=plan,
         tokenizer=tokenizer,
         phases=phases,
-        heldout=_heldout(run, tokenizer),
         state=TrainingState(model, build_optimizer(model, run.optimizer)),
-        data=report_data(phases[0][0]),
+        data=report_data(phases[0].source),
     )
 
 
-def _phases(
-    run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int
-) -> list[tuple[PretrainingSource, int, int]]:
-    """(source, first step, last step): short rows, and then long ones where they are asked for."""
-    short = run.task.source(corpus, tokenizer, seq_length=run.seq_length, seed=run.seed)
+def _phases(run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int) -> list[_Phase]:
+    """Short rows, and then long ones where they are asked for."""
+    heldout = Corpus.open(run.data, "heldout")
+
+    def make(seq_length: int, first: int, until: int) -> _Phase:
+        measured = run.task.source(heldout, tokenizer, seq_length=seq_length, seed=0)
+        return _Phase(
+            source=run.task.source(corpus, tokenizer, seq_length=seq_length, seed=run.seed),
+            heldout=measured if heldout.num_documents > 1 else None,
+            first=first,
+            until=until,
+        )
+
     if run.long_seq_length is None:
-        return [(short, 0, steps)]
+        return [make(run.seq_length, 0, steps)]
     joint = steps - int(steps * run.long_share)
-    long = run.task.source(corpus, tokenizer, seq_length=run.long_seq_length, seed=run.seed)
-    return [(short, 0, joint), (long, joint, steps)]
-
-
-def _heldout(run: PretrainRun, tokenizer: WordPiece) -> PretrainingSource | None:
-    corpus = Corpus.open(run.data, "heldout")
-    if corpus.num_documents < 2:
-        return None
-    return run.task.source(corpus, tokenizer, seq_length=run.seq_length, seed=0)
+    return [make(run.seq_length, 0, joint), make(run.long_seq_length, joint, steps)]
 
 
 def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
@@ -184,13 +194,13 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
     saved, heldout = state.step, {}
-    for source, first, until in job.phases:
-        for step in fit(state, source, job.plan, first_step=first, until=until):
+    for phase in job.phases:
+        for step in fit(state, phase.source, job.plan, first_step=phase.first, until=phase.until):
             progress.advance(step.step, **_figures(step))
             if step.step % run.log_every == 0 or step.step == total:
                 folder.log(_record(step))
             if step.step % run.evaluate_every == 0 or step.step == total:
-                heldout = _evaluate(job, folder, progress)
+                heldout = _evaluate(job, phase, folder, progress)
             if step.step % run.save_every == 0 or interrupts.requested:
                 saved = _save(state, folder, run.keep_checkpoints)
             if interrupts.requested:
@@ -227,12 +237,12 @@ def _record(step: Step) -> dict[str, Any]:
     }
 
 
-def _evaluate(job: _Job, folder: RunFolder, progress: Progress) -> dict[str, float]:
-    if job.heldout is None:
+def _evaluate(job: _Job, phase: _Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
+    if phase.heldout is None:
         return {}
     measured = evaluate_losses(
         job.state.model,
-        job.heldout,
+        phase.heldout,
         batch_size=job.run.micro_batch_size or job.run.batch_size,
         precision=job.plan.precision,
         limit=job.run.evaluation_examples,

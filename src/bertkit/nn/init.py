@@ -7,12 +7,15 @@
 | Embedding     | weight    | truncated normal, the same                    |
 | LayerNorm     | weight    | 1                                             |
 | LayerNorm     | bias      | 0                                             |
+| positions     | weight    | as an Embedding, or ``fill_sinusoids``        |
 
 Sigma is 0.02 in BERT (google-research/bert ``modeling.py``, ``create_initializer``). A bare ``nn.Parameter``
 is given its value where it is made.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +32,21 @@ def initialize(module: nn.Module, sigma: float = BERT_SIGMA) -> None:
             nn.init.ones_(part.weight)
         if isinstance(part, nn.Linear | nn.LayerNorm) and part.bias is not None:
             nn.init.zeros_(part.bias)
+
+
+@torch.no_grad()
+def fill_sinusoids(weight: Tensor, sigma: float = BERT_SIGMA) -> None:
+    """The fixed positions of Vaswani et al. 2017 (section 3.5) with root mean square ``sigma``, as a first value.
+
+    From them "the token before" is one linear map for all positions; drawn ones teach it position by position.
+    """
+    if weight.is_meta:
+        return
+    positions, width = weight.shape
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    angles = torch.arange(positions)[:, None] * rates
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+    weight.copy_(waves * (sigma * math.sqrt(2)))
 
 
 @torch.no_grad()

@@ -18,14 +18,15 @@ from pathlib import Path
 
 import torch
 
+from bertkit.config import Setting, apply
 from bertkit.data.prepare import prepare
 from bertkit.data.sources import Reading
-from bertkit.encoders.bert import BertConfig, size
+from bertkit.encoders.bert import size
 from bertkit.errors import usage_error
 from bertkit.experiment.finetuning import finetune
 from bertkit.experiment.pretraining import PretrainResult, measure_step, pretrain
+from bertkit.experiment.profiles import settings_of_profile
 from bertkit.inference.pipeline import load
-from bertkit.objectives.mlm import Masking
 from bertkit.recipes._docstrings import Document, Source, harvest, installed_packages, list_sources
 from bertkit.recipes._labelling import Split, split, write_csv
 from bertkit.recipes._report import FROM_SCRATCH, PRETRAINED, fill_blanks
@@ -34,11 +35,9 @@ from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, PretrainRun, read_metrics
 from bertkit.tasks import TextTask
 from bertkit.tasks.files import guess
-from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.schedule import ScheduleConfig
 
 _SHARE_TO_READ = 0.15
 _SHARE_TO_MEASURE = 0.005
@@ -58,14 +57,11 @@ _LEAST_DOCUMENTS = 2000
 _WORTH_ALL_THREADS = 1.3
 
 _VOCABULARY = 4000
-_ROW = 64
-_ROWS = 32
-_MASKING = Masking(rate=0.3)
-_LEARNING_RATES: Mapping[str, float] = {"mini": 1e-3, "tiny": 3e-3}
-"""The sizes that are tried, the larger one first. docs/decisions.md says what these settings were chosen from."""
+_SIZES = ("mini", "tiny")
+"""Those that are tried, the larger one first."""
 
 _ENOUGH_TOKENS = 12_000_000
-"""The loss stays at that of word frequencies for some four million tokens before a network begins to read."""
+"""The loss stays at that of word frequencies for two million tokens or more before a network begins to read."""
 
 _SEEDS = 3
 _EPOCHS = 6
@@ -101,7 +97,8 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
     name, run = _plan_pretraining(output, tokenizer, until, budget, progress)
     pretrained = pretrain(run, progress)
     left = begin + _SHARE_IN_ALL * budget - time.monotonic()
-    task = _write_task(parts, _afford_examples(parts, tokenizer, pretrained, left), output / "task")
+    token_seconds = pretrained.seconds / (pretrained.steps * run.tokens_per_step)
+    task = _write_task(parts, _afford_examples(parts, tokenizer, token_seconds, left), output / "task")
     scores = {start: finetune(each, progress) for start, each in _plan_finetuning(task, output, pretrained).items()}
     return QuickstartResult(
         output=output,
@@ -157,12 +154,14 @@ def _plan_pretraining(
     output: Path, tokenizer: WordPiece, until: float, budget: float, progress: Progress
 ) -> tuple[str, PretrainRun]:
     """The largest size that reads enough tokens in time, and otherwise the smallest; its name, and the run."""
-    for name in _LEARNING_RATES:
+    for name in _SIZES:
         run = _pretraining_run(name, output, tokenizer)
         seconds = _choose_threads(run, _SHARE_TO_MEASURE * budget)
         steps = max(1, int(_SHARE_OF_STEPS * (until - time.monotonic()) / seconds))
-        progress.say(f"BERT-{name}: {seconds * 1000:.0f} ms a step, {steps * _ROWS * _ROW / 1e6:.1f} M tokens in time")
-        if steps * _ROWS * _ROW >= _ENOUGH_TOKENS:
+        progress.say(
+            f"BERT-{name}: {seconds * 1000:.0f} ms a step, {steps * run.tokens_per_step / 1e6:.1f} M tokens in time"
+        )
+        if steps * run.tokens_per_step >= _ENOUGH_TOKENS:
             break
     quarter = max(1, steps // 4)
     return name, replace(run, steps=steps, evaluate_every=quarter, save_every=quarter)
@@ -198,36 +197,24 @@ def _threads_put_back() -> Iterator[None]:
 
 
 def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainRun:
-    return PretrainRun(
+    """One step, to be measured; how many there will be is found out from it."""
+    encoder = size(name, vocab_size=tokenizer.vocab_size, max_positions=128)
+    run = PretrainRun(
         data=output / "data",
         output=output / "pretrained",
-        encoder=_encoder(name, tokenizer.vocab_size),
-        task=PretrainingTask(masking=_MASKING),
+        encoder=encoder,
         steps=1,
-        seq_length=_ROW,
-        batch_size=_ROWS,
-        optimizer=OptimizerConfig(lr=_LEARNING_RATES[name], bias_correction=True),
-        schedule=ScheduleConfig(warmup=0.1, decay="linear"),
         evaluation_examples=1000,
         keep_checkpoints=1,
     )
+    fast = settings_of_profile("fast", encoder).items()
+    return apply(run, [Setting(path, value, "--profile fast") for path, value in fast])
 
 
-def _encoder(name: str, vocab_size: int) -> BertConfig:
-    """A network for minutes: no dropout, since nothing is over-fitted, and weights that pass on as much as base's.
-
-    The standard deviation of 0.02 is made for a width of 768; in a narrow network it lets next to nothing through a
-    layer, and the network needs long to find out that it has any.
-    """
-    config = size(name, vocab_size=vocab_size, max_positions=128, dropout=0.0, attention_dropout=0.0)
-    return replace(config, initializer_range=0.02 * (768 / config.hidden_size) ** 0.5)
-
-
-def _afford_examples(parts: Split, tokenizer: WordPiece, pretrained: PretrainResult, seconds: float) -> int:
-    """How many training examples of each class can be read in time by all fine-tunings, at the pace of pre-training."""
+def _afford_examples(parts: Split, tokenizer: WordPiece, token_seconds: float, seconds: float) -> int:
+    """How many training examples of each class all fine-tunings can read in time, at ``token_seconds`` for a token."""
     sample = [len(tokens.ids) for tokens in tokenizer.encode_batch([each.text for each in parts.train[:200]])]
     tokens = sum(min(length + 2, _LONGEST_TEXT) for length in sample) / len(sample)
-    token_seconds = pretrained.seconds / (pretrained.steps * _ROWS * _ROW)
     readings = 2 * _SEEDS * _EPOCHS * len(parts.classes)
     affordable = int(seconds / (readings * tokens * token_seconds * _COST_OF_EXAMPLE))
     return max(_LEAST_EXAMPLES, min(_MOST_EXAMPLES, affordable))

@@ -1,0 +1,55 @@
+"""Two phases: rows of two lengths under one schedule, each held to held-out rows of its own length."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.data.prepare import prepare
+from bertkit.encoders.bert import size
+from bertkit.experiment.planning import plan_pretraining
+from bertkit.experiment.pretraining import pretrain
+from bertkit.report.progress import Progress
+from bertkit.run import PretrainRun, read_metrics
+from bertkit.text import wordpiece
+
+SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PretrainRun:
+    texts = [" ".join(SENTENCES[number % 3 :] * (2 + number % 5)) for number in range(99)]
+    file = tmp_path / "texts.jsonl"
+    file.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    tokenizer = wordpiece.train(texts, vocab_size=99)
+    prepare([file], tokenizer=tokenizer, output=tmp_path / "data", heldout=0.3)
+    return PretrainRun(
+        data=tmp_path / "data",
+        output=tmp_path / "run",
+        encoder=size("1/14/2", vocab_size=tokenizer.vocab_size, max_positions=41),
+        steps=10,
+        seq_length=13,
+        long_seq_length=41,
+        long_share=0.3,
+        batch_size=7,
+        evaluate_every=5,
+        log_every=1,
+    )
+
+
+def test_the_last_steps_have_the_long_rows(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"))
+    records = read_metrics(run.output / "metrics.jsonl")
+    tokens = [record["tokens"] for record in records if record["kind"] == "train"]
+    assert max(tokens[:7]) <= 7 * 13 < min(tokens[7:])
+    assert [record["step"] for record in records if record["kind"] == "heldout"] == [5, 10]
+
+
+def test_the_plan_counts_both_phases(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertkit.experiment.planning._SECONDS_TO_MEASURE", 0.1)
+    plan = plan_pretraining(run, Progress("quiet"))
+    assert plan.tokens == 10 * 7 * 0.7 * 13 + 10 * 7 * 0.3 * 41
+    assert replace(run, long_seq_length=None).tokens_per_step == 7 * 13
