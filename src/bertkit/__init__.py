@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         tokenizer_show,
         tokenizer_train,
         track,
+        tune,
     )
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "tokenizer_show",
     "tokenizer_train",
     "track",
+    "tune",
 ]
 
 

@@ -22,6 +22,10 @@ class BertkitError(ValueError):
         self.exit_code = exit_code
 
 
+class DivergenceError(BertkitError):
+    """A training that left the finite numbers; in a search it is a result like others."""
+
+
 def usage_error(message: str) -> BertkitError:
     """A wrong name, option or combination of them (exit code 2)."""
     return BertkitError(message, exit_code=WRONG_USAGE)

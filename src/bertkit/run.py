@@ -30,7 +30,7 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.encoders.bert import BertConfig
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
 from bertkit.storage import read_json, remove_temporaries, write_file, write_json
 from bertkit.tasks import FileTask
 from bertkit.tasks.pretrain import PretrainingTask
@@ -108,6 +108,10 @@ class FinetuneRun:
             raise usage_error(f"layer_decay is {self.layer_decay}; it must be above 0 and at most 1.")
 
 
+class InUseError(BertkitError):
+    """Another process holds the run folder."""
+
+
 class RunFolder:
     """A run folder held by this process alone, from ``with`` to the end of it."""
 
@@ -132,7 +136,8 @@ class RunFolder:
             self._lock.seek(0)
             holder = self._lock.read().strip() or "another process"
             self._lock.close()
-            raise usage_error(f"{self.path} is in use by {holder}. Choose another -o folder.") from error
+            message = f"{self.path} is in use by {holder}. Choose another -o folder."
+            raise InUseError(message, exit_code=WRONG_USAGE) from error
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
         self._lock.flush()

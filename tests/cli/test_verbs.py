@@ -24,6 +24,7 @@ OPTIONS = {
     text.prepare: text.PrepareOptions,
     training.pretrain: training.PretrainOptions,
     training.finetune: training.FinetuneOptions,
+    training.tune: training.TuneOptions,
 }
 VERBS = (
     training.quickstart,
@@ -35,6 +36,7 @@ VERBS = (
     training.pretrain,
     using.fill,
     training.finetune,
+    training.tune,
     using.evaluate,
     using.compare,
     using.predict,

@@ -37,3 +37,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for row in range(99):
             writer.writerow((row, " ".join(draw.choices(WORDS, k=5)), ("bad", "good")[row % 2]))
     return path
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fine-tuning without pictures, which take longer than it does on so little."""
+    for name in ("plot_epochs", "plot_confusion"):
+        monkeypatch.setattr(f"bertkit.experiment.finetuning.{name}", lambda *arguments: None)

@@ -11,7 +11,7 @@ import pytest
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.image import imread
 
-from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_results, plot_training
+from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_results, plot_sweep, plot_training
 from bertkit.report.tables import summarise
 
 
@@ -93,6 +93,14 @@ def test_results_side_by_side_with_and_without_deviation(tmp_path: Path) -> None
     }
     plot_results(results, "Does pre-training pay?", tmp_path / "results.png")
     assert_picture(tmp_path / "results.png")
+
+
+@pytest.mark.parametrize(("points", "seeds"), [(1, 1), (3, 5), (99, 2)])
+def test_sweeps_of_any_size(points: int, seeds: int, tmp_path: Path) -> None:
+    draw = random.Random(7)
+    rows = [(f"lr={number}e-5 model=my_$model$", [draw.random() for _ in range(seeds)]) for number in range(points)]
+    plot_sweep(rows, "accuracy", tmp_path / "sweep.png")
+    assert_picture(tmp_path / "sweep.png")
 
 
 def test_no_global_state_of_matplotlib_is_touched(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ from bertkit.experiment.pretraining import PretrainResult
 from bertkit.experiment.pretraining import pretrain as run_pretraining
 from bertkit.experiment.pretraining import resume as resume_pretraining
 from bertkit.experiment.profiles import Profile, settings_of_profile
+from bertkit.experiment.tuning import Sampler, Sweep, SweepResult, read_axes
+from bertkit.experiment.tuning import tune as run_sweep
 from bertkit.inference.answers import STREAM, answer_file
 from bertkit.inference.fill import Filling
 from bertkit.inference.pipeline import Pipeline
@@ -161,29 +163,10 @@ def finetune(
     progress: Mode = "auto",
 ) -> FinetuneResult:
     """Train ``model`` for a task of the shelf, or on your own table, into ``output``."""
-    splits = {"train": train, "dev": [dev] if dev else [], "test": [test] if test else []}
+    files = {"train": train, "dev": [dev] if dev else [], "test": [test] if test else []}
+    guessing = {"text": text, "pair": pair, "label": label, "kind": kind, "allow_rare_labels": allow_rare_labels}
     with Progress(progress) as bar:
-        if isinstance(task, FileTask):
-            found = task
-        elif _is_table(task):
-            guessed = guess(
-                [Path(task), *map(Path, train)] if Path(task).is_dir() else existing([task, *train]),
-                dev=Path(dev) if dev else None,
-                test=Path(test) if test else None,
-                text=text,
-                pair=pair,
-                label=label,
-                kind=kind,
-                allow_rare_labels=allow_rare_labels,
-            )
-            bar.say(guessed.sentence)
-            found = guessed.task
-        else:
-            found = _bound(_named(str(task)), data, splits)
-        if class_weights is not None:
-            found = _weighted(found, class_weights)
-        for note in found.notes():
-            bar.say(note)
+        found = _choose(task, data, files, guessing, class_weights, bar)
         settings = [
             *_given(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
             *_given(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
@@ -192,6 +175,58 @@ def finetune(
         ]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
         return run_finetuning(run, bar, origins=origins(run, settings))
+
+
+def tune(
+    task: AnyPath | FileTask,
+    *,
+    model: AnyPath,
+    output: AnyPath,
+    data: AnyPath | None = None,
+    train: Sequence[AnyPath] = (),
+    dev: AnyPath | None = None,
+    test: AnyPath | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    kind: Kind | None = None,
+    class_weights: str | None = None,
+    allow_rare_labels: bool = False,
+    grid: Sequence[str] | Mapping[str, Sequence[Any]] = (),
+    trials: int | None = None,
+    sampler: Sampler = "tpe",
+    seeds: int = 1,
+    first_seed: int = 0,
+    epochs: int | None = None,
+    lr: float | None = None,
+    batch_size: int | None = None,
+    limit: int | None = None,
+    from_scratch: bool = False,
+    reinit_layers: int = 0,
+    layer_decay: float = 1.0,
+    set: Sequence[str] = (),
+    progress: Mode = "auto",
+) -> SweepResult:
+    """Fine-tune at every point of ``grid`` (by default the paper's) and keep the best mean on dev.
+
+    ``grid`` is ``{"lr": [5e-5, 3e-5]}``, or the words of the command line. With ``trials``, so many points are drawn
+    from it, and it may have ranges.
+    """
+    files = {"train": train, "dev": [dev] if dev else [], "test": [test] if test else []}
+    guessing = {"text": text, "pair": pair, "label": label, "kind": kind, "allow_rare_labels": allow_rare_labels}
+    with Progress(progress) as bar:
+        found = _choose(task, data, files, guessing, class_weights, bar)
+        settings = [
+            *_given(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
+            *_given(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
+            *_given(reinit_layers=reinit_layers, layer_decay=layer_decay),
+            *parse_settings(set),
+        ]
+        run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
+        given = [name for name, value in {"epochs": epochs, "lr": lr, "batch_size": batch_size}.items() if value]
+        axes = read_axes(grid, given=given, ranges=trials is not None)
+        sweep = Sweep(base=run, axes=axes, trials=trials, sampler=sampler)
+        return run_sweep(sweep, bar, origins=origins(run, settings))
 
 
 def evaluate(
@@ -275,6 +310,33 @@ def _given(**options: Any) -> list[Setting]:
         for path, value in options.items()
         if value is not None
     ]
+
+
+def _choose(
+    task: AnyPath | FileTask,
+    data: AnyPath | None,
+    files: Mapping[str, Sequence[AnyPath]],
+    guessing: Mapping[str, Any],
+    class_weights: str | None,
+    bar: Progress,
+) -> FileTask:
+    """The task that a user means, with its files; what was guessed and what should be known of it is said."""
+    if isinstance(task, FileTask):
+        found = task
+    elif _is_table(task):
+        dev, test = (Path(files[split][0]) if files[split] else None for split in ("dev", "test"))
+        train = [task, *files["train"]]
+        tables = list(map(Path, train)) if Path(task).is_dir() else existing(train)
+        guessed = guess(tables, dev=dev, test=test, **guessing)
+        bar.say(guessed.sentence)
+        found = guessed.task
+    else:
+        found = _bound(_named(str(task)), data, files)
+    if class_weights is not None:
+        found = _weighted(found, class_weights)
+    for note in found.notes():
+        bar.say(note)
+    return found
 
 
 def _is_table(task: AnyPath) -> bool:

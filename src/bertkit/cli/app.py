@@ -47,6 +47,7 @@ def _build() -> App:
         text.PrepareOptions,
         training.PretrainOptions,
         training.FinetuneOptions,
+        training.TuneOptions,
     ):
         Parameter(name="*")(options)  # its fields are options of the verb itself, without a prefix
     app.command(training.quickstart)
@@ -60,6 +61,7 @@ def _build() -> App:
     app.command(training.pretrain)
     app.command(using.fill, default_parameter=any_text)
     app.command(training.finetune)
+    app.command(training.tune)
     app.command(using.evaluate)
     app.command(using.compare)
     app.command(using.predict, default_parameter=any_text)

@@ -32,6 +32,7 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
   from a model to answers
     fill              guess the words behind [MASK]
     finetune          train for a task (--list shows them) or on your own table
+    tune              fine-tune at every point of a grid, keep the best
     evaluate          the official scores of a fine-tuned model, and a report
     compare           whether one of two models is better by more than chance
     predict           answers for every row of a file

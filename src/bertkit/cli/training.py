@@ -1,7 +1,9 @@
-"""The verbs that make models: quickstart, pretrain, finetune."""
+"""The verbs that make models: quickstart, pretrain, finetune, tune."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,3 +185,54 @@ def finetune(
         best = result.best.scores[result.metric]
         show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
     talk.next("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(FinetuneOptions):
+    """Options of ``tune``: those of ``finetune``, and what is varied."""
+
+    output: Path
+    """Folder of the sweep: table, picture, every point's run, the best model as SWEEP/best."""
+    grid: Sequence[str] = ()
+    """What is varied: lr=5e-5,3e-5 epochs=2,3, and any setting by its path. [default: the paper's grid]"""
+    trials: int | None = None
+    """Draw so many points with optuna; then --grid may have ranges, such as lr=1e-5..1e-4."""
+    sampler: Literal["tpe", "random"] = "tpe"
+    """Draw in the light of the points before, or blindly."""
+    seeds: int = 1
+    """Restarts of every point; its mean over them is what counts."""
+    epochs: int | None = None  # type: ignore[assignment]
+    """Passes through the training examples, if they are not varied."""
+    lr: float | None = None  # type: ignore[assignment]
+    """Peak learning rate, if it is not varied."""
+    batch_size: int | None = None  # type: ignore[assignment]
+    """Examples in an update, if they are not varied."""
+
+
+def tune(task: str, /, *, options: TuneOptions, json: bool = False, talk: Talk | None = None) -> None:
+    """Fine-tune at every point of a grid, and keep the best: bertkit tune glue:rte --model MODEL -o SWEEP.
+
+    The same command goes on after an interruption, and started several times, on machines that share the folder too,
+    divides the points among the processes.
+
+    Parameters
+    ----------
+    task:
+        A name such as glue:sst2 (bertkit finetune --list), or a .csv, .tsv, .jsonl or .parquet file.
+    json:
+        Show the result as JSON.
+    """
+    from bertkit import api
+    from bertkit.training.interrupts import Interrupted
+
+    talk = talk or Talk()
+    try:
+        result = api.tune(task, **vars(options), progress=talk.mode)
+    except Interrupted as stop:
+        stop.args = (f"{stop}: {shlex.join(['bertkit', *sys.argv[1:]])}",)
+        raise
+    if json:
+        show_json(result)
+    else:
+        show_table(result.header(), result.rows())
+    talk.next("bertkit", "predict", options.output / "best", "INPUT", "-o", "OUTPUT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +62,25 @@ class FinetuneResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Job:
+class Job:
+    """A fine-tuning with its examples, those of train as features."""
+
     run: FinetuneRun
     tokenizer: WordPiece
     train: FeatureSource
     examples: int
     dev: Sequence[Any]
     further: Mapping[str, Sequence[Any]]
+
+    def serves(self, run: FinetuneRun) -> bool:
+        """Whether ``run`` reads the same examples in the same way."""
+        mine = self.run
+        return (mine.task, mine.model, mine.limit) == (run.task, run.model, run.limit)
+
+    def for_run(self, run: FinetuneRun) -> Job:
+        """The examples for a run that they serve."""
+        assert self.serves(run)
+        return replace(self, run=run)
 
 
 def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> FinetuneResult:
@@ -78,22 +90,38 @@ def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str]
     Raises Interrupted on Ctrl-C or SIGTERM; the same command then goes on with the seed that was cut off.
     """
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
-        asked = {**config.to_json(run), "task": run.task.record()}
-        data = _fingerprint(run.task)
-        if not folder.record.exists():
-            folder.begin(asked, kind="finetune", origins=dict(origins or {}), data=data)
-        elif read_json(folder.record)["run"] != asked:
-            raise usage_error(f"{run.output} holds another run. Choose another -o folder, or repeat its command.")
-        elif read_json(folder.record).get("data", data) != data:
-            raise usage_error(f"the data of {run.output} is no longer what it began with. Choose another -o folder.")
-        job = _build(run, progress)
-        folder.note(examples={"train": job.examples, "dev": len(job.dev)})
-        results: list[SeedResult] = []
-        for seed in range(run.first_seed, run.first_seed + run.seeds):
-            results.append(_finished(folder, seed) or _run_seed(job, seed, folder, interrupts, progress))
-        result = _summarise(run, folder, results)
-        _report(job, folder, result)
-        return result
+        begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task, origins=origins)
+        return run_seeds(build_job(run, progress), folder, interrupts, progress)
+
+
+def begin_run(
+    folder: RunFolder,
+    asked: Mapping[str, Any],
+    task: FileTask,
+    *,
+    kind: str = "finetune",
+    origins: Mapping[str, str] | None = None,
+) -> None:
+    """Write the record of what was ``asked``, or see that the folder holds just this, on the same data."""
+    data = _fingerprint(task)
+    if not folder.record.exists():
+        folder.begin(asked, kind=kind, origins=dict(origins or {}), data=data)
+    elif read_json(folder.record)["run"] != asked:
+        raise usage_error(f"{folder.path} holds another run. Choose another -o folder, or repeat its command.")
+    elif read_json(folder.record).get("data", data) != data:
+        raise usage_error(f"the data of {folder.path} is no longer what it began with. Choose another -o folder.")
+
+
+def run_seeds(job: Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> FinetuneResult:
+    """Every seed that is not finished yet, and the report."""
+    run = job.run
+    folder.note(examples={"train": job.examples, "dev": len(job.dev)})
+    results: list[SeedResult] = []
+    for seed in range(run.first_seed, run.first_seed + run.seeds):
+        results.append(_finished(folder, seed) or _run_seed(job, seed, folder, interrupts, progress))
+    result = _summarise(run, folder, results)
+    _report(job, folder, result)
+    return result
 
 
 def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
@@ -102,7 +130,8 @@ def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
     return {split: task.files.fingerprints(task.name, split) for split in splits}
 
 
-def _build(run: FinetuneRun, progress: Progress) -> _Job:
+def build_job(run: FinetuneRun, progress: Progress) -> Job:
+    """Read and encode the examples."""
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None]
@@ -121,7 +150,7 @@ def _build(run: FinetuneRun, progress: Progress) -> _Job:
         progress.say(cuts)
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
     further = {split: run.task.labelled(split) for split in run.task.further_devs()}
-    return _Job(run=run, tokenizer=tokenizer, train=source, examples=len(train), dev=dev, further=further)
+    return Job(run=run, tokenizer=tokenizer, train=source, examples=len(train), dev=dev, further=further)
 
 
 def _describe(features: Sequence[Feature]) -> str:
@@ -141,7 +170,7 @@ def _describe_cuts(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
     )
 
 
-def _build_model(job: _Job) -> Model:
+def _build_model(job: Job) -> Model:
     """The encoder of ``run.model``, or the same network with fresh weights, and fresh heads."""
     if job.run.from_scratch:
         encoder = Bert(model_folder.read_config(job.run.model))
@@ -162,7 +191,7 @@ def layer_shares(model: Model, decay: float) -> dict[str, float]:
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 
-def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> SeedResult:
+def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> SeedResult:
     begin = time.monotonic()
     run, metric = job.run, job.run.task.metric
     torch.manual_seed(seed)
@@ -216,13 +245,13 @@ def _run_seed(job: _Job, seed: int, folder: RunFolder, interrupts: Interrupts, p
     return result
 
 
-def _score(job: _Job, model: Model) -> tuple[FileTask, dict[str, float]]:
+def _score(job: Job, model: Model) -> tuple[FileTask, dict[str, float]]:
     """The task with its thresholds set on dev, and the official scores there."""
     task, predictions = job.run.task.calibrate(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
     return task, task.score(job.dev, predictions)
 
 
-def _score_further(job: _Job, model: Model, task: FileTask) -> dict[str, float]:
+def _score_further(job: Job, model: Model, task: FileTask) -> dict[str, float]:
     """The scores of ``dev_mismatched`` with ``_mismatched`` behind their names, and so for every further dev set."""
     found: dict[str, float] = {}
     for split, examples in job.further.items():
@@ -231,7 +260,7 @@ def _score_further(job: _Job, model: Model, task: FileTask) -> dict[str, float]:
     return found
 
 
-def _save_seed(job: _Job, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
+def _save_seed(job: Job, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Keep the model of the best seed so far, then the marker that this seed is done."""
     metric = job.run.task.metric
     earlier = [each for each in _all_finished(folder) if each.seed != result.seed]
@@ -265,7 +294,7 @@ def _summarise(run: FinetuneRun, folder: RunFolder, results: list[SeedResult]) -
     )
 
 
-def _report(job: _Job, folder: RunFolder, result: FinetuneResult) -> None:
+def _report(job: Job, folder: RunFolder, result: FinetuneResult) -> None:
     """Pictures and ``results.json``; the confusion matrix is that of the best seed."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
     if job.run.task.shape == TextTask.shape and job.run.task.labels:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertkit.contracts import Feature, Task, Tokenizer
 from bertkit.data.features import collate
-from bertkit.errors import BertkitError
+from bertkit.errors import DivergenceError
 from bertkit.model import Model
 from bertkit.training.precision import Precision, autocast, choose_precision
 
@@ -81,5 +81,7 @@ def _to_numpy(outputs: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, NDArra
     """All outputs of all heads under their own names, in float32."""
     arrays = {name: tensor.float().cpu().numpy() for each in outputs for name, tensor in each.items()}
     if not all(np.isfinite(values).all() for values in arrays.values()):
-        raise BertkitError("the model answers with numbers that are not finite: its weights are damaged or diverged.")
+        raise DivergenceError(
+            "the model answers with numbers that are not finite: its weights are damaged or diverged."
+        )
     return arrays

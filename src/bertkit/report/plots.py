@@ -35,6 +35,7 @@ _MOST_CELLS_WITH_NUMBERS = 20
 _MOST_CELLS_WITH_SHARES = 8
 _MOST_NAMED_CLASSES = 60
 _LONGEST_NAME = 24
+_MOST_ROWS = 40
 _LETTERS_ON_A_LINE = 40
 
 
@@ -166,6 +167,31 @@ def _name_classes(panel: Axes, classes: Sequence[str]) -> None:
         panel.set_xticks(places, names)
     panel.set_yticks(places, names)
     write_plainly(*panel.get_xticklabels(), *panel.get_yticklabels())
+
+
+def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, output: Path) -> None:
+    """The dev scores of a sweep: a row for each point, the best on top, its seeds as dots, their mean as a line."""
+    shown = points[:_MOST_ROWS]
+    height = 1.6 + 0.28 * len(shown)
+    figure, (panel,) = figure_with(1, width=7.6, height=height, title=f"{_spell_metric(metric)} on dev")
+    panel.grid(visible=False, axis="y")
+    panel.grid(axis="x", color=GRID, linewidth=1)
+    for row, (_, scores) in enumerate(shown):
+        summary, colour = summarise(scores), PALETTE[0] if row == 0 else PALE
+        if summary.sd is not None:
+            panel.barh(row, 2 * summary.sd, 0.62, left=summary.mean - summary.sd, color=colour, alpha=0.3)
+        panel.plot([summary.mean] * 2, [row - 0.36, row + 0.36], color=PALETTE[0] if row == 0 else FAINT, linewidth=2)
+        panel.plot(scores, [row] * len(scores), "o", color=colour, markersize=6, markeredgecolor="white")
+    best = summarise(shown[0][1])
+    left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} more points are below"
+    note(panel, f"best point: {best}{left_out}")
+    panel.set_yticks(range(len(shown)), [name for name, _ in shown])
+    panel.tick_params(axis="y", colors=INK)
+    write_plainly(*panel.get_yticklabels())
+    panel.use_sticky_edges = False
+    panel.margins(x=0.04)
+    panel.set_ylim(len(shown) - 0.4, -0.6)
+    save(figure, output)
 
 
 def plot_results(results: Mapping[str, Mapping[str, Summary]], title: str, output: Path) -> None:

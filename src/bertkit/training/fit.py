@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bertkit.contracts import Batch, BatchSource, LossTerms
 from bertkit.data.batches import batch_indices, batches_in_epoch
-from bertkit.errors import BertkitError
+from bertkit.errors import DivergenceError
 from bertkit.model import Model
 from bertkit.training.memory import keep_freed_memory
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
@@ -88,7 +88,7 @@ def fit(
 ) -> Iterator[Step]:
     """Train from ``state.step`` to ``until``; epochs of ``source`` are counted from ``first_step``.
 
-    Raises BertkitError after ten steps in a row whose gradient is not finite; such steps change nothing.
+    Raises DivergenceError after ten steps in a row whose gradient is not finite; such steps change nothing.
     """
     device = next(state.model.parameters()).device
     per_epoch = batches_in_epoch(source, plan.batch_size)
@@ -157,7 +157,7 @@ def _update(state: TrainingState, clip_norm: float, lr: float) -> tuple[float, b
         state.skipped_in_a_row += 1
     state.optimizer.zero_grad(set_to_none=True)
     if state.skipped_in_a_row >= _SKIPS_BEFORE_GIVING_UP:
-        raise BertkitError(
+        raise DivergenceError(
             f"the gradient was not finite {_SKIPS_BEFORE_GIVING_UP} steps in a row, up to step {state.step + 1}. "
             "The last checkpoint is good; resume it with a lower --set optimizer.lr."
         )
