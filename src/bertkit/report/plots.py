@@ -172,7 +172,7 @@ def _name_classes(panel: Axes, classes: Sequence[str]) -> None:
 def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, output: Path) -> None:
     """The dev scores of a sweep: a row for each point, the best on top, its seeds as dots, their mean as a line."""
     shown = points[:_MOST_ROWS]
-    height = 1.6 + 0.28 * len(shown)
+    height = max(2.4, 1.6 + 0.28 * len(shown))
     figure, (panel,) = figure_with(1, width=7.6, height=height, title=f"{_spell_metric(metric)} on dev")
     panel.grid(visible=False, axis="y")
     panel.grid(axis="x", color=GRID, linewidth=1)
