@@ -261,3 +261,4 @@ def test_the_missing_extra_is_named(table: Path, model: Path, tmp_path: Path, mo
     with pytest.raises(BertkitError, match=r"--trials needs optuna: pip install 'bertkit\[tune\]'"):
         tune(table, model, tmp_path / "sweep", trials=3)
     assert not (tmp_path / "sweep").exists()
+    assert len(tune(table, model, tmp_path / "sweep", ["lr=1e-3"]).points) == 1  # a grid does without
