@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.nn.layout import Choice, Layout, choose
+from bertkit.nn.layout import Choice, Layout, choose, round_up
 
 W = 3
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
@@ -25,6 +25,7 @@ def test_spread_and_collect_undo_each_other(lengths: list[int]) -> None:
     assert rows.shape == (*filled.shape, W)
     assert torch.equal(rows[filled], tokens)
     assert not rows[~filled].any()
+    assert layout.mask is None or torch.equal(layout.mask, filled)
     assert torch.equal(layout.collect(rows), tokens)
 
 
@@ -56,3 +57,25 @@ def test_gradients_are_those_of_finite_differences(lengths: list[int]) -> None:
     assert torch.autograd.gradcheck(layout.spread, tokens)
     assert torch.autograd.gradcheck(lambda each: layout.collect(layout.spread(each).square()), tokens)
     assert torch.autograd.gradcheck(lambda each: choose(each, torch.tensor([4, 0, 2])), tokens)
+
+
+@given(st.integers(0, 10**6))
+def test_round_lengths_are_near_and_few(count: int) -> None:
+    rounded = round_up(count)
+    assert count <= rounded <= count + count // 32
+    assert round_up(rounded) == rounded
+
+
+def test_lists_of_like_length_have_one_length() -> None:
+    lengths = {len(Layout.of(filled_by([40, 37, 39, 33 + number])).slots) for number in range(4)}  # type: ignore[arg-type]
+    assert lengths == {152}
+    assert len({round_up(count) for count in range(1025, 2049)}) == 32
+
+
+def test_what_fills_up_the_list_is_read_by_nobody() -> None:
+    filled = filled_by([40, 37, 39, 33])
+    layout = Layout.of(filled)
+    assert layout.slots is not None
+    assert len(layout.slots) == 152
+    assert len(set(layout.slots.tolist())) == 152
+    assert layout.mask is filled

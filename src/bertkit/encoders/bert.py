@@ -21,7 +21,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids, initialize
-from bertkit.nn.layout import Choice, Layout
+from bertkit.nn.layout import Choice, Layout, round_up
 from bertkit.nn.pooler import FirstTokenPooler
 
 SIZES: Mapping[str, tuple[int, int, int]] = {
@@ -195,14 +195,22 @@ class Bert(Encoder):
 
 
 def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> Choice | None:
-    """The first token and the wanted ones of every row; None where it is hardly fewer than all."""
+    """The first token and the wanted ones of every row; None where it is hardly fewer than all.
+
+    Up to a round number (see ``nn/layout.py``) others come along, from the beginnings of all rows.
+    """
     asked = wanted.clone()
     asked[:, 0] = True
-    return None if int(asked.sum()) > _WORTH_CHOOSING * int(real.sum()) else Choice.of(asked, real)
+    count = int(asked.sum())
+    if count > _WORTH_CHOOSING * int(real.sum()):
+        return None
+    others = (real & ~asked).T.nonzero()[: round_up(count) - count]
+    asked[others[:, 1], others[:, 0]] = True
+    return Choice.of(asked, real)
 
 
 def _put_back(states: Float[Tensor, "L H"], layout: Layout, choice: Choice | None) -> Float[Tensor, "B T H"]:
-    """The raised states where their tokens stand, and zeros elsewhere."""
+    """The raised states where their tokens stand; elsewhere what nobody reads."""
     if choice is None:
         return layout.spread(states)
     slots = choice.index if layout.slots is None else layout.slots[choice.index]

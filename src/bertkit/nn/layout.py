@@ -3,6 +3,9 @@
 Everything in a Transformer but attention treats each token by itself, so the network works on a plain list of tokens
 without padding, and attention alone lays them out in rows.
 
+A product of every new number of tokens makes the CPU library (oneDNN) build a kernel, some milliseconds and megabytes
+that it keeps for the next thousand of them. So lists are filled up to round lengths with tokens that nobody reads.
+
 Letters: B rows, T tokens of the longest row, N tokens in the list, M tokens chosen from it, W any width.
 """
 
@@ -18,25 +21,25 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """``slots`` says which of the ``rows * width`` places each token of the list has; None where they fill them all."""
+    """``slots`` says which of the ``rows * width`` places each token of the list has; None where they fill them all.
+
+    ``mask`` is True where a token may be read, or None where every one may.
+    """
 
     rows: int
     width: int
     slots: Int[Tensor, " N"] | None = None
-
-    @property
-    def mask(self) -> Bool[Tensor, "B T"] | None:
-        """True where a token stands; None where one stands everywhere."""
-        if self.slots is None:
-            return None
-        filled = torch.zeros(self.rows * self.width, dtype=torch.bool, device=self.slots.device)
-        return filled.index_fill_(0, self.slots, True).view(self.rows, self.width)
+    mask: Bool[Tensor, "B T"] | None = None
 
     @staticmethod
     def of(filled: Bool[Tensor, "B T"]) -> Layout:
-        """The layout of the tokens where ``filled`` is True, row by row."""
+        """The layout of the tokens where ``filled`` is True, row by row, and then of some that fill up the list."""
         rows, width = filled.shape
-        return Layout(rows, width, None if bool(filled.all()) else filled.flatten().nonzero().squeeze(1))
+        slots = filled.flatten().nonzero().squeeze(1)
+        if len(slots) == rows * width:
+            return Layout(rows, width)
+        spare = (~filled).flatten().nonzero().squeeze(1)[: round_up(len(slots)) - len(slots)]
+        return Layout(rows, width, torch.cat([slots, spare]), filled)
 
     def spread(self, tokens: Float[Tensor, "N W"]) -> Float[Tensor, "B T W"]:
         """The list in rows, with zeros where nothing stands."""
@@ -52,20 +55,26 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Some tokens of a list: which, and how they are laid out among themselves, as short as their rows allow."""
+    """Some tokens of a list: which, and how they are laid out among themselves, in rows as short as possible."""
 
     index: Int[Tensor, " M"]
     layout: Layout
 
     @staticmethod
     def of(wanted: Bool[Tensor, "B T"], filled: Bool[Tensor, "B T"]) -> Choice:
-        """The ``wanted`` ones of the list of all ``filled`` places."""
+        """The ``wanted`` ones of the list of all ``filled`` places, in reading order."""
         rows = len(wanted)
         ranks = wanted.cumsum(dim=1) - 1
         most = int(ranks[:, -1].max()) + 1
         places = (ranks + most * torch.arange(rows, device=wanted.device)[:, None])[wanted]
         index = (filled.flatten().cumsum(dim=0) - 1)[wanted.flatten()]
         return Choice(index, Layout(rows, most, None if len(places) == rows * most else places))
+
+
+def round_up(count: int) -> int:
+    """The next of the thirty-two round numbers in every octave: at most a thirty-second more."""
+    step = 1 << max(0, count.bit_length() - 6)
+    return -(-count // step) * step
 
 
 def choose(tokens: Float[Tensor, "N W"], index: Int[Tensor, " M"]) -> Float[Tensor, "M W"]:

@@ -21,6 +21,7 @@ from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.cross_entropy import sum_cross_entropy
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.layout import round_up
 
 _NEVER = 2.0
 """Sorts after every draw, which are below 1."""
@@ -186,10 +187,14 @@ class MaskedLanguageModel(Objective):
         return batch.labels[self.label] != IGNORE if self.label in batch.labels else None
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``logits`` (M, V) of the labelled positions in reading order; of every position without labels."""
+        """``logits`` (M, V) of the labelled positions in reading order; of every position without labels.
+
+        Up to a round number (see ``nn/layout.py``) rows follow that nobody reads.
+        """
         rows = states.hidden_states.flatten(0, 1)
         if self.label in batch.labels:
-            rows = rows[self._labelled(batch)]
+            labelled = self._labelled(batch)
+            rows = rows[F.pad(labelled, (0, round_up(len(labelled)) - len(labelled)))]
         rows = self.norm(self.activation(self.transform(rows)))
         logits = F.linear(rows, self._tied[0].weight)
         # Added in place: torch's product with a bias first fills the whole output with the bias.
@@ -204,7 +209,7 @@ class MaskedLanguageModel(Objective):
         """``mlm_accuracy``: positions whose highest logit is the hidden piece's."""
         labels = self._wanted(batch)
         # In float32: torch's search through bfloat16 is four times slower on a CPU.
-        right = (outputs["logits"].float().argmax(dim=-1) == labels).sum()
+        right = (outputs["logits"][: len(labels)].float().argmax(dim=-1) == labels).sum()
         return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
 
     def _labelled(self, batch: Batch) -> Int[Tensor, " M"]:
