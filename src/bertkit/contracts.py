@@ -9,9 +9,9 @@ Letters: B examples, T tokens, H hidden width.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -69,7 +69,7 @@ class Feature:
     input_ids: NDArray[np.integer[Any]]
     segment_ids: NDArray[np.integer[Any]]
     labels: Mapping[str, Label] = field(default_factory=dict)
-    offsets: NDArray[np.int64] | None = None
+    offsets: NDArray[np.integer[Any]] | None = None
     cut: int = 0
 
     def __len__(self) -> int:
@@ -159,10 +159,12 @@ class Encoder(nn.Module, ABC):
 class Objective(nn.Module, ABC):
     """A question put to the hidden states, and its marking: a head and a loss.
 
-    ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term.
+    ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term. Without
+    ``reads_pooled`` its head works on an encoder whose pooler was never trained.
     """
 
     label: str
+    reads_pooled: ClassVar[bool] = True
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The positions whose hidden states it will read; None for all. The pooled state is free."""
@@ -209,6 +211,10 @@ class Task(ABC):
     @abstractmethod
     def encode(self, example: Any, tokenizer: Tokenizer) -> list[Feature]:
         """One feature, or several windows of one example."""
+
+    def encode_all(self, examples: Iterable[Any], tokenizer: Tokenizer) -> Iterator[tuple[Any, list[Feature]]]:
+        """Every example with its features, in order; a task may look ahead to cut many texts at once."""
+        return ((example, self.encode(example, tokenizer)) for example in examples)
 
     @abstractmethod
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:

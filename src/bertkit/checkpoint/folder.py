@@ -41,6 +41,7 @@ _ARCHITECTURES = {
     frozenset({"class"}): "BertForSequenceClassification",
     frozenset({"labels"}): "BertForSequenceClassification",
     frozenset({"number"}): "BertForSequenceClassification",
+    frozenset({"span"}): "BertForQuestionAnswering",
 }
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -125,7 +126,7 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     encoder = _load_encoder(config, foreign, str(file))
     heads = objectives(encoder)
     for name, objective in heads.items():
-        if objective.label != "mlm" and not huggingface.has_pooler(foreign):
+        if objective.reads_pooled and not huggingface.has_pooler(foreign):
             raise data_error(f'{file} has no pooler, which the "{name}" head reads.')
         objective.load_state_dict(huggingface.objective_from_foreign(name, objective, foreign, str(file)))
     return Model(encoder, heads)

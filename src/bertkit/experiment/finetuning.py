@@ -137,7 +137,7 @@ def build_job(run: FinetuneRun, progress: Progress) -> Job:
     dev = [example for example in run.task.examples("dev") if example.label is not None]
     if not train or not dev:
         raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.")
-    encoded = [run.task.encode(example, tokenizer) for example in train]
+    encoded = [features for _, features in run.task.encode_all(train, tokenizer)]
     features = [feature for each in encoded for feature in each]
     positions = model_folder.read_config(run.model).max_positions
     if max(map(len, features)) > positions:

@@ -19,6 +19,7 @@ from bertkit.training.precision import Precision, autocast, choose_precision
 _BATCHES_IN_A_CHUNK = 32
 
 _Row = Mapping[str, NDArray[Any]]
+_Encoded = tuple[Any, list[Feature]]
 
 
 def predict(
@@ -50,13 +51,25 @@ def stream(
     """
     device = next(model.parameters()).device
     precision = precision or choose_precision(device)
-    remaining = iter(examples)
-    while chunk := list(islice(remaining, _BATCHES_IN_A_CHUNK * batch_size)):
-        encoded = [task.encode(example, tokenizer) for example in chunk]
-        features = [feature for each in encoded for feature in each]
+    for chunk in _chunks(task.encode_all(examples, tokenizer), _BATCHES_IN_A_CHUNK * batch_size):
+        features = [feature for _, own in chunk for feature in own]
         rows = iter(_run(model, features, tokenizer.pad_id, batch_size, precision))
-        for example, own in zip(chunk, encoded, strict=True):
+        for example, own in chunk:
             yield task.decode(example, own, list(islice(rows, len(own))))
+
+
+def _chunks(encoded: Iterable[_Encoded], size: int) -> Iterator[list[_Encoded]]:
+    """Examples with about ``size`` features together; a long text with more is a chunk by itself."""
+    chunk: list[_Encoded] = []
+    room = size
+    for example, features in encoded:
+        if chunk and len(features) > room:
+            yield chunk
+            chunk, room = [], size
+        chunk.append((example, features))
+        room -= len(features)
+    if chunk:
+        yield chunk
 
 
 def _run(model: Model, features: Sequence[Feature], pad_id: int, batch_size: int, precision: Precision) -> list[_Row]:

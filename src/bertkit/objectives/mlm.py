@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -163,6 +164,7 @@ class MaskedLanguageModel(Objective):
     """
 
     label = "mlm"
+    reads_pooled: ClassVar[bool] = False
 
     def __init__(
         self,
