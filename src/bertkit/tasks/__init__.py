@@ -7,7 +7,9 @@ from bertkit.errors import data_error
 from bertkit.tasks._labels import write_labels
 from bertkit.tasks._marks import Mark
 from bertkit.tasks._several import LabelsTask
+from bertkit.tasks._spans import Passage, SpanPrediction, SpanTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
+from bertkit.tasks._squad_files import SpanExample
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Prediction, TextExample, TextTask
 
@@ -16,7 +18,11 @@ __all__ = [
     "FileTask",
     "LabelsTask",
     "Mark",
+    "Passage",
     "Prediction",
+    "SpanExample",
+    "SpanPrediction",
+    "SpanTask",
     "Split",
     "TaskFiles",
     "TextExample",
@@ -25,7 +31,7 @@ __all__ = [
     "write_labels",
 ]
 
-_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask, LabelsTask)}
+_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask, LabelsTask, SpanTask)}
 
 
 def from_record(record: Mapping[str, Any]) -> FileTask:

@@ -101,8 +101,11 @@ class TaskFiles:
 
     def tables(self, task: str, split: str) -> list[Table]:
         """The files of a split, opened."""
-        where = self._split(task, split)
-        return [Table(self._find(task, file), where.form) for file in where.files]
+        return [Table(path, self.splits[split].form) for path in self.paths(task, split)]
+
+    def paths(self, task: str, split: str) -> list[Path]:
+        """The files of a split; one that is not where the task looks for it is an error."""
+        return [self._find(task, file) for file in self._split(task, split).files]
 
     def _split(self, task: str, split: str) -> Split:
         if split not in self.splits:
