@@ -23,6 +23,7 @@ from bertkit.objectives.labels import TellLabels
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
 from bertkit.objectives.regress import Regress
+from bertkit.objectives.span import Span
 from bertkit.tasks import LabelsTask, TextExample, TextTask
 from bertkit.text.wordpiece import WordPiece
 
@@ -58,6 +59,7 @@ def heads_of(encoder: Encoder, names: tuple[str, ...]) -> dict[str, Objective]:
         "class": lambda: Classify(encoder.hidden_size, 3),
         "labels": lambda: TellLabels(encoder.hidden_size, 3),
         "number": lambda: Regress(encoder.hidden_size),
+        "span": lambda: Span(encoder.hidden_size),
     }
     return {name: every[name]() for name in names}
 
@@ -105,6 +107,8 @@ def our_answers(model: Model, batch: Batch) -> dict[str, Tensor]:
         outputs: Mapping[str, Mapping[str, Tensor]] = model(batch)
     answers = {}
     for name, output in outputs.items():
+        if name == "span":
+            return {place: answer[batch.attention_mask] for place, answer in output.items()}
         answer = output["value"][:, None] if name == "number" else output["logits"]
         answers[name] = answer.view(*batch.input_ids.shape, -1)[batch.attention_mask] if name == "mlm" else answer
     return answers
@@ -116,6 +120,8 @@ KINDS = {"regression": "number", "multi_label_classification": "labels"}
 def their_answers(model: Any, batch: Batch) -> dict[str, Tensor]:
     with torch.no_grad():
         output = model(**their_inputs(batch))
+    if type(model).__name__ == "BertForQuestionAnswering":
+        return {place: output[f"{place}_logits"][batch.attention_mask] for place in ("start", "end")}
     names = {"prediction_logits": "mlm", "seq_relationship_logits": "nsp"}
     if type(model).__name__ in ("BertForMaskedLM", "BertForNextSentencePrediction"):
         names = {"logits": "mlm" if "Masked" in type(model).__name__ else "nsp"}
@@ -138,6 +144,7 @@ HEADS = {
     "BertForSequenceClassification": ("class",),
     "BertForSequenceClassification, several labels": ("labels",),
     "BertForSequenceClassification, a number": ("number",),
+    "BertForQuestionAnswering": ("span",),
 }
 
 
@@ -191,7 +198,7 @@ def test_what_they_save_we_load(tmp_path: Path, padded_batch: Batch, case: str, 
         max_position_embeddings=41,
         type_vocab_size=3,
         hidden_act=ACTIVATIONS[activation],
-        num_labels=1 if "number" in case else 3,
+        num_labels={"number": 1, "span": 2}.get(HEADS[case][0], 3),
         problem_type=next((kind for kind, name in KINDS.items() if HEADS[case] == (name,)), None),
     )
     theirs = their_class(case)(shape).eval()

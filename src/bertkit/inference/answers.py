@@ -31,6 +31,10 @@ STREAM = Path("-")
 
 _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
+_OF_LABELS = ("id", "label", "probability")
+_OF_SPANS = ("id", "answer", "start", "end", "probability")
+"""The columns of a table of answers."""
+
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a cell that begins like this for a formula."""
 
@@ -59,6 +63,9 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
                 raise Interrupted(interrupts.requested, f"stopped after {done:,} rows. Go on with the same command.")
     report(done)
     write_file(output, lambda temporary: write(partial, temporary))
+    if output.suffix.lower() == ".json" and _has_null_odds(partial):
+        odds = output.with_name(f"{output.stem}.null_odds.json")
+        write_file(odds, lambda temporary: _write_json(partial, temporary, field="null_odds"))
     partial.unlink()
     return done
 
@@ -132,15 +139,38 @@ def _write_jsonl(partial: Path, path: Path) -> None:
 
 def _write_txt(partial: Path, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{_cell(record['label'])}\n" for record in _read(partial))
+        file.writelines(f"{_cell(_answer(record))}\n" for record in _read(partial))
+
+
+def _write_json(partial: Path, path: Path, *, field: str | None = None) -> None:
+    """One object, id -> answer, as SQuAD's programs read it; or id -> another ``field``."""
+    answers: dict[str, Any] = {}
+    for record in _read(partial):
+        if record["id"] in answers:
+            raise usage_error(f'the id "{record["id"]}" comes twice, and .json names answers by it: write .jsonl.')
+        answers[record["id"]] = _answer(record) if field is None else record[field]
+    path.write_text(json.dumps(answers, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _has_null_odds(partial: Path) -> bool:
+    return "null_odds" in next(_read(partial), {})
+
+
+def _answer(record: Mapping[str, Any]) -> Any:
+    return record["answer"] if "answer" in record else record["label"]
+
+
+def _columns(partial: Path) -> tuple[str, ...]:
+    return _OF_SPANS if "answer" in next(_read(partial), {}) else _OF_LABELS
 
 
 def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:
+    columns = _columns(partial)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(("id", "label", "probability"))
+        writer.writerow(columns)
         for record in _read(partial):
-            writer.writerow([_harmless(_cell(record.get(name, ""))) for name in ("id", "label", "probability")])
+            writer.writerow([_harmless(_cell(record.get(name, ""))) for name in columns])
 
 
 def _write_tsv(partial: Path, path: Path) -> None:
@@ -152,7 +182,7 @@ def _write_parquet(partial: Path, path: Path) -> None:
         arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise usage_error("writing .parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
-    rows = [{name: record.get(name) for name in ("id", "label", "probability")} for record in _read(partial)]
+    rows = [{name: record.get(name) for name in _columns(partial)} for record in _read(partial)]
     parquet.write_table(arrow.Table.from_pylist(rows), path)
 
 
@@ -170,6 +200,7 @@ _WRITERS: Mapping[str, Callable[[Path, Path], None]] = {
     ".csv": _write_csv,
     ".tsv": _write_tsv,
     ".jsonl": _write_jsonl,
+    ".json": _write_json,
     ".parquet": _write_parquet,
     ".txt": _write_txt,
 }

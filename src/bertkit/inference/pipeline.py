@@ -15,7 +15,17 @@ from bertkit.errors import usage_error
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.predict import stream
 from bertkit.model import Model
-from bertkit.tasks import FileTask, LabelsTask, Prediction, TextExample, TextTask, from_record
+from bertkit.tasks import (
+    FileTask,
+    LabelsTask,
+    Prediction,
+    SpanExample,
+    SpanPrediction,
+    SpanTask,
+    TextExample,
+    TextTask,
+    from_record,
+)
 from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.training.precision import default_device
 
@@ -64,6 +74,14 @@ class Pipeline:
             return self.predict([texts if pair is None else (texts, pair)])[0]
         return self.predict(texts)
 
+    def answer(self, question: str, context: str) -> SpanPrediction:
+        """The passage of the context that answers the question, "" if it has none."""
+        if not isinstance(self.task, SpanTask):
+            raise usage_error(f"{self.folder} is for {self.task.name} and answers no question: use predict.")
+        (prediction,) = self.stream([SpanExample("1", question, context)])
+        assert isinstance(prediction, SpanPrediction)
+        return prediction
+
     def predict(self, texts: Sequence[Text]) -> list[Prediction]:
         """The class or the number of each text, or of each pair."""
         return list(self.stream(_example(place, text) for place, text in enumerate(texts)))
@@ -78,11 +96,14 @@ class Pipeline:
     def task(self) -> FileTask:
         """The task that the folder names; for a classifier of another maker, one made of the labels it names.
 
-        Whether such a classifier wants pairs is not written anywhere: ``replace(task, pair=True)`` says so.
+        Whether such a classifier wants pairs, or a model for questions can say that there is no answer, is not written
+        anywhere: ``replace(task, pair=True)`` and ``replace(task, null=True)`` say so.
         """
         about = read_about(self.folder)
         if "task" in about:
             return from_record(about["task"])
+        if "BertForQuestionAnswering" in about.get("architectures", []):
+            return SpanTask(name=self.folder.name)
         if "BertForSequenceClassification" not in about.get("architectures", []):
             raise usage_error(
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"

@@ -125,7 +125,10 @@ def _sweep(
     predictions: Mapping[str, str],
     no_answer: Mapping[str, float],
 ) -> tuple[float, float]:
-    """(best score, its threshold), when questions are answered in the order of ``no_answer``, the surest first."""
+    """(best score, its threshold), when questions are answered in the order of ``no_answer``, the surest first.
+
+    Where answering none is best the official threshold is 0, which does not say so.
+    """
     best = current = float(sum(not gold[id] for id in scores))
     threshold = 0.0
     for id in sorted(no_answer, key=lambda id: no_answer[id]):

@@ -33,7 +33,7 @@ from bertkit.recipes._report import FROM_SCRATCH, PRETRAINED, fill_blanks
 from bertkit.recipes._report import QuickstartResult as QuickstartResult
 from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, PretrainRun, read_metrics
-from bertkit.tasks import TextTask
+from bertkit.tasks import FileTask
 from bertkit.tasks.files import guess
 from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
@@ -220,7 +220,7 @@ def _afford_examples(parts: Split, tokenizer: WordPiece, token_seconds: float, s
     return max(_LEAST_EXAMPLES, min(_MOST_EXAMPLES, affordable))
 
 
-def _write_task(parts: Split, examples: int, folder: Path) -> TextTask:
+def _write_task(parts: Split, examples: int, folder: Path) -> FileTask:
     """The labelled texts as tables, so many of each class, read as a user's own tables are."""
     folder.mkdir()
     write_csv(parts.train[: examples * len(parts.classes)], folder / "train.csv")
@@ -228,7 +228,7 @@ def _write_task(parts: Split, examples: int, folder: Path) -> TextTask:
     return guess(folder / "train.csv", dev=folder / "dev.csv", max_length=_LONGEST_TEXT).task
 
 
-def _plan_finetuning(task: TextTask, output: Path, pretrained: PretrainResult) -> dict[str, FinetuneRun]:
+def _plan_finetuning(task: FileTask, output: Path, pretrained: PretrainResult) -> dict[str, FinetuneRun]:
     """The two runs, which differ in the weights that they start from and in nothing else."""
     run = FinetuneRun(
         task=task,
@@ -241,7 +241,7 @@ def _plan_finetuning(task: TextTask, output: Path, pretrained: PretrainResult) -
     return {FROM_SCRATCH: replace(run, from_scratch=True, output=output / "from-scratch"), PRETRAINED: run}
 
 
-def _score_majority(task: TextTask) -> float:
+def _score_majority(task: FileTask) -> float:
     """The accuracy of always naming the most frequent class of the training texts."""
     most_frequent = Counter(each.label for each in task.examples("train")).most_common(1)[0][0]
     dev = [each.label for each in task.examples("dev")]
@@ -254,7 +254,7 @@ def _describe_text(documents: Sequence[Document]) -> str:
     return f"{megabytes:.1f} MB, the documentation of {packages} Python packages on this machine"
 
 
-def _describe_task(task: TextTask) -> str:
+def _describe_task(task: FileTask) -> str:
     train, dev = len(task.examples("train")), len(task.examples("dev"))
     return (
         f"Which of {len(task.labels)} packages is a text from? {train:,} texts to learn from, {dev:,} to score.\n"

@@ -53,8 +53,23 @@ class SpanPrediction:
 
     @property
     def passage(self) -> Passage | None:
-        """The answer with its place; None for no answer."""
+        """The answer with its place and probability; None for no answer."""
         return self.n_best[0] if self.text else None
+
+    @property
+    def start(self) -> int | None:
+        """The first character of the answer in the context."""
+        return self.passage.start if self.passage else None
+
+    @property
+    def end(self) -> int | None:
+        """The character behind it."""
+        return self.passage.end if self.passage else None
+
+    @property
+    def score(self) -> float:
+        """The probability of the answer, or of there being none, among the best answers."""
+        return self.passage.probability if self.passage else 1.0 - sum(each.probability for each in self.n_best)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,8 +88,7 @@ class SpanExample:
 
 def read_questions(path: Path, faults: Faults) -> Iterator[SpanExample]:
     """The questions of a ``.json`` file or of a table; ``faults`` counts what was wrong with them."""
-    is_squad = Path(path.name.removesuffix(".gz")).suffix == ".json"
-    for example in _read_squad(path) if is_squad else _read_table(path):
+    for example in _read_squad(path) if _is_squad(path) else _read_table(path):
         yield _mend(example, faults)
 
 
@@ -123,6 +122,15 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
         "unasked": "{} questions of {} have no answer and are left out: the task asks those alone that have one",
     }
     return [text.format(f"{faults[kind]:,}", split) for kind, text in sentences.items() if faults[kind]]
+
+
+def holds_questions(path: Path) -> bool:
+    """Whether a file is laid out as SQuAD's, or is a table with a question, a context and an answer a row."""
+    return _is_squad(path) or {"question", "context", "answer"} <= set(Table(path).columns)
+
+
+def _is_squad(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz")).suffix == ".json"
 
 
 def _mend(example: SpanExample, faults: Faults) -> SpanExample:

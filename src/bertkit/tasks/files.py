@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,8 +26,11 @@ from bertkit.tasks._labels import (
 )
 from bertkit.tasks._lines import at_line
 from bertkit.tasks._several import LabelsTask
+from bertkit.tasks._spans import SpanTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
+from bertkit.tasks._squad_files import COLUMNS, holds_questions
 from bertkit.tasks._tables import Format, Table
+from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Numbers, TextTask
 
 Kind = Literal["classes", "number", "labels"]
@@ -43,7 +46,7 @@ _SHOWN = 8
 class Guess:
     """A task made from files, and ``sentence``, what was taken for what."""
 
-    task: TextTask
+    task: FileTask
     sentence: str
 
 
@@ -78,6 +81,8 @@ def guess(
     given = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
     paths = _splits(given, dev, test)
     first = paths["train"][0]
+    if (text, label, kind) == (None, None, None) and holds_questions(first):
+        return _guess_questions(paths, f"files:{given[0].resolve().name}")
     table = Table(first)
     columns = guess_columns(table, text=text, pair=pair, label=label)
     files = _files(columns, **paths)
@@ -96,6 +101,21 @@ def guess(
     absolute = task.with_files(**{split: where.files for split, where in files.splits.items()})
     absolute = replace(absolute, name=f"files:{given[0].resolve().name}")
     return Guess(task=absolute, sentence=_describe(table, columns, asked))
+
+
+def _guess_questions(paths: Mapping[str, Sequence[Path]], name: str) -> Guess:
+    """Questions about contexts; if some have no answer, to say so is one."""
+    splits = {
+        split: Split(files=tuple(str(file.resolve()) for file in files), columns=COLUMNS)
+        for split, files in paths.items()
+    }
+    task = SpanTask(name=name, files=TaskFiles(splits=splits), null=True, heldout=0.0 if "dev" in splits else _HELDOUT)
+    rows = {split: list(task.rows(split)) for split in splits}
+    without = sum(example.answers == () and example.impossible for example in rows["train"])
+    task = replace(task, null=without > 0, rules="v2" if without else "v1")
+    contexts = len({example.context for example in rows["train"]})
+    sentence = f"{len(rows['train']):,} questions about {contexts:,} contexts, {without:,} of them without an answer"
+    return Guess(task=task, sentence=sentence)
 
 
 def _splits(train: Sequence[Path], dev: Path | None, test: Path | None) -> dict[str, Sequence[Path]]:

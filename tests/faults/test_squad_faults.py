@@ -1,0 +1,168 @@
+"""Files of questions with something wrong in them: mended and counted, left out of training and counted, or refused.
+
+Nothing that is wrong with a question takes it out of an evaluation.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.tasks import SpanExample, SpanTask
+from bertkit.tasks.squad import v1, v2
+from bertkit.text.wordpiece import WordPiece, train
+
+CONTEXT = "The mill stood by the river until the river took the mill."
+
+
+def write(path: Path, *rows: dict[str, Any], context: str = CONTEXT) -> Path:
+    content = {"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": context, "qas": list(rows)}]}]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def row(id: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
+    texts = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": id, "question": "What?", "answers": texts, **more}
+
+
+def both(task: SpanTask, path: Path) -> tuple[list[SpanExample], list[SpanExample]]:
+    """As train and as dev."""
+    task = task.with_files(train=[path], dev=[path])
+    return task.examples("train"), task.examples("dev")
+
+
+def notes(task: SpanTask, path: Path) -> str:
+    return "\n".join(task.with_files(train=[path], dev=[path]).notes())
+
+
+@pytest.mark.parametrize("start", [0, 20, -1, 999, 9])
+def test_a_wrong_offset_is_mended_where_the_text_occurs_once(tmp_path: Path, start: int) -> None:
+    path = write(tmp_path / "t.json", row("a", ("stood", start)))
+    learnt, asked = both(v1, path)
+    assert learnt == asked
+    assert learnt[0].target is not None
+    assert learnt[0].target.start == CONTEXT.index("stood")
+    assert ("1 answers of train were not where the file says and have been moved" in notes(v1, path)) == (start != 9)
+
+
+@pytest.mark.parametrize("answer", [("river", 0), ("windmill", 4), ("", 0), (" ", 3)])
+def test_an_answer_that_is_nowhere_or_anywhere_is_not_learnt_and_is_asked(
+    tmp_path: Path, answer: tuple[str, int]
+) -> None:
+    path = write(tmp_path / "t.json", row("a", answer), row("b", ("stood", 9)))
+    learnt, asked = both(v1, path)
+    assert [each.id for each in learnt] == ["b"]
+    assert [each.texts for each in asked] == [(answer[0],), ("stood",)]
+    assert "1 answers of train are not in their context, or more than once" in notes(v1, path)
+
+
+def test_the_first_answer_that_is_in_the_context_is_learnt(tmp_path: Path) -> None:
+    (learnt,), (asked,) = both(v1, write(tmp_path / "t.json", row("a", ("windmill", 4), ("river", 22))))
+    assert learnt.target == ("river", 22)
+    assert asked.texts == ("windmill", "river")
+
+
+def test_an_empty_list_of_answers_in_1_1(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", row("a"), row("b", ("stood", 9)))
+    learnt, asked = both(v1, path)
+    assert [each.id for each in learnt] == ["b"]
+    assert [each.id for each in asked] == ["a", "b"]
+    assert "1 questions of dev have an empty list of answers and are not marked as impossible" in notes(v1, path)
+
+
+def test_a_question_marked_impossible_with_answers(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", row("a", ("stood", 9), is_impossible=True), row("b", is_impossible=True))
+    learnt, asked = both(v2, path)
+    assert [each.id for each in learnt] == ["b"]
+    assert [each.texts for each in asked] == [("stood",), ()]
+    assert "1 questions of train are marked as impossible and have answers" in notes(v2, path)
+
+
+def test_a_file_of_2_0_for_1_1_gives_its_answerable_part_and_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", row("a", ("stood", 9)), row("b", is_impossible=True), row("c", ("by", 15)))
+    learnt, asked = both(v1, path)
+    assert [each.id for each in learnt] == [each.id for each in asked] == ["a", "c"]
+    assert "1 questions of dev have no answer and are left out" in notes(v1, path)
+
+
+def test_ids_that_come_again_are_told_apart(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", *[row(id, ("stood", 9)) for id in ("a", "a", "a#2", "a", "b")])
+    learnt, asked = both(v1, path)
+    assert len({each.id for each in asked}) == len(asked) == len(learnt) == 5
+    assert [each.id for each in asked][:2] == ["a", "a#2"]
+    assert "questions of dev have an id that another one has" in notes(v1, path)
+    assert [each.id for each in v1.read(path)] == [each.id for each in asked]
+
+
+def test_an_empty_context_is_asked_and_answered_with_nothing(tmp_path: Path, words: WordPiece) -> None:
+    path = write(tmp_path / "t.json", row("a", ("stood", 9)), context=" ")
+    learnt, (asked,) = both(v1, path)
+    assert learnt == []
+    assert "1 questions of dev have an empty context" in notes(v1, path)
+    (feature,) = v1.encode(asked, words)
+    sure = dict.fromkeys(("start", "end"), feature.input_ids * 0.0)
+    assert v1.decode(asked, [feature], [sure]).text == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [', r"t\.json, line 1, column 11: not JSON"),
+        ("[1, 2]", r't\.json: not an object with "data"'),
+        ('{"dota": []}', r't\.json has no "data"\. Did you mean "dota"\?'),
+        ('{"data": [{"paragraphs": {}}]}', r't\.json, data\[0\]: "paragraphs" is not a list'),
+        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r'data\[0\]\.paragraphs\[0\] has no "context"'),
+        ('{"data": [{"paragraphs": [{"context": 7, "qas": []}]}]}', r'"context" is 7, not a text'),
+        (
+            '{"data": [{"paragraphs": [{"context": "x", "qas": [{"id": "a", "quastion": "?"}]}]}]}',
+            r'paragraphs\[0\]\.qas\[0\] has no "question"\. Did you mean "quastion"\?',
+        ),
+        (
+            '{"data": [{"paragraphs": [{"context": "x", "qas": [{"id": "a", "question": "?", '
+            '"answers": [{"text": "x", "answer_start": "0"}]}]}]}]}',
+            r"qas\[0\]\.answers\[0\]: \"answer_start\" is '0', not a whole number",
+        ),
+    ],
+)
+def test_a_file_laid_out_otherwise_is_refused_by_its_place(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "t.json").write_text(content, encoding="utf-8")
+    with pytest.raises(BertkitError, match=message) as raised:
+        v1.with_files(dev=[tmp_path / "t.json"]).examples("dev")
+    assert raised.value.exit_code == 3
+    assert "\n" not in str(raised.value)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_bytes(b'{"data": "\xff"}')
+    with pytest.raises(BertkitError, match=r"t\.json is not UTF-8 \(byte 11\)"):
+        v1.with_files(dev=[tmp_path / "t.json"]).examples("dev")
+
+
+@pytest.fixture(scope="module")
+def words() -> WordPiece:
+    return train([CONTEXT] * 3, vocab_size=60)
+
+
+def test_a_context_of_a_hundred_thousand_words(tmp_path: Path, words: WordPiece) -> None:
+    context = " ".join(["the mill stood by the river"] * 16_667) + " until"
+    path = write(tmp_path / "t.json", row("a", ("until", len(context) - 5)), context=context)
+    (example,), _ = both(v1, path)
+    began = time.process_time()
+    tracemalloc.start()
+    features = v1.encode(example, words)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(features) > 700
+    assert sum(int(feature.labels["span"][0] > 0) for feature in features) >= 1  # type: ignore[index,operator]
+    assert features[-1].labels["span"][0] > 0  # type: ignore[index,operator]
+    outputs = [dict.fromkeys(("start", "end"), feature.input_ids * 0.0) for feature in features]
+    assert v1.decode(example, features, outputs).text
+    assert time.process_time() - began < 20
+    assert peak < 200e6
