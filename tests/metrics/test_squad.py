@@ -54,12 +54,12 @@ def test_f1_counts_words_with_their_number() -> None:
 
 def test_the_best_gold_answer_counts() -> None:
     assert score_answer("in 1867", ("1867", "In 1867!"), "v1") == (1, 1)
-    assert score_answer("1867", ("in 1867",), "v1") == (0, pytest.approx(2 / 3))
+    assert tuple(score_answer("1867", ("in 1867",), "v1")) == pytest.approx((0, 2 / 3))
 
 
 def test_korean_f1_counts_characters() -> None:
     score = score_answer("세종 대왕은", ("세종대왕",), "korquad")
-    assert score == (0, pytest.approx(2 * (4 / 5) * 1 / (4 / 5 + 1)))
+    assert tuple(score) == pytest.approx((0, 2 * (4 / 5) * 1 / (4 / 5 + 1)))
 
 
 def test_answers_that_vanish_in_normalisation() -> None:

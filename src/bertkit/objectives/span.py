@@ -35,7 +35,9 @@ class Span(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``start`` and ``end`` (B, T); what they say of padding means nothing."""
-        start, end = self.ends(states.hidden_states).unbind(dim=-1)
+        # Sums of two scores are ranked: bfloat16 would make equals of too many of them.
+        with torch.autocast(states.hidden_states.device.type, enabled=False):
+            start, end = self.ends(states.hidden_states.float()).unbind(dim=-1)
         return {"start": start, "end": end}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:

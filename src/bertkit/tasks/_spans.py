@@ -20,7 +20,7 @@ from bertkit.tasks._squad_files import Faults, SpanExample, describe_faults, nam
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._windows import Candidate, Pieces, find_candidates, owners, window_starts
 
-_CHARACTERS_AT_ONCE = 500_000
+_CHARACTERS_AT_ONCE, _QUESTIONS_AT_ONCE = 500_000, 500
 """How much text is cut into tokens in one go."""
 
 
@@ -353,7 +353,7 @@ def _blocks(examples: Iterable[SpanExample]) -> Iterator[list[SpanExample]]:
         known = block and block[-1].context == example.context
         size += len(example.question) + (0 if known else len(example.context))
         block.append(example)
-        if size > _CHARACTERS_AT_ONCE:
+        if size > _CHARACTERS_AT_ONCE or len(block) == _QUESTIONS_AT_ONCE:
             yield block
             block, size = [], 0
     if block:
