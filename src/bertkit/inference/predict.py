@@ -59,15 +59,15 @@ def stream(
 
 
 def _chunks(encoded: Iterable[_Encoded], size: int) -> Iterator[list[_Encoded]]:
-    """Examples with about ``size`` features together; a long text with more is a chunk by itself."""
+    """Examples until they have ``size`` features together."""
     chunk: list[_Encoded] = []
-    room = size
+    count = 0
     for example, features in encoded:
-        if chunk and len(features) > room:
-            yield chunk
-            chunk, room = [], size
         chunk.append((example, features))
-        room -= len(features)
+        count += len(features)
+        if count >= size:
+            yield chunk
+            chunk, count = [], 0
     if chunk:
         yield chunk
 
