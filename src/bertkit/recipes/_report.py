@@ -109,7 +109,7 @@ class QuickstartResult:
                 "answers.csv",
             ),
             ("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
-            ("bertkit", "pretrain", self.output / "data", "--size", "mini", "--minutes", "60", "-o", "runs/mini"),
+            ("bertkit", "pretrain", self.output / "data", "--profile", "fast", "--minutes", "60", "-o", "runs/mini"),
         ]
         took = f"All of it took {describe_duration(self.seconds)}. Next:"
         return [took, *("  " + shlex.join(map(str, command)) for command in commands)]
