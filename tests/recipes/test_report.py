@@ -61,7 +61,7 @@ def test_no_gain_is_said_to_be_none(better: tuple[float, ...], said: str) -> Non
 
 def test_commands_can_be_pasted() -> None:
     lines = result(score(0.4), score(0.5)).lines()
-    assert "  bertkit pretrain 'my quick/data' --size mini --minutes 60 -o runs/mini" in lines
+    assert "  bertkit pretrain 'my quick/data' --profile fast --minutes 60 -o runs/mini" in lines
 
 
 def test_curve() -> None:
