@@ -16,7 +16,7 @@ import huggingface_hub
 import pytest
 
 from bertkit import api
-from bertkit.cli import app, glue, text, training, using
+from bertkit.cli import app, glue, squad, text, training, using
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 OPTIONS = {
@@ -42,6 +42,7 @@ VERBS = (
     using.predict,
     glue.glue_table,
     glue.glue_submit,
+    squad.squad_score,
     using.track,
     using.config_show,
 )

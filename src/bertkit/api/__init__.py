@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit import names
+from bertkit.api._benchmarks import glue_submit as glue_submit
+from bertkit.api._benchmarks import glue_table as glue_table
+from bertkit.api._benchmarks import squad_score as squad_score
 from bertkit.api._paths import AnyPath, existing, near
 from bertkit.api._text import TextPiece as TextPiece
 from bertkit.api._text import corpus_check as corpus_check
@@ -28,7 +31,6 @@ from bertkit.experiment.assessment import compare as run_comparison
 from bertkit.experiment.assessment import evaluate as run_evaluation
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.finetuning import finetune as run_finetuning
-from bertkit.experiment.glue import GlueSubmission, GlueTable, submit, tabulate
 from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import PretrainResult
 from bertkit.experiment.pretraining import pretrain as run_pretraining
@@ -159,10 +161,14 @@ def finetune(
     from_scratch: bool = False,
     reinit_layers: int = 0,
     layer_decay: float = 1.0,
+    then: AnyPath | None = None,
     set: Sequence[str] = (),
     progress: Mode = "auto",
 ) -> FinetuneResult:
-    """Train ``model`` for a task of the shelf, or on your own table, into ``output``."""
+    """Train ``model`` for a task of the shelf, or on your own table, into ``output``.
+
+    With ``then``, another task or table, that is the last one: the first goes into ``output/first``, with one seed.
+    """
     files = {"train": train, "dev": [dev] if dev else [], "test": [test] if test else []}
     guessing = {"text": text, "pair": pair, "label": label, "kind": kind, "allow_rare_labels": allow_rare_labels}
     with Progress(progress) as bar:
@@ -174,6 +180,11 @@ def finetune(
             *parse_settings(set),
         ]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
+        if then is not None:
+            first = replace(run, output=run.output / "first", seeds=1)
+            run_finetuning(first, bar, origins=origins(first, settings))
+            last = _choose(then, data, {"train": (), "dev": (), "test": ()}, {}, None, bar)
+            run = replace(apply(replace(run, task=last), settings), model=first.output, from_scratch=False)
         return run_finetuning(run, bar, origins=origins(run, settings))
 
 
@@ -236,14 +247,16 @@ def evaluate(
     split: str = "dev",
     on: str | None = None,
     output: AnyPath | None = None,
+    ensemble: Sequence[AnyPath] = (),
     progress: Mode = "auto",
 ) -> Evaluation:
     """How good a fine-tuned model is on the files it was trained with, or on a folder or file ``data``.
 
     ``on`` names another task that wants the same answers, such as glue:ax for a model of glue:mnli. The report, a page
-    and JSON, is written into the folder ``output``, by default ``evaluation-SPLIT`` in the run folder.
+    and JSON, is written into the folder ``output``, by default ``evaluation-SPLIT`` in the run folder. The
+    runs of ``ensemble`` answer together with ``run``.
     """
-    model = load(run)
+    model = load(run, *ensemble)
     task = model.task if on is None else _same_answers(_named(on), model.task)
     questions = ask_about(task, None if data is None else Path(data), split)
     with Progress(progress) as bar:
@@ -263,31 +276,21 @@ def compare(
         return run_comparison(load(first), load(second), None if data is None else Path(data), split, bar)
 
 
-def predict(run: AnyPath, input: AnyPath, *, output: AnyPath, progress: Mode = "auto") -> int:
+def predict(
+    run: AnyPath, input: AnyPath, *, output: AnyPath, ensemble: Sequence[AnyPath] = (), progress: Mode = "auto"
+) -> int:
     """Answers for every row of the file ``input`` into the file ``output``; returns how many.
 
-    ``-`` is stdin or stdout. The same call goes on after an interruption.
+    ``-`` is stdin or stdout. The same call goes on after an interruption. The runs of ``ensemble`` answer together with
+    ``run``: the mean of what their heads say.
     """
-    model = load(run)
+    model = load(run, *ensemble)
     with Progress(progress) as bar:
         total = 0 if Path(input) == STREAM else sum(1 for _ in model.task.read(Path(input)))
         bar.start("predicting", total, "row")
         count = answer_file(model, Path(input), Path(output), bar.advance)
         _say_cuts(bar, model)
         return count
-
-
-def glue_table(runs: Sequence[AnyPath]) -> GlueTable:
-    """The dev scores of fine-tunings on GLUE, one run a task, with the paper's average."""
-    return tabulate([Path(run) for run in runs])
-
-
-def glue_submit(
-    runs: Sequence[AnyPath], *, output: AnyPath, data: AnyPath | None = None, progress: Mode = "auto"
-) -> GlueSubmission:
-    """The test predictions of fine-tunings on GLUE as files of a submission in the folder ``output``."""
-    with Progress(progress) as bar:
-        return submit([Path(run) for run in runs], Path(output), bar, data=Path(data) if data else None)
 
 
 def track(run: AnyPath, *, follow: bool = False) -> int:

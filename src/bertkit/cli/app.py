@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
-from bertkit.cli import glue, text, training, using
+from bertkit.cli import glue, squad, text, training, using
 from bertkit.cli.endings import explain
 from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
@@ -68,6 +68,8 @@ def _build() -> App:
     app.command(of_glue := App(name="glue", help="Several runs on the tasks of GLUE together."))
     of_glue.command(glue.glue_table, name="table")
     of_glue.command(glue.glue_submit, name="submit")
+    app.command(of_squad := App(name="squad", help="Files of SQuAD and KorQuAD."))
+    of_squad.command(squad.squad_score, name="score")
     app.command(using.track)
     app.command(config := App(name="config", help="The settings of a run."))
     config.command(using.config_show, name="show")

@@ -38,6 +38,7 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
     predict           answers for every row of a file
     glue table        the scores of runs on GLUE's tasks side by side, with the paper's average
     glue submit       their test predictions as the files that GLUE's server marks
+    squad score       a file of predictions as SQuAD's official programs score it
 
   records
     track             the metrics of a run for TensorBoard, while it goes on if wanted

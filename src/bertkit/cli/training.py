@@ -141,6 +141,8 @@ class FinetuneOptions:
     """For small data: draw this many of the last layers, and the pooler, anew."""
     layer_decay: float = 1.0
     """For small data: each layer learns with this share of the rate of the layer above it, such as 0.95."""
+    then: str | None = None
+    """Another task or file, on which the result is fine-tuned in turn; the first one goes into RUN/first."""
     set: Sequence[str] = ()
     """Any settings, such as schedule.warmup=0.06."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bertkit.cli.show import show_json, show_lines, show_table
@@ -40,6 +41,7 @@ def evaluate(
     split: str = "dev",
     on: str | None = None,
     output: Path | None = None,
+    ensemble: Sequence[Path] = (),
     json: bool = False,
     talk: Talk | None = None,
 ) -> None:
@@ -57,13 +59,15 @@ def evaluate(
         Another task that wants the same answers, such as glue:ax for a model of glue:mnli.
     output:
         Folder for report.html and report.json. [default: RUN/evaluation-SPLIT]
+    ensemble:
+        Run folders that answer together with RUN: the mean of what their heads say.
     json:
         Show the result as JSON.
     """
     from bertkit import api
 
     talk = talk or Talk()
-    found = api.evaluate(run, data=data, split=split, on=on, output=output, progress=talk.mode)
+    found = api.evaluate(run, data=data, split=split, on=on, output=output, ensemble=ensemble, progress=talk.mode)
     if json:
         show_json(found.record())
     else:
@@ -116,7 +120,9 @@ def compare(
     show_lines([found.sentence()])
 
 
-def predict(run: Path, input: Path, /, *, output: Path, talk: Talk | None = None) -> None:
+def predict(
+    run: Path, input: Path, /, *, output: Path, ensemble: Sequence[Path] = (), talk: Talk | None = None
+) -> None:
     """Answers for every row of a file; the same command goes on after an interruption.
 
     Parameters
@@ -124,14 +130,16 @@ def predict(run: Path, input: Path, /, *, output: Path, talk: Talk | None = None
     run:
         Run folder of a fine-tuning.
     input:
-        .csv, .tsv, .jsonl, .parquet, or .txt with one text a line; - is stdin.
+        .csv, .tsv, .jsonl, .parquet, .json for questions, or .txt with one text a line; - is stdin.
     output:
-        .csv, .tsv, .jsonl or .parquet; - is stdout.
+        .csv, .tsv, .jsonl, .parquet, or .json with an answer for each id; - is stdout.
+    ensemble:
+        Run folders that answer together with RUN: the mean of what their heads say.
     """
     from bertkit import api
 
     talk = talk or Talk()
-    count = api.predict(run, input, output=output, progress=talk.mode)
+    count = api.predict(run, input, output=output, ensemble=ensemble, progress=talk.mode)
     talk.say(f"{count:,} predictions in {output}")
 
 

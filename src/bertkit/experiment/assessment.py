@@ -60,7 +60,8 @@ def answer(model: Pipeline, questions: Questions, progress: Progress) -> list[An
 def evaluate(model: Pipeline, questions: Questions, output: Path | None, progress: Progress) -> Evaluation:
     """Answer and look at the answers; ``output`` then holds ``report.html`` and ``report.json``.
 
-    Without ``output`` they go to ``evaluation-dev`` and the like in the run folder; a model without a run has no place.
+    Without ``output`` they go to ``evaluation-dev`` and the like in the run folder; a model without a run has
+    no place, nor have several.
     """
     predictions = answer(model, questions, progress)
     task, split = questions.task, questions.split
@@ -87,14 +88,14 @@ def compare(first: Pipeline, second: Pipeline, data: Path | None, split: str, pr
 
 def _default_output(model: Pipeline, questions: Questions) -> Path | None:
     run = model.folder.parent
-    if not (run / "run.json").exists():
+    if len(model.folders) > 1 or not (run / "run.json").exists():
         return None
     other = "" if questions.task.name == model.task.name else f"-{questions.task.name.replace(':', '-')}"
     return run / f"evaluation-{questions.split}{other}"
 
 
 def _name(model: Pipeline) -> str:
-    return str(model.folder.parent if model.folder.name == "model" else model.folder)
+    return " + ".join(str(folder.parent if folder.name == "model" else folder) for folder in model.folders)
 
 
 def _notes(questions: Questions) -> list[str]:

@@ -146,6 +146,8 @@ def build_job(run: FinetuneRun, progress: Progress) -> Job:
             f"Cut them: --set task.max_length={positions}"
         )
     progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
+    if not run.from_scratch and _answers_alike(run):
+        progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if cuts := _describe_cuts(run.task, encoded):
         progress.say(cuts)
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
@@ -171,7 +173,10 @@ def _describe_cuts(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
 
 
 def _build_model(job: Job) -> Model:
-    """The encoder of ``run.model``, or the same network with fresh weights, and fresh heads."""
+    """The encoder of ``run.model``, or the same network with fresh weights, and fresh heads.
+
+    A model that was fine-tuned for answers of the same kind keeps its heads.
+    """
     if job.run.from_scratch:
         encoder = Bert(model_folder.read_config(job.run.model))
     else:
@@ -180,7 +185,21 @@ def _build_model(job: Job) -> Model:
         if job.run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")
         encoder.redraw(job.run.reinit_layers)
-    return Model(encoder, job.run.task.objectives(encoder)).to(default_device())
+    heads = job.run.task.objectives(encoder)
+    if not job.run.from_scratch and _answers_alike(job.run):
+        trained = model_folder.load_model(job.run.model, job.run.task.objectives)
+        for name, head in heads.items():
+            head.load_state_dict(trained.objectives[name].state_dict())
+    return Model(encoder, heads).to(default_device())
+
+
+def _answers_alike(run: FinetuneRun) -> bool:
+    """Whether ``run.model`` was fine-tuned here for answers of the shape and with the labels of the task."""
+    known = model_folder.read_about(run.model).get("task")
+    return known is not None and (
+        known["shape"],
+        tuple(known["labels"]),
+    ) == (run.task.shape, run.task.labels)
 
 
 def layer_shares(model: Model, decay: float) -> dict[str, float]:

@@ -99,7 +99,8 @@ def _answers(pipeline: Pipeline, examples: Iterable[Any]) -> Iterator[dict[str, 
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     """Of everything that the answers depend on."""
     files = sorted(source.iterdir()) if source.is_dir() else [source]
-    hashes = [sha256_of(path) for path in (*sorted(pipeline.folder.iterdir()), *files) if path.is_file()]
+    models = [path for folder in pipeline.folders for path in sorted(folder.iterdir())]
+    hashes = [sha256_of(path) for path in (*models, *files) if path.is_file()]
     return hashlib.sha256("\n".join([*hashes, source.name]).encode()).hexdigest()[:16]
 
 

@@ -12,6 +12,7 @@ from bertkit.contracts import Encoder, Objective
 from bertkit.data.passages import Sampling
 from bertkit.encoders.bert import Bert
 from bertkit.errors import usage_error
+from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.predict import stream
 from bertkit.model import Model
@@ -35,22 +36,29 @@ Text = str | tuple[str, str]
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 
 
-def load(path: Path | str) -> Pipeline:
-    """The model in a folder: a run of bertkit, what it saved, or a BERT in Hugging Face's format."""
-    return Pipeline(resolve(path))
+def load(path: Path | str, *more: Path | str) -> Pipeline:
+    """The model in a folder: a run of bertkit, what it saved, or a BERT in Hugging Face's format.
+
+    With ``more`` folders, the models answer together: the mean of what their heads say.
+    """
+    return Pipeline(resolve(path), *map(resolve, more))
 
 
 class Pipeline:
     """Asks one model. The heads are read when they are first needed; the text is cut as in training.
 
     ``folder`` is the model's; ``task`` is what the model was fine-tuned for. ``cut`` counts the examples so far that
-    were too long for the model to read to their end.
+    were too long for the model to read to their end. Of several folders the first is ``folder``, and its task, with its
+    thresholds, is that of all.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *others: Path) -> None:
         self.folder = folder
+        self.folders = (folder, *others)
         self.tokenizer = load_tokenizer(folder)
         self.cut = 0
+        for other in others:
+            self._require_same(Pipeline(other))
 
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """For each [MASK] of the text, the likeliest words."""
@@ -120,8 +128,19 @@ class Pipeline:
         return load_model(self.folder, _masked_words).to(default_device())
 
     @cached_property
-    def _answerer(self) -> Model:
-        return load_model(self.folder, self.task.objectives).to(default_device())
+    def _answerer(self) -> Model | Ensemble:
+        models = [load_model(folder, self.task.objectives).to(default_device()) for folder in self.folders]
+        return models[0] if len(models) == 1 else Ensemble(models)
+
+    def _require_same(self, other: Pipeline) -> None:
+        """What answers together reads the same tokens and is asked the same."""
+        if other.tokenizer.fingerprint != self.tokenizer.fingerprint:
+            raise usage_error(f"{other.folder} has another vocabulary than {self.folder}; they cannot answer together.")
+        if (other.task.shape, other.task.labels) != (self.task.shape, self.task.labels):
+            raise usage_error(
+                f"{other.folder} is for {other.task.name} and {self.folder} for {self.task.name}; "
+                "they cannot answer together."
+            )
 
 
 def _example(place: int, text: Text) -> TextExample:

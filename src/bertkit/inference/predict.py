@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from bertkit.contracts import Feature, Task, Tokenizer
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
-from bertkit.model import Model
 from bertkit.training.precision import Precision, autocast, choose_precision
 
 _BATCHES_IN_A_CHUNK = 32
@@ -23,7 +23,7 @@ _Encoded = tuple[Any, list[Feature]]
 
 
 def predict(
-    model: Model,
+    model: nn.Module,
     task: Task,
     examples: Iterable[Any],
     tokenizer: Tokenizer,
@@ -31,12 +31,12 @@ def predict(
     batch_size: int = 64,
     precision: Precision | None = None,
 ) -> list[Any]:
-    """The task's answer to every example, in their order."""
+    """The task's answer to every example, in their order; ``model`` is a Model or an Ensemble."""
     return list(stream(model, task, examples, tokenizer, batch_size=batch_size, precision=precision))
 
 
 def stream(
-    model: Model,
+    model: nn.Module,
     task: Task,
     examples: Iterable[Any],
     tokenizer: Tokenizer,
@@ -72,7 +72,9 @@ def _chunks(encoded: Iterable[_Encoded], size: int) -> Iterator[list[_Encoded]]:
         yield chunk
 
 
-def _run(model: Model, features: Sequence[Feature], pad_id: int, batch_size: int, precision: Precision) -> list[_Row]:
+def _run(
+    model: nn.Module, features: Sequence[Feature], pad_id: int, batch_size: int, precision: Precision
+) -> list[_Row]:
     """What the model says to each feature; the longest go first, so that too large a batch fails at once."""
     device = next(model.parameters()).device
     order = sorted(range(len(features)), key=lambda place: -len(features[place]))

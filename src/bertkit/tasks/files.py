@@ -29,6 +29,7 @@ from bertkit.tasks._several import LabelsTask
 from bertkit.tasks._spans import SpanTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._squad_files import COLUMNS, holds_questions
+from bertkit.tasks._squad_files import read_json_file as read_json_file
 from bertkit.tasks._tables import Format, Table
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Numbers, TextTask

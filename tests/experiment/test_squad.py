@@ -1,0 +1,76 @@
+"""Predictions of any program: what is missing, unknown or no text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertkit import api
+from bertkit.errors import BertkitError
+
+
+def write(path: Path, content: object) -> Path:
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    rows = [
+        {"id": "a", "question": "?", "answers": [{"text": "the mill", "answer_start": 0}], "is_impossible": False},
+        {"id": "b", "question": "?", "answers": [], "is_impossible": True},
+        {"id": "c", "question": "?", "answers": [{"text": "river", "answer_start": 5}], "is_impossible": False},
+    ]
+    return write(tmp_path / "dev.json", {"data": [{"paragraphs": [{"context": "the mill river", "qas": rows}]}]})
+
+
+def test_missing_and_null_count_as_wrong_and_unknown_nowhere(questions: Path, tmp_path: Path) -> None:
+    given = write(tmp_path / "p.json", {"a": "mill", "c": None, "x": "?", "y": "!"})
+    found = api.squad_score(questions, given)
+    assert (found.rules, found.missing, found.unknown) == ("v2", 2, 2)
+    assert found.scores["exact"] == pytest.approx(100 / 3)
+    assert (found.scores["total"], found.scores["NoAns_exact"]) == (3, 0)
+
+
+def test_null_odds_add_the_best_threshold(questions: Path, tmp_path: Path) -> None:
+    given = write(tmp_path / "p.json", {"a": "mill", "b": "mill", "c": "river"})
+    odds = write(tmp_path / "o.json", {"a": -1, "b": 0.5, "c": 0.25})
+    found = api.squad_score(questions, given, null_odds=odds)
+    assert found.scores["exact"] == pytest.approx(200 / 3)
+    assert (found.scores["best_exact"], found.scores["best_exact_thresh"]) == (100, 0.25)
+
+
+def test_rules_can_be_chosen(questions: Path, tmp_path: Path) -> None:
+    given = write(tmp_path / "p.json", {"a": "mill", "c": "riv"})
+    assert api.squad_score(questions, given, rules="v1").scores["f1"] == pytest.approx(100 / 3)
+    korean = api.squad_score(questions, given, rules="korquad").scores
+    assert korean["f1"] == pytest.approx(100 * (2 * 4 / (4 + 7) + 2 * 3 / (3 + 5)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"a": 7}, r'p\.json: the answer to "a" is 7, not a text'),
+        (["mill"], r"p\.json is not one JSON object of id -> answer"),
+    ],
+)
+def test_what_is_no_predictions_file(questions: Path, tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        api.squad_score(questions, write(tmp_path / "p.json", content))
+
+
+def test_null_odds_that_cannot_be_used(questions: Path, tmp_path: Path) -> None:
+    given = write(tmp_path / "p.json", {"a": "mill"})
+    with pytest.raises(BertkitError, match="the odds of \"a\" are 'no', not a number"):
+        api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": "no"}))
+    with pytest.raises(BertkitError, match="which the rules of v1 do not know"):
+        api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": 1}), rules="v1")
+
+
+def test_questions_without_gold_answers_cannot_be_scored(tmp_path: Path) -> None:
+    content = {"data": [{"paragraphs": [{"context": "x", "qas": [{"id": "a", "question": "?"}]}]}]}
+    dev, given = write(tmp_path / "dev.json", content), write(tmp_path / "p.json", {"a": "mill"})
+    with pytest.raises(BertkitError, match="question a has no gold answers"):
+        api.squad_score(dev, given)
