@@ -8,7 +8,7 @@ bin=.venv/bin
 "$bin/python" benchmarks/pretraining_step.py --size base --batch 8 --tokens 128
 
 if [[ -z ${BERTKIT_DATA:-} ]]; then
-    echo "The other benchmarks need real data: set BERTKIT_DATA to the folder that holds corpora/ and glue/."
+    echo "The other benchmarks need real data: set BERTKIT_DATA to the folder that holds corpora/, glue/, squad/ and vocab/."
     exit 0
 fi
 
@@ -19,4 +19,5 @@ trap 'rm -rf "$work"' EXIT
 "$bin/bertkit" tokenizer train "${files[0]}" --vocab-size 8192 -o "$work/tok" --quiet
 "$bin/bertkit" prepare "${files[0]}" --tokenizer "$work/tok" -o "$work/data" --quiet
 "$bin/python" benchmarks/making_examples.py "$work/data"
+"$bin/python" benchmarks/squad_features.py "$BERTKIT_DATA/vocab/bert-base-uncased"
 "$bin/python" benchmarks/finetuning_speed.py

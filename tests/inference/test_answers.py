@@ -23,7 +23,7 @@ class Parrot(Pipeline):
     def __init__(self, folder: Path, stop_at: int | None = None) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "weights").write_text("7")
-        self.folder = folder
+        self.folder, self.folders = folder, (folder,)
         self.stop_at = stop_at
         self.answered = 0
         self.__dict__["task"] = TextTask(name="parrot", metric="accuracy", labels=("a", "b"))

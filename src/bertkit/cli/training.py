@@ -141,8 +141,6 @@ class FinetuneOptions:
     """For small data: draw this many of the last layers, and the pooler, anew."""
     layer_decay: float = 1.0
     """For small data: each layer learns with this share of the rate of the layer above it, such as 0.95."""
-    then: str | None = None
-    """Another task or file, on which the result is fine-tuned in turn; the first one goes into RUN/first."""
     set: Sequence[str] = ()
     """Any settings, such as schedule.warmup=0.06."""
 
@@ -151,6 +149,7 @@ def finetune(
     task: str | None = None,
     /,
     *,
+    then: str | None = None,
     list: bool = False,
     options: FinetuneOptions | None = None,
     json: bool = False,
@@ -162,6 +161,8 @@ def finetune(
     ----------
     task:
         A name such as glue:sst2, a .csv, .tsv, .jsonl or .parquet file, or a folder of train, dev and test.
+    then:
+        Another task or file, on which the result is fine-tuned in turn; the first one goes into RUN/first.
     list:
         Show the tasks on the shelf, with their scores and files.
     json:
@@ -177,7 +178,7 @@ def finetune(
     if task is None or options is None:
         raise usage_error("finetune needs a task or a file, --model MODEL and -o RUN. --list shows the tasks.")
     talk = talk or Talk()
-    result = api.finetune(task, **vars(options), progress=talk.mode)
+    result = api.finetune(task, **vars(options), then=then, progress=talk.mode)
     if json:
         show_json(result)
     else:
