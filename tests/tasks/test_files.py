@@ -51,6 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_guess_is_said_in_a_sentence(here: Path) -> None:
     found = guess(write_csv(here / "reviews.csv", reviews(40)))
     assert found.sentence == "text = review, label = label (2 classes: negative 14, positive 26), id = id"
+    assert isinstance(found.task, TextTask)
     assert found.task.labels == ("negative", "positive")
     assert not found.task.pair
     assert (found.task.metric, found.task.also) == ("accuracy", ("macro_f1", "matthews"))
@@ -60,6 +61,7 @@ def test_columns_may_be_given(here: Path) -> None:
     path = write_csv(here / "t.csv", reviews(), header="title,body,label")
     found = guess(path, text="body", label="label")
     assert found.sentence.startswith("text = body, label = label")
+    assert isinstance(found.task, TextTask)
     assert not found.task.pair
 
 
@@ -78,12 +80,14 @@ def test_a_pair_is_known_by_its_names(header: str, pair: tuple[str, str], here: 
     task = guess(write_csv(here / "pairs.csv", rows, header)).task
     columns = task.files.splits["train"].columns
     assert (columns.first, columns.second) == pair
+    assert isinstance(task, TextTask)
     assert task.pair
 
 
 def test_a_pair_may_be_given(here: Path) -> None:
     rows = [(sentence(row), sentence(row + 500), label) for row, (_, _, label) in enumerate(reviews())]
     task = guess(write_csv(here / "pairs.csv", rows, "title,body,label"), text="title", pair="body").task
+    assert isinstance(task, TextTask)
     assert task.pair
     assert task.examples("train")[0].second is not None
 
@@ -93,6 +97,7 @@ def test_numbers_are_learnt_on_a_scale_of_their_own(here: Path) -> None:
     found = guess(write_csv(here / "prices.csv", rows, header="id,offer,score"))
     assert "label = score (a number from 1000 to 1097.5, 1.05e+03 on average)" in found.sentence
     assert found.task.labels == ()
+    assert isinstance(found.task, TextTask)
     assert found.task.metric == "pearson"
     assert found.task.numbers.origin == pytest.approx(1048.75)
     output = {"value": np.array(48.75 / found.task.numbers.unit)}

@@ -18,7 +18,7 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.model import Model
-from bertkit.tasks import LabelsTask, Prediction, TextExample, from_record, write_labels
+from bertkit.tasks import LabelsTask, Prediction, TextExample, TextTask, from_record, write_labels
 from bertkit.tasks._labels import read_labels
 from bertkit.tasks.files import guess
 
@@ -64,6 +64,7 @@ def test_the_guess_is_said(tmp_path: Path) -> None:
     assert found.sentence == (
         'text = text, label = tags (several of 3 labels, 1.4 a text, ";" between: a 14, b 21, c 14)'
     )
+    assert isinstance(found.task, TextTask)
     assert (found.task.metric, found.task.also) == ("micro_f1", ("macro_f1", "subset_accuracy"))
 
 

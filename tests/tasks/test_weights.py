@@ -40,7 +40,9 @@ def test_balanced_weights_are_those_of_scikit_learn(tmp_path: Path) -> None:
     labels = ["bad"] * 20 + ["good"] * 7 + ["odd"] * 3
     table = "\n".join(["text,label", *(f"film {row},{label}" for row, label in enumerate(labels))])
     (tmp_path / "t.csv").write_text(table)
-    task = guess(tmp_path / "t.csv", dev=tmp_path / "t.csv").task.weighted("balanced")
+    found = guess(tmp_path / "t.csv", dev=tmp_path / "t.csv").task
+    assert isinstance(found, TextTask)
+    task = found.weighted("balanced")
     expected = compute_class_weight("balanced", classes=np.array(task.labels), y=labels)
     assert list(task.class_weights.values()) == pytest.approx(expected.tolist())
 
