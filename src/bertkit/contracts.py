@@ -64,6 +64,9 @@ class Feature:
     ``labels`` holds numbers, or arrays of length T or of one length for all. ``offsets`` (T, 2) are the characters of
     each token in its own text, (0, 0) for special tokens; they serve decoding and are never collated. ``cut`` counts
     the tokens of the text that found no room.
+
+    With ``lengths`` it is K choices, one of which is to be told: its arrays are K x T, and so many tokens of each row
+    are real.
     """
 
     input_ids: NDArray[np.integer[Any]]
@@ -71,19 +74,25 @@ class Feature:
     labels: Mapping[str, Label] = field(default_factory=dict)
     offsets: NDArray[np.integer[Any]] | None = None
     cut: int = 0
+    lengths: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
-        return len(self.input_ids)
+        return int(self.input_ids.shape[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Collated features. ``attention_mask`` is True on real tokens; padding comes last in a row."""
+    """Collated features. ``attention_mask`` is True on real tokens; padding comes last in a row.
+
+    Choices lie below each other, so that an encoder sees rows like any others: ``choices`` says how many rows each of
+    the E features has, and labels are those of features. Without it every row is a feature.
+    """
 
     input_ids: Int[Tensor, "B T"]
     segment_ids: Int[Tensor, "B T"]
     attention_mask: Bool[Tensor, "B T"]
     labels: Mapping[str, Tensor]
+    choices: Int[Tensor, E] | None = None
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -100,6 +109,7 @@ class Batch:
             segment_ids=self.segment_ids.to(device, non_blocking=True),
             attention_mask=self.attention_mask.to(device, non_blocking=True),
             labels={name: label.to(device, non_blocking=True) for name, label in self.labels.items()},
+            choices=None if self.choices is None else self.choices.to(device, non_blocking=True),
         )
 
     def with_labels(self, **labels: Tensor) -> Batch:

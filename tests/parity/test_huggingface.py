@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
+from bertkit.objectives.choose import Choose
 from bertkit.objectives.classify import Classify
 from bertkit.objectives.labels import TellLabels
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -231,6 +233,29 @@ def test_there_and_back_is_bit_equal(tmp_path: Path, tokenizer: WordPiece) -> No
     assert read_config(tmp_path / "theirs") == read_config(tmp_path / "ours")
     for name, tensor in model.state_dict().items():
         assert torch.equal(back.state_dict()[name], tensor), name
+
+
+def test_choices_are_scored_as_they_do_both_ways(tmp_path: Path, tokenizer: WordPiece, padded_batch: Batch) -> None:
+    """Two examples of two choices, theirs stacked along an axis and ours below each other."""
+    batch = replace(padded_batch, choices=torch.tensor([2, 2])).with_labels(choice=torch.tensor([1, 0]))
+    encoder = Bert(BertConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, num_segments=3))
+    model = Model(encoder, {"choice": Choose(encoder.hidden_size)}).eval()
+    randomize(model)
+    save_model(tmp_path / "ours", model, tokenizer, about={})
+    theirs = transformers.AutoModelForMultipleChoice.from_pretrained(tmp_path / "ours").eval()
+    with torch.no_grad():
+        theirs.classifier.bias.fill_(0.3)
+    theirs.save_pretrained(tmp_path / "theirs")
+    back = load_model(tmp_path / "theirs", lambda encoder: {"choice": Choose(encoder.hidden_size)}).eval()
+    inputs = {name: each.unflatten(0, (2, 2)) for name, each in their_inputs(batch).items()}
+    with torch.no_grad():
+        expected = theirs(**inputs, labels=batch.labels["choice"])
+        ours = model(batch)["choice"]["logits"]
+        outputs = back(batch)
+        term = back.loss(outputs, batch)["choice"]
+    torch.testing.assert_close(ours + 0.3, expected.logits, rtol=0, atol=SIMPLE)
+    torch.testing.assert_close(outputs["choice"]["logits"], expected.logits, rtol=0, atol=SIMPLE)
+    torch.testing.assert_close(term.sum / term.count, expected.loss, rtol=0, atol=SIMPLE)
 
 
 def test_labels_and_tokenizer_go_both_ways(tmp_path: Path, tokenizer: WordPiece) -> None:

@@ -42,6 +42,7 @@ _ARCHITECTURES = {
     frozenset({"labels"}): "BertForSequenceClassification",
     frozenset({"number"}): "BertForSequenceClassification",
     frozenset({"span"}): "BertForQuestionAnswering",
+    frozenset({"choice"}): "BertForMultipleChoice",
 }
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 

@@ -99,28 +99,55 @@ def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
     return first - rest // 2, second - level - (rest + 1) // 2
 
 
-def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
-    """Features padded at the end to the longest of them."""
-    lengths = np.array([len(feature) for feature in features])
+def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
+    """The choices of one example as one feature, each row padded to the longest."""
+    lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
-    return Batch(
-        input_ids=_padded([feature.input_ids for feature in features], width, pad_id),
-        segment_ids=_padded([feature.segment_ids for feature in features], width, 0),
-        attention_mask=torch.from_numpy(np.arange(width) < lengths[:, None]),
-        labels={name: _labels([feature.labels[name] for feature in features]) for name in features[0].labels},
+    return Feature(
+        input_ids=_padded([row.input_ids for row in rows], width, 0),
+        segment_ids=_padded([row.segment_ids for row in rows], width, 0),
+        labels=dict(labels),
+        cut=sum(row.cut for row in rows),
+        lengths=lengths,
     )
 
 
-def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int) -> Tensor:
+def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
+    """Features padded at the end to the longest of them; choices become rows below each other."""
+    rows = [row for feature in features for row in _rows(feature)]
+    lengths = np.array([len(row) for row in rows])
+    width = int(lengths.max())
+    choices = [len(feature.lengths) for feature in features if feature.lengths is not None]
+    assert len(choices) in (0, len(features)), "features with choices and features without do not mix"
+    return Batch(
+        input_ids=torch.from_numpy(_padded([row.input_ids for row in rows], width, pad_id)),
+        segment_ids=torch.from_numpy(_padded([row.segment_ids for row in rows], width, 0)),
+        attention_mask=torch.from_numpy(np.arange(width) < lengths[:, None]),
+        labels={name: _labels([feature.labels[name] for feature in features]) for name in features[0].labels},
+        choices=torch.tensor(choices) if choices else None,
+    )
+
+
+def _rows(feature: Feature) -> list[Feature]:
+    """A feature without choices is its only row."""
+    if feature.lengths is None:
+        return [feature]
+    return [
+        Feature(input_ids=ids[:length], segment_ids=segments[:length])
+        for ids, segments, length in zip(feature.input_ids, feature.segment_ids, feature.lengths, strict=True)
+    ]
+
+
+def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int) -> NDArray[np.int64]:
     padded = np.full((len(rows), width), fill, dtype=np.int64)
     for place, row in zip(padded, rows, strict=True):
         place[: len(row)] = row
-    return torch.from_numpy(padded)
+    return padded
 
 
 def _labels(labels: Sequence[Label]) -> Tensor:
     if isinstance(labels[0], np.ndarray):
         arrays = [np.asarray(label) for label in labels]
-        return _padded(arrays, max(map(len, arrays)), IGNORE)
+        return torch.from_numpy(_padded(arrays, max(map(len, arrays)), IGNORE))
     dtype = torch.float32 if isinstance(labels[0], float) else torch.long
     return torch.tensor(labels, dtype=dtype)

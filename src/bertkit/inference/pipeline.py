@@ -17,6 +17,8 @@ from bertkit.inference.fill import Filling, fill
 from bertkit.inference.predict import stream
 from bertkit.model import Model
 from bertkit.tasks import (
+    Choice,
+    ChoiceTask,
     FileTask,
     LabelsTask,
     Prediction,
@@ -26,6 +28,7 @@ from bertkit.tasks import (
     TextExample,
     TextTask,
     from_record,
+    make_example,
 )
 from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.training.precision import default_device
@@ -89,6 +92,14 @@ class Pipeline:
         (prediction,) = self.stream([SpanExample("1", question, context)])
         assert isinstance(prediction, SpanPrediction)
         return prediction
+
+    def choose(self, prompt: str, choices: Sequence[str]) -> Choice:
+        """The choice that goes best with the prompt: its ``label`` (the place from 0), ``text``, and all ``scores``."""
+        if not isinstance(self.task, ChoiceTask):
+            raise usage_error(f"{self.folder} is for {self.task.name} and does not choose: use predict.")
+        (chosen,) = self.stream([make_example("0", prompt, choices, where="choose")])
+        assert isinstance(chosen, Choice)
+        return chosen
 
     def predict(self, texts: Sequence[Text]) -> list[Prediction]:
         """The class or the number of each text, or of each pair."""

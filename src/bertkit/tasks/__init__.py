@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertkit.errors import data_error
+from bertkit.tasks._choices import Choice, ChoiceExample, ChoiceTask, make_example
 from bertkit.tasks._labels import write_labels
 from bertkit.tasks._marks import Mark
 from bertkit.tasks._several import LabelsTask
@@ -14,6 +15,9 @@ from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Prediction, TextExample, TextTask
 
 __all__ = [
+    "Choice",
+    "ChoiceExample",
+    "ChoiceTask",
     "Columns",
     "FileTask",
     "LabelsTask",
@@ -28,10 +32,11 @@ __all__ = [
     "TextExample",
     "TextTask",
     "from_record",
+    "make_example",
     "write_labels",
 ]
 
-_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask, LabelsTask, SpanTask)}
+_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask, LabelsTask, SpanTask, ChoiceTask)}
 
 
 def from_record(record: Mapping[str, Any]) -> FileTask:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertkit.errors import data_error
+from bertkit.tasks._choice_cells import find_choices, find_columns, guess_spelling, read_choice_cells
+from bertkit.tasks._choices import ChoiceTask
 from bertkit.tasks._columns import guess_columns
 from bertkit.tasks._folders import find_splits
 from bertkit.tasks._folders import holds_tables as holds_tables
@@ -41,6 +43,13 @@ _MOST_WHOLE_NUMBERS = 20
 """More different whole numbers than this are a quantity and not classes."""
 
 _SHOWN = 8
+
+_SPELLINGS = {
+    "number": "the place of the right one, counted from 0",
+    "number from 1": "the place of the right one, counted from 1",
+    "letter": "the letter of the right one",
+    "text": "the text of the right one",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +94,10 @@ def guess(
     if (text, label, kind) == (None, None, None) and holds_questions(first):
         return _guess_questions(paths, f"files:{given[0].resolve().name}")
     table = Table(first)
+    if kind is None and (choices := find_choices(table.columns)):
+        columns = find_columns(table, choices, prompt=text, label=label)
+        chosen, sentence = _build_choices(table, _files(columns, **paths), choices, max_length)
+        return Guess(task=_name(chosen, given[0]), sentence=sentence)
     columns = guess_columns(table, text=text, pair=pair, label=label)
     files = _files(columns, **paths)
     labels = count_labels(files.read(first.name, "train"))
@@ -99,9 +112,43 @@ def guess(
     for split in files.splits.keys() - {"train"}:
         for _ in task.rows(split):
             pass
-    absolute = task.with_files(**{split: where.files for split, where in files.splits.items()})
-    absolute = replace(absolute, name=f"files:{given[0].resolve().name}")
-    return Guess(task=absolute, sentence=_describe(table, columns, asked))
+    return Guess(task=_name(task, given[0]), sentence=_describe(table, columns, asked))
+
+
+def _name(task: FileTask, given: Path) -> FileTask:
+    """The task by the name of its file or folder, with absolute paths."""
+    absolute = task.with_files(**{split: where.files for split, where in task.files.splits.items()})
+    return replace(absolute, name=f"files:{given.resolve().name}")
+
+
+def _build_choices(table: Table, files: TaskFiles, choices: tuple[str, ...], max_length: int) -> tuple[ChoiceTask, str]:
+    """The task of choosing that the files pose, every row of which has been read, and what was taken for what."""
+    columns = files.splits["train"].columns
+    tables = files.tables(table.path.name, "train")
+    rows = [cells for each in tables for cells in read_choice_cells(each, columns, choices)]
+    labelled = [cells for cells in rows if cells.label]
+    if not labelled:
+        raise data_error(f'{table.path}: no row has a label in column "{columns.label}".')
+    task = ChoiceTask(
+        name=f"files:{table.path.name}",
+        choices=choices,
+        spelling=guess_spelling(labelled),
+        max_length=max_length,
+        files=files,
+        heldout=0.0 if "dev" in files.splits else _HELDOUT,
+    )
+    for split in files.splits:
+        for _ in task.rows(split):
+            pass
+    named = choices[0] if len(choices) == 1 else f"{choices[0]} to {choices[-1]}"
+    stem = f", beginning of the choices = {columns.second}" if columns.second else ""
+    id = f", id = {columns.id}" if columns.id else ""
+    least, most = min(len(cells.choices) for cells in rows), max(len(cells.choices) for cells in rows)
+    count = str(most) if least == most else f"{least} to {most}"
+    return task, (
+        f"prompt = {columns.first}{stem}, choices = {named} ({count} each), "
+        f"label = {columns.label} ({_SPELLINGS[task.spelling]}){id}{_describe_format(table.form)}"
+    )
 
 
 def _guess_questions(paths: Mapping[str, Sequence[Path]], name: str) -> Guess:

@@ -1,0 +1,28 @@
+"""SWAG (Zellers et al. 2018) in its own CSV files: which of four endings goes on from a sentence?
+
+Files in its columns, such as CODAH's, are given with ``--train`` and ``--dev``. The paper trains 3 epochs with rate
+2e-5 and batches of 16 (section 4.4). Test files carry no labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bertkit.tasks._choices import ChoiceTask
+from bertkit.tasks._splits import Columns, Split, TaskFiles
+
+_LABELLED = Columns(first="sent1", second="sent2", label="label", id="fold-ind")
+
+swag = ChoiceTask(
+    name="swag",
+    choices=("ending0", "ending1", "ending2", "ending3"),
+    files=TaskFiles(
+        home="swag",
+        splits={
+            "train": Split(files=("train.csv",), columns=_LABELLED),
+            "dev": Split(files=("val.csv",), columns=_LABELLED),
+            "test": Split(files=("test.csv",), columns=replace(_LABELLED, label=None)),
+        },
+    ),
+    about="Which of four endings fits a sentence? Situations With Adversarial Generations (Zellers et al. 2018).",
+)
