@@ -6,6 +6,22 @@ shapes and number formats of tensors, with each letter the same size throughout 
 
 from __future__ import annotations
 
-from beartype import BeartypeConf, beartype
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
+from beartype import BeartypeConf, beartype
+from beartype.roar import BeartypeDecorHintPep673Exception
+
+Checked = TypeVar("Checked", bound=Callable[..., Any])
+
+_check = beartype(conf=BeartypeConf(is_pep484_tower=True))
+
+
+def checked(function: Checked) -> Checked:
+    """``function`` with its annotations checked; a method that gives ``Self``, which beartype knows in whole classes
+    alone, as it is.
+    """
+    try:
+        return _check(function)
+    except BeartypeDecorHintPep673Exception:
+        return function

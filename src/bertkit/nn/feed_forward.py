@@ -1,6 +1,6 @@
 """The position-wise network of a Transformer block.
 
-Letters: L tokens, H hidden width.
+Letter: H hidden width.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class FeedForward(nn.Module):
         self.activation = activation
         self.outer = outer
 
-    def forward(self, states: Float[Tensor, "L H"]) -> Float[Tensor, "L H"]:
+    def forward(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
         """Each token by itself."""
         new_states: Tensor = self.outer(self.activation(self.inner(states)))
         return new_states

@@ -299,8 +299,7 @@ _SCORES: Mapping[str, Callable[[list[Any], list[Any]], float]] = {
 
 def mean_output(outputs: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDArray[np.float64]:
     """What the windows of one example say, on average (Sun et al. 2019, section 5.3)."""
-    mean: NDArray[np.float64] = np.mean([output[name] for output in outputs], axis=0, dtype=np.float64)
-    return mean
+    return np.asarray(np.mean([output[name] for output in outputs], axis=0, dtype=np.float64))
 
 
 def _lacks_text(example: TextExample) -> bool:
