@@ -217,7 +217,7 @@ class Echo(Pipeline):
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
-        self.folder = folder
+        self.folder, self.folders = folder, (folder,)
         self.__dict__["task"] = TextTask(name="echo", metric="accuracy", labels=("a", "b"))
 
     def stream(self, examples: Any, *, batch_size: int = 64) -> Iterator[Prediction]:

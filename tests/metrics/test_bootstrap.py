@@ -84,7 +84,7 @@ def test_constant_answers_have_an_interval_of_one_point(size: int) -> None:
 
 
 def test_chunks_of_a_large_sample_are_drawn_from_all_of_it() -> None:
-    drawn = bootstrap(lambda indices: indices.max(axis=1, keepdims=True), 400_001, resamples=7)
+    drawn = bootstrap(lambda indices: indices.max(axis=1, keepdims=True).astype(float), 400_001, resamples=7)
     assert drawn.shape == (7, 1)
     assert drawn.min() > 399_900
 

@@ -247,7 +247,7 @@ def test_choices_are_scored_as_they_do_both_ways(tmp_path: Path, tokenizer: Word
         theirs.classifier.bias.fill_(0.3)
     theirs.save_pretrained(tmp_path / "theirs")
     back = load_model(tmp_path / "theirs", lambda encoder: {"choice": Choose(encoder.hidden_size)}).eval()
-    inputs = {name: each.unflatten(0, (2, 2)) for name, each in their_inputs(batch).items()}
+    inputs = {name: each.view(2, 2, -1) for name, each in their_inputs(batch).items()}
     with torch.no_grad():
         expected = theirs(**inputs, labels=batch.labels["choice"])
         ours = model(batch)["choice"]["logits"]

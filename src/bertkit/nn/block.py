@@ -20,7 +20,7 @@ class ResidualNorm(nn.LayerNorm):
         super().__init__(width, eps=eps)
         self.dropout = dropout
 
-    def forward(self, states: Float[Tensor, "L H"], update: Float[Tensor, "L H"]) -> Float[Tensor, "L H"]:  # type: ignore[override]
+    def forward(self, states: Float[Tensor, "... H"], update: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:  # type: ignore[override]
         """The stream after the sub-layer."""
         return super().forward(states + self.dropout(update))
 
