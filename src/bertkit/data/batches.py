@@ -39,8 +39,7 @@ def batches_in_epoch(source: BatchSource, batch_size: int) -> int:
 def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
     """The examples of batch ``step`` of an epoch: the next so many of a shuffle; the last batch may be short.
 
-    Lengths are mixed: batches of similar length would save nothing, as padding is not computed, and cost STS-B most of
-    its score (docs/decisions.md).
+    Lengths are mixed: batches of similar length would save nothing, as padding is not computed.
     """
     places = np.arange(step * batch_size, min((step + 1) * batch_size, len(source)))
     return permute(places, len(source), seed=seed, epoch=epoch)
