@@ -26,6 +26,7 @@ from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
 from bertkit.objectives.regress import Regress
 from bertkit.objectives.span import Span
+from bertkit.objectives.tag import Tag
 from bertkit.tasks import LabelsTask, TextExample, TextTask
 from bertkit.text.wordpiece import WordPiece
 
@@ -61,6 +62,7 @@ def heads_of(encoder: Encoder, names: tuple[str, ...]) -> dict[str, Objective]:
         "class": lambda: Classify(encoder.hidden_size, 3),
         "labels": lambda: TellLabels(encoder.hidden_size, 3),
         "number": lambda: Regress(encoder.hidden_size),
+        "tags": lambda: Tag(encoder.hidden_size, 3),
         "span": lambda: Span(encoder.hidden_size),
     }
     return {name: every[name]() for name in names}
@@ -112,7 +114,9 @@ def our_answers(model: Model, batch: Batch) -> dict[str, Tensor]:
         if name == "span":
             return {place: answer[batch.attention_mask] for place, answer in output.items()}
         answer = output["value"][:, None] if name == "number" else output["logits"]
-        answers[name] = answer.view(*batch.input_ids.shape, -1)[batch.attention_mask] if name == "mlm" else answer
+        answers[name] = (
+            answer.view(*batch.input_ids.shape, -1)[batch.attention_mask] if name in ("mlm", "tags") else answer
+        )
     return answers
 
 
@@ -124,6 +128,8 @@ def their_answers(model: Any, batch: Batch) -> dict[str, Tensor]:
         output = model(**their_inputs(batch))
     if type(model).__name__ == "BertForQuestionAnswering":
         return {place: output[f"{place}_logits"][batch.attention_mask] for place in ("start", "end")}
+    if type(model).__name__ == "BertForTokenClassification":
+        return {"tags": output.logits[batch.attention_mask]}
     names = {"prediction_logits": "mlm", "seq_relationship_logits": "nsp"}
     if type(model).__name__ in ("BertForMaskedLM", "BertForNextSentencePrediction"):
         names = {"logits": "mlm" if "Masked" in type(model).__name__ else "nsp"}
@@ -147,6 +153,7 @@ HEADS = {
     "BertForSequenceClassification, several labels": ("labels",),
     "BertForSequenceClassification, a number": ("number",),
     "BertForQuestionAnswering": ("span",),
+    "BertForTokenClassification": ("tags",),
 }
 
 

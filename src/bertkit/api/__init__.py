@@ -56,7 +56,7 @@ from bertkit.tasks.files import Kind, guess, holds_tables
 _MINUTES = 60.0
 """What a pre-training takes when neither steps nor minutes are given."""
 
-_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
+_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ _ARCHITECTURES = {
     frozenset({"class"}): "BertForSequenceClassification",
     frozenset({"labels"}): "BertForSequenceClassification",
     frozenset({"number"}): "BertForSequenceClassification",
+    frozenset({"tags"}): "BertForTokenClassification",
     frozenset({"span"}): "BertForQuestionAnswering",
     frozenset({"choice"}): "BertForMultipleChoice",
 }
@@ -182,7 +183,7 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, A
     heads = {str(each.label) for each in model.objectives.values()}
     architecture = _ARCHITECTURES.get(frozenset(heads), "BertModel")
     config = {"architectures": [architecture], **_config.config_to_foreign(model.encoder.config)}
-    if heads in ({"class"}, {"labels"}) and "classifier.weight" in tensors:
+    if heads in ({"class"}, {"labels"}, {"tags"}) and "classifier.weight" in tensors:
         labels = (about.get("task") or {}).get("labels")
         count = len(tensors["classifier.weight"])
         return config | _config.classes_to_foreign(labels, count=count, several=heads == {"labels"})

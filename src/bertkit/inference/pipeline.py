@@ -21,10 +21,13 @@ from bertkit.tasks import (
     ChoiceTask,
     FileTask,
     LabelsTask,
+    NamedEntity,
     Prediction,
     SpanExample,
     SpanPrediction,
     SpanTask,
+    TagExample,
+    TagTask,
     TextExample,
     TextTask,
     from_record,
@@ -101,6 +104,14 @@ class Pipeline:
         assert isinstance(chosen, Choice)
         return chosen
 
+    def tag(self, text: str | Sequence[str]) -> list[NamedEntity]:
+        """The entities that a text, or a list of words, names; places are those in the words with spaces between."""
+        if not isinstance(self.task, TagTask):
+            raise usage_error(f"{self.folder} is for {self.task.name} and tags no words: use predict.")
+        example = self.task.read_line("1", text) if isinstance(text, str) else TagExample("1", tuple(text))
+        (prediction,) = self.stream([example])
+        return list(prediction.entities)
+
     def predict(self, texts: Sequence[Text]) -> list[Prediction]:
         """The class or the number of each text, or of each pair."""
         return list(self.stream(_example(place, text) for place, text in enumerate(texts)))
@@ -123,6 +134,8 @@ class Pipeline:
             return from_record(about["task"])
         if "BertForQuestionAnswering" in about.get("architectures", []):
             return SpanTask(name=self.folder.name)
+        if "BertForTokenClassification" in about.get("architectures", []):
+            return TagTask(name=self.folder.name, labels=tuple(about["labels"]))
         if "BertForSequenceClassification" not in about.get("architectures", []):
             raise usage_error(
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"

@@ -11,6 +11,7 @@ from bertkit.tasks._several import LabelsTask
 from bertkit.tasks._spans import Passage, SpanPrediction, SpanTask
 from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._squad_files import SpanExample
+from bertkit.tasks._tags import NamedEntity, TagExample, TagPrediction, TagTask
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Prediction, TextExample, TextTask
 
@@ -22,12 +23,16 @@ __all__ = [
     "FileTask",
     "LabelsTask",
     "Mark",
+    "NamedEntity",
     "Passage",
     "Prediction",
     "SpanExample",
     "SpanPrediction",
     "SpanTask",
     "Split",
+    "TagExample",
+    "TagPrediction",
+    "TagTask",
     "TaskFiles",
     "TextExample",
     "TextTask",
@@ -36,7 +41,9 @@ __all__ = [
     "write_labels",
 ]
 
-_SHAPES: Mapping[str, type[FileTask]] = {kind.shape: kind for kind in (TextTask, LabelsTask, SpanTask, ChoiceTask)}
+_SHAPES: Mapping[str, type[FileTask]] = {
+    kind.shape: kind for kind in (TextTask, LabelsTask, SpanTask, ChoiceTask, TagTask)
+}
 
 
 def from_record(record: Mapping[str, Any]) -> FileTask:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertkit.errors import data_error
+from bertkit.metrics.entities import find_entities
 from bertkit.tasks._choice_cells import find_choices, find_columns, guess_spelling, read_choice_cells
 from bertkit.tasks._choices import ChoiceTask
 from bertkit.tasks._columns import guess_columns
+from bertkit.tasks._conll_files import COLUMNS as WORDS
+from bertkit.tasks._conll_files import holds_tags, read_sentences
 from bertkit.tasks._folders import find_splits
 from bertkit.tasks._folders import holds_tables as holds_tables
 from bertkit.tasks._folders import tables_of as tables_of
@@ -33,6 +36,7 @@ from bertkit.tasks._splits import Columns, Split, TaskFiles
 from bertkit.tasks._squad_files import COLUMNS, holds_questions
 from bertkit.tasks._squad_files import read_json_file as read_json_file
 from bertkit.tasks._tables import Format, Table
+from bertkit.tasks._tags import TagTask
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._text import Numbers, TextTask
 
@@ -93,6 +97,8 @@ def guess(
     first = paths["train"][0]
     if (text, label, kind) == (None, None, None) and holds_questions(first):
         return _guess_questions(paths, f"files:{given[0].resolve().name}")
+    if (text, label, kind) == (None, None, None) and holds_tags(first):
+        return _guess_tags(paths, f"files:{given[0].resolve().name}", max_length)
     table = Table(first)
     if kind is None and (choices := find_choices(table.columns)):
         columns = find_columns(table, choices, prompt=text, label=label)
@@ -164,6 +170,26 @@ def _guess_questions(paths: Mapping[str, Sequence[Path]], name: str) -> Guess:
     contexts = len({example.context for example in rows["train"]})
     sentence = f"{len(rows['train']):,} questions about {contexts:,} contexts, {without:,} of them without an answer"
     return Guess(task=task, sentence=sentence)
+
+
+def _guess_tags(paths: Mapping[str, Sequence[Path]], name: str, max_length: int) -> Guess:
+    """Words with tags; the types of entities are those that occur in train."""
+    splits = {
+        split: Split(files=tuple(str(file.resolve()) for file in files), columns=WORDS)
+        for split, files in paths.items()
+        if files
+    }
+    sentences = [sentence for path in paths["train"] for sentence in read_sentences(path)]
+    types = Counter(entity.type for sentence in sentences for entity in find_entities(sentence.tags))
+    if not types:
+        raise data_error(f"{paths['train'][0]}: every word has the tag O. There must be at least one entity.")
+    tags = ("O", *(f"{letter}-{type}" for type in in_order(types) for letter in "BI"))
+    heldout = 0.0 if "dev" in splits else _HELDOUT
+    task = TagTask(name=name, labels=tags, files=TaskFiles(splits=splits), max_length=max_length, heldout=heldout)
+    for split in splits.keys() - {"train"}:
+        for _ in task.rows(split):
+            pass
+    return Guess(task=task, sentence=f"{len(sentences):,} sentences with tags of words: {_list_classes(types)}")
 
 
 def _splits(train: Sequence[Path], dev: Path | None, test: Path | None) -> dict[str, Sequence[Path]]:

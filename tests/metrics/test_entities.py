@@ -1,0 +1,54 @@
+"""Entities by the rules of conlleval, on cases worked out by hand, and the schemes against each other."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities, spell_entities
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("I-A I-A O I-A B-A", [("A", 0, 2), ("A", 3, 4), ("A", 4, 5)]),
+        ("B-A I-A B-A I-B", [("A", 0, 2), ("A", 2, 3), ("B", 3, 4)]),
+        ("B-A E-A S-A O S-B", [("A", 0, 2), ("A", 2, 3), ("B", 4, 5)]),
+        ("B-A I-A L-A U-A", [("A", 0, 3), ("A", 3, 4)]),
+        ("E-A E-A I-B", [("A", 0, 1), ("A", 1, 2), ("B", 2, 3)]),
+        ("I-B O I-A I-B", [("B", 0, 1), ("A", 2, 3), ("B", 3, 4)]),
+    ],
+)
+def test_well_formed_or_not(tags: str, expected: list[tuple[str, int, int]]) -> None:
+    assert find_entities(tags.split()) == expected
+
+
+def test_schemes_say_the_same() -> None:
+    draw = random.Random(7)
+    for _ in range(99):
+        tags = draw.choices(["O", "B-A", "I-A", "B-B", "I-B"], k=13)
+        entities = find_entities(tags)
+        for scheme in SCHEMES:
+            assert find_entities(spell_entities(entities, 13, scheme)) == entities
+            assert convert(convert(tags, scheme), "iob2") == convert(tags, "iob2")
+
+
+def test_each_scheme_is_written_as_it_should() -> None:
+    entities = find_entities(["B-A", "I-A", "I-A", "B-A", "O", "B-B"])
+    assert [" ".join(spell_entities(entities, 6, scheme)) for scheme in SCHEMES] == [
+        "I-A I-A I-A B-A O I-B",
+        "B-A I-A I-A B-A O B-B",
+        "B-A I-A E-A S-A O S-B",
+        "B-A I-A L-A U-A O U-B",
+    ]
+
+
+def test_an_entity_is_right_as_a_whole() -> None:
+    gold = [["B-A", "I-A", "O", "B-B"], ["B-A", "O", "B-B"]]
+    told = [["B-A", "O", "O", "B-B"], ["B-A", "B-A", "B-A"]]
+    overall, types = score_entities(gold, told)
+    assert overall == pytest.approx((2 / 5, 2 / 4, 4 / 9))
+    assert types["A"] == pytest.approx((1 / 4, 1 / 2, 1 / 3))
+    assert types["B"] == pytest.approx((1, 1 / 2, 2 / 3))
+    assert score_entities([["O"]], [["O"]]) == ((0, 0, 0), {})
