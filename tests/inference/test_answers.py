@@ -5,13 +5,14 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.inference.answers import answer_file
 from bertkit.inference.pipeline import Pipeline
-from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.tasks import Prediction, TagPrediction, TagTask, TextExample, TextTask
 from bertkit.training.interrupts import Interrupted
 
 ROWS = 200
@@ -102,3 +103,31 @@ def test_an_output_that_cannot_be_written_is_known_at_once(
     with pytest.raises(BertkitError, match=message):
         answer_file(model, texts, tmp_path / output, lambda done: None)
     assert model.answered == 0
+
+
+class Tagger(Parrot):
+    """Takes every word for an entity."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.__dict__["task"] = TagTask(name="tagger", labels=("B-X", "O"))
+
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        for example in examples:
+            yield TagPrediction(("B-X",) * len(example.words), (0.5,) * len(example.words), ())
+
+
+@pytest.mark.parametrize(
+    ("suffix", "expected"),
+    [
+        (".csv", "id,words,tags\n1,two wide,B-X B-X\n"),
+        (".tsv", "id\twords\ttags\n1\ttwo wide\tB-X B-X\n"),
+        (".txt", "B-X B-X\n"),
+        (".json", '{\n "1": [\n  "B-X",\n  "B-X"\n ]\n}\n'),
+    ],
+)
+def test_tags_stand_in_a_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:
+    (tmp_path / "in.txt").write_text("two wide\n")
+    output = tmp_path / f"out{suffix}"
+    answer_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
+    assert output.read_text() == expected

@@ -33,6 +33,7 @@ _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
 _OF_LABELS = ("id", "label", "probability")
 _OF_SPANS = ("id", "answer", "start", "end", "probability")
+_OF_TAGS = ("id", "words", "tags")
 """The columns of a table of answers."""
 
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
@@ -140,7 +141,7 @@ def _write_jsonl(partial: Path, path: Path) -> None:
 
 def _write_txt(partial: Path, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{_cell(_answer(record))}\n" for record in _read(partial))
+        file.writelines(f"{_cell(record, _answer(record))}\n" for record in _read(partial))
 
 
 def _write_json(partial: Path, path: Path, *, field: str | None = None) -> None:
@@ -158,11 +159,12 @@ def _has_null_odds(partial: Path) -> bool:
 
 
 def _answer(record: Mapping[str, Any]) -> Any:
-    return record["answer"] if "answer" in record else record["label"]
+    return next(record[name] for name in ("answer", "tags", "label") if name in record)
 
 
 def _columns(partial: Path) -> tuple[str, ...]:
-    return _OF_SPANS if "answer" in next(_read(partial), {}) else _OF_LABELS
+    first = next(_read(partial), {})
+    return _OF_SPANS if "answer" in first else _OF_TAGS if "tags" in first else _OF_LABELS
 
 
 def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:
@@ -171,7 +173,7 @@ def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(columns)
         for record in _read(partial):
-            writer.writerow([_harmless(_cell(record.get(name, ""))) for name in columns])
+            writer.writerow([_harmless(_cell(record, record.get(name, ""))) for name in columns])
 
 
 def _write_tsv(partial: Path, path: Path) -> None:
@@ -187,9 +189,11 @@ def _write_parquet(partial: Path, path: Path) -> None:
     parquet.write_table(arrow.Table.from_pylist(rows), path)
 
 
-def _cell(value: Any) -> Any:
-    """Several labels as one cell, as files of training data have them."""
-    return write_labels(value, LabelsTask.separator) if isinstance(value, list) else value
+def _cell(record: Mapping[str, Any], value: Any) -> Any:
+    """Words and their tags as one cell, with spaces between; several labels as files of training data have them."""
+    if not isinstance(value, list):
+        return value
+    return " ".join(value) if "tags" in record else write_labels(value, LabelsTask.separator)
 
 
 def _harmless(cell: Any) -> Any:
