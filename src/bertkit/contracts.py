@@ -153,10 +153,14 @@ LossTerms = dict[str, LossTerm]
 
 
 class Encoder(nn.Module, ABC):
-    """A network from a batch to hidden states, built from its own frozen ``Config`` alone."""
+    """A network from a batch to hidden states, built from its own frozen ``Config`` alone.
+
+    With ``keep_layers`` its output has the states of every layer.
+    """
 
     hidden_size: int
     num_layers: int
+    keep_layers: bool = False
 
     @abstractmethod
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
@@ -170,11 +174,13 @@ class Objective(nn.Module, ABC):
     """A question put to the hidden states, and its marking: a head and a loss.
 
     ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term. Without
-    ``reads_pooled`` its head works on an encoder whose pooler was never trained.
+    ``reads_pooled`` its head works on an encoder whose pooler was never trained. With ``reads_layers`` it takes the
+    states of all layers as features: the encoder is not trained.
     """
 
     label: str
     reads_pooled: ClassVar[bool] = True
+    reads_layers: ClassVar[bool] = False
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The positions whose hidden states it will read; None for all. The pooled state is free."""

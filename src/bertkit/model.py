@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,8 @@ from bertkit.contracts import Batch, Encoder, LossTerms, Objective, Outputs
 class Model(nn.Module):
     """One pass of the encoder, and every objective's answer to it.
 
-    Loss terms are named by the label that they read, so no two objectives may read the same label.
+    Loss terms are named by the label that they read, so no two objectives may read the same label. The encoder is
+    ``frozen`` where one of them takes its layers as features: it has no gradients and no dropout.
     """
 
     def __init__(self, encoder: Encoder, objectives: Mapping[str, Objective]) -> None:
@@ -22,6 +24,17 @@ class Model(nn.Module):
         assert len(set(labels)) == len(labels), f"two objectives read the same label: {labels}"
         self.encoder = encoder
         self.objectives = nn.ModuleDict(dict(objectives))
+        self.frozen = any(objective.reads_layers for objective in objectives.values())
+        if self.frozen:
+            encoder.keep_layers = True
+            encoder.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Dropout on or off; a frozen encoder never has any."""
+        super().train(mode)
+        if self.frozen:
+            self.encoder.eval()
+        return self
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The answers of every objective, by its name."""

@@ -111,9 +111,9 @@ def test_a_point_is_what_finetune_does_with_these_settings(table: Path, model: P
 def test_examples_are_encoded_once(table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[FinetuneRun] = []
 
-    def build(run: FinetuneRun, progress: Progress) -> Job:
+    def build(run: FinetuneRun, progress: Progress, earlier: Job | None) -> Job:
         built.append(run)
-        return build_job(run, progress)
+        return build_job(run, progress, earlier)
 
     monkeypatch.setattr(tuning, "build_job", build)
     tune(table, model, tmp_path / "same", ["lr=1e-3,1e-2"])

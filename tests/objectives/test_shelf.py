@@ -23,7 +23,9 @@ def case(request: pytest.FixtureRequest, padded_batch: Batch) -> tuple[Objective
 @pytest.fixture
 def states() -> EncoderOutput:
     hidden = torch.randn(4, 13, HIDDEN, requires_grad=True)
-    return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(hidden[:, 0]))
+    return EncoderOutput(
+        hidden_states=hidden, pooled=torch.tanh(hidden[:, 0]), layers=(hidden / 2, hidden.sin(), hidden)
+    )
 
 
 def rows_of(states: EncoderOutput, batch: Batch, rows: slice) -> tuple[EncoderOutput, Batch]:
@@ -34,7 +36,8 @@ def rows_of(states: EncoderOutput, batch: Batch, rows: slice) -> tuple[EncoderOu
         labels={name: label[rows] for name, label in batch.labels.items()},
         choices=None if batch.choices is None else batch.choices[rows],
     )
-    return EncoderOutput(hidden_states=states.hidden_states[rows], pooled=states.pooled[rows]), part
+    layers = tuple(layer[rows] for layer in states.layers)
+    return EncoderOutput(hidden_states=states.hidden_states[rows], pooled=states.pooled[rows], layers=layers), part
 
 
 def test_gradients_reach_every_parameter_and_the_states(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
@@ -84,9 +87,8 @@ def test_it_reads_what_it_says(case: tuple[Objective, Batch], states: EncoderOut
     reads = objective.reads(batch)
     if reads is None:
         return
-    spoilt = EncoderOutput(
-        hidden_states=states.hidden_states.masked_fill(~reads[..., None], float("nan")), pooled=states.pooled
-    )
+    layers = tuple(layer.masked_fill(~reads[..., None], float("nan")) for layer in states.layers)
+    spoilt = EncoderOutput(hidden_states=layers[-1], pooled=states.pooled, layers=layers)
     expected = objective(states, batch)
     for name, answer in objective(spoilt, batch).items():
         assert torch.equal(answer, expected[name])

@@ -129,18 +129,13 @@ def _read_size(name: str) -> tuple[int, int, int]:
 
 
 class Bert(Encoder):
-    """Embeddings, a stack of post-norm blocks, and the [CLS] pooler.
-
-    ``keep_layers`` asks for the states of every layer in the output (feature-based use); otherwise
-    ``EncoderOutput.layers`` is empty and a layer's states are freed as soon as they are used.
-    """
+    """Embeddings, a stack of post-norm blocks, and the [CLS] pooler."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
         self.hidden_size = config.hidden_size
         self.num_layers = config.num_layers
-        self.keep_layers = False
         self.embeddings = Embeddings(
             word=nn.Embedding(config.vocab_size, config.hidden_size),
             position=nn.Embedding(config.max_positions, config.hidden_size),

@@ -27,6 +27,7 @@ from bertkit.run import FinetuneRun, RunFolder
 from bertkit.storage import read_json, write_json
 from bertkit.tasks import FileTask, TextTask
 from bertkit.text.wordpiece import WordPiece
+from bertkit.training.activations import Activations, remember
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
 from bertkit.training.optimizer import build_optimizer
@@ -63,7 +64,7 @@ class FinetuneResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A fine-tuning with its examples, those of train as features."""
+    """A fine-tuning with its examples, those of train as features, and what a frozen encoder has said to them."""
 
     run: FinetuneRun
     tokenizer: WordPiece
@@ -71,6 +72,7 @@ class Job:
     examples: int
     dev: Sequence[Any]
     further: Mapping[str, Sequence[Any]]
+    activations: Activations
 
     def serves(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples in the same way."""
@@ -130,8 +132,8 @@ def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
     return {split: task.files.fingerprints(task.name, split) for split in splits}
 
 
-def build_job(run: FinetuneRun, progress: Progress) -> Job:
-    """Read and encode the examples."""
+def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) -> Job:
+    """Read and encode the examples; what a frozen encoder has said in an ``earlier`` job is not asked again."""
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None]
@@ -152,7 +154,16 @@ def build_job(run: FinetuneRun, progress: Progress) -> Job:
         progress.say(cuts)
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
     further = {split: run.task.labelled(split) for split in run.task.further_devs()}
-    return Job(run=run, tokenizer=tokenizer, train=source, examples=len(train), dev=dev, further=further)
+    known = earlier.activations if earlier and earlier.run.model == run.model else Activations(run.output)
+    return Job(
+        run=run,
+        tokenizer=tokenizer,
+        train=source,
+        examples=len(train),
+        dev=dev,
+        further=further,
+        activations=known,
+    )
 
 
 def _describe(features: Sequence[Feature]) -> str:
@@ -186,20 +197,20 @@ def _build_model(job: Job) -> Model:
             raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")
         encoder.redraw(job.run.reinit_layers)
     heads = job.run.task.objectives(encoder)
+    model = Model(encoder, heads).to(default_device())
+    if model.frozen and (job.run.from_scratch or job.run.reinit_layers or job.run.layer_decay < 1):
+        raise usage_error("features come from an encoder as it is: no from_scratch, reinit_layers or layer_decay.")
     if not job.run.from_scratch and _answers_alike(job.run):
         trained = model_folder.load_model(job.run.model, job.run.task.objectives)
         for name, head in heads.items():
             head.load_state_dict(trained.objectives[name].state_dict())
-    return Model(encoder, heads).to(default_device())
+    return model
 
 
 def _answers_alike(run: FinetuneRun) -> bool:
     """Whether ``run.model`` was fine-tuned here for answers of the shape and with the labels of the task."""
-    known = model_folder.read_about(run.model).get("task")
-    return known is not None and (
-        known["shape"],
-        tuple(known["labels"]),
-    ) == (run.task.shape, run.task.labels)
+    known, asked = model_folder.read_about(run.model).get("task"), run.task.record()
+    return known is not None and all(known.get(name) == asked.get(name) for name in ("shape", "labels", "features"))
 
 
 def layer_shares(model: Model, decay: float) -> dict[str, float]:
@@ -214,7 +225,8 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
     begin = time.monotonic()
     run, metric = job.run, job.run.task.metric
     torch.manual_seed(seed)
-    model = _build_model(job)
+    whole = _build_model(job)
+    model = remember(whole, job.activations) if whole.frozen else whole
     per_epoch = batches_in_epoch(job.train, run.batch_size)
     precision = run.precision or choose_precision(default_device())
     plan = Plan(
@@ -226,7 +238,8 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
         precision=precision,
         seed=seed,
     )
-    state = TrainingState(model, build_optimizer(model, run.optimizer, layer_shares(model, run.layer_decay)))
+    shares = layer_shares(model, run.layer_decay) if run.layer_decay < 1 else {}
+    state = TrainingState(model, build_optimizer(model, run.optimizer, shares))
     progress.start(f"seed {seed}", plan.total_steps, "step")
     epochs: list[dict[str, float]] = []
     best: dict[str, Tensor] = {}
@@ -260,7 +273,7 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
     )
     shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
     progress.say(f"seed {seed}: {shown} (epoch {result.best_epoch} of {run.epochs})")
-    _save_seed(job, model, best_task, folder, result)
+    _save_seed(job, whole, best_task, folder, result)
     return result
 
 

@@ -166,7 +166,7 @@ class _Worker:
         run = point.run(self._base, folder.path)
         begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task)
         if self._job is None or not self._job.serves(run):
-            self._job = build_job(run, self._progress)
+            self._job = build_job(run, self._progress, self._job)
         try:
             run_seeds(self._job.for_run(run), folder, interrupts, self._progress)
         except DivergenceError as error:

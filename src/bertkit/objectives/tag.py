@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerms, Objective, Outputs
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._words import count_hits, sum_losses
 
 
 class Tag(Objective):
@@ -40,14 +40,11 @@ class Tag(Objective):
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""
-        logits, labels = outputs["logits"].float().flatten(0, 1), batch.labels[self.label].flatten()
-        total = F.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="sum")
-        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+        return {self.label: sum_losses(outputs["logits"], batch.labels[self.label])}
 
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``tags_accuracy``: words whose highest logit is the label's."""
-        right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+        return {f"{self.label}_accuracy": count_hits(outputs["logits"], batch.labels[self.label])}
 
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from bertkit.contracts import IGNORE, Encoder, Feature, Objective, Tokenizer
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities
+from bertkit.nn.mixture import MIXTURES, Mixture
 from bertkit.objectives.tag import Tag
+from bertkit.objectives.tag_features import WORD_STARTS, TagFeatures
 from bertkit.tasks._conll_files import Sentence, read_sentences
 from bertkit.tasks._heldout import describe_overlap, hold_out
 from bertkit.tasks._lines import at_line, open_lines
@@ -84,12 +86,21 @@ class TagTask(FileTask):
 
     With ``context`` a sentence is read with as much of its document around it as ``max_length`` has room for. One that
     is too long is read in windows, each word where it has most context.
+
+    With ``features``, a name in ``nn/mixture.py`` such as ``concat-last-four``, the encoder is not trained: a BiLSTM
+    over those of its layers tells the tags (Table 7).
     """
 
     shape: ClassVar[str] = "tags"
 
     metric: str = "f1"
     context: bool = False
+    features: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.features is not None and self.features not in MIXTURES:
+            hint = did_you_mean(self.features, MIXTURES)
+            raise usage_error(f'no features named "{self.features}".{hint} There are: {", ".join(MIXTURES)}.')
 
     def rows(self, split: str) -> Iterator[TagExample]:
         """Every sentence in the files of a split."""
@@ -171,7 +182,7 @@ class TagTask(FileTask):
         room = self.max_length - 2
         if len(ids) <= room:
             before, after = self._around(example, room - len(ids), tokenizer)
-            return [_feature(tokenizer, ids, offsets, labels, before, after)]
+            return [self._feature(tokenizer, ids, offsets, labels, before, after)]
         step = max(1, room // 2)
         owner = owners(len(ids), room, step)
         features = []
@@ -179,7 +190,7 @@ class TagTask(FileTask):
             part = slice(start, start + room)
             mine = owner[part] == window
             features.append(
-                _feature(
+                self._feature(
                     tokenizer,
                     ids[part],
                     np.where(mine[:, None], offsets[part], 0),
@@ -195,9 +206,33 @@ class TagTask(FileTask):
         left = min(len(before), max(room // 2, room - len(after)))
         return before[len(before) - left :], after[: room - left]
 
+    def _feature(
+        self,
+        tokenizer: Tokenizer,
+        ids: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        before: Sequence[int] = (),
+        after: Sequence[int] = (),
+    ) -> Feature:
+        input_ids = np.array([tokenizer.cls_id, *before, *ids, *after, tokenizer.sep_id], dtype=np.int64)
+        around = (len(before) + 1, len(after) + 1)
+        offsets = np.pad(offsets, (around, (0, 0)))
+        labels = np.pad(labels, around, constant_values=IGNORE)
+        starts = (offsets[:, 1] > 0).astype(np.int64)
+        return Feature(
+            input_ids=input_ids,
+            segment_ids=np.zeros_like(input_ids),
+            labels={TagFeatures.label: labels, WORD_STARTS: starts} if self.features else {Tag.label: labels},
+            offsets=offsets,
+        )
+
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh head for tags."""
-        return {"tags": Tag(encoder.hidden_size, len(self.labels))}
+        if self.features is None:
+            return {"tags": Tag(encoder.hidden_size, len(self.labels))}
+        mixture = Mixture(self.features, encoder.num_layers, encoder.hidden_size)
+        return {"tags": TagFeatures(mixture, len(self.labels))}
 
     def decode(
         self, example: TagExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
@@ -256,21 +291,3 @@ def _is_readable(word: str) -> bool:
 def _name(example: TagExample, type: str, start: int, end: int, score: float) -> NamedEntity:
     first, last = example.places[start][0], example.places[end - 1][1]
     return NamedEntity(type, example.first[first:last], first, last, score)
-
-
-def _feature(
-    tokenizer: Tokenizer,
-    ids: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    before: Sequence[int] = (),
-    after: Sequence[int] = (),
-) -> Feature:
-    input_ids = np.array([tokenizer.cls_id, *before, *ids, *after, tokenizer.sep_id], dtype=np.int64)
-    around = (len(before) + 1, len(after) + 1)
-    return Feature(
-        input_ids=input_ids,
-        segment_ids=np.zeros_like(input_ids),
-        labels={Tag.label: np.pad(labels, around, constant_values=IGNORE)},
-        offsets=np.pad(offsets, (around, (0, 0))),
-    )

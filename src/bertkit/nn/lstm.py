@@ -1,0 +1,37 @@
+"""A bidirectional LSTM over rows of different lengths.
+
+Letters: B rows, T steps, I width of the input, H width of the output.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from bertkit.nn.dropout import Dropout
+
+
+class BiLstm(nn.Module):
+    """Layers of LSTMs in both directions, each as wide as half of ``width``: the tagger over features (section 5.3).
+
+    Every row must begin with a real step. The backward direction of a row starts at its own last real
+    step, so padding is never read; its states are 0. ``dropout`` acts on what every layer reads.
+    """
+
+    def __init__(self, input_width: int, width: int, num_layers: int, dropout: float) -> None:
+        super().__init__()
+        assert width % 2 == 0, f"two directions cannot share a width of {width}"
+        self.layers = nn.ModuleList(
+            nn.LSTM(width if layer else input_width, width // 2, batch_first=True, bidirectional=True)
+            for layer in range(num_layers)
+        )
+        self.dropout = Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
+        """The last layer's states; ``mask`` is true on the real steps, which come first in every row."""
+        lengths = mask.sum(1).cpu()
+        for layer in self.layers:
+            packed = pack_padded_sequence(self.dropout(states), lengths, batch_first=True, enforce_sorted=False)
+            states, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=mask.shape[1])
+        return states

@@ -1,0 +1,32 @@
+"""The LSTM reads no padding, and reads both ways."""
+
+from __future__ import annotations
+
+import torch
+
+from bertkit.nn.lstm import BiLstm
+
+
+def test_a_row_among_longer_ones_has_the_states_that_it_has_alone() -> None:
+    torch.manual_seed(3)
+    lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()
+    states = torch.randn(3, 7, 5)
+    mask = torch.arange(7) < torch.tensor([[4], [7], [1]])
+    together = lstm(states, mask)
+    assert together.shape == (3, 7, 14)
+    for row, length in enumerate((4, 7, 1)):
+        alone = lstm(states[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))
+        torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-6)
+        assert not together[row, length:].any()
+
+
+def test_two_layers_equal_pytorchs_own() -> None:
+    torch.manual_seed(5)
+    ours = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()
+    official = torch.nn.LSTM(5, 7, num_layers=2, batch_first=True, bidirectional=True)
+    with torch.no_grad():
+        for number, layer in enumerate(ours.layers):
+            for name, weight in layer.named_parameters():
+                official.get_parameter(name.replace("_l0", f"_l{number}")).copy_(weight)
+    states = torch.randn(3, 9, 5)
+    torch.testing.assert_close(ours(states, torch.ones(3, 9, dtype=torch.bool)), official(states)[0])

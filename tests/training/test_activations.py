@@ -1,0 +1,105 @@
+"""A frozen encoder is asked about a row once, and what is looked up is what it said."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.encoders.bert import specimen as bert
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.nn.mixture import Mixture
+from bertkit.objectives.tag_features import TagFeatures
+from bertkit.training.activations import Activations, Remembered, remember
+
+
+class Counting(Encoder):
+    """Counts the rows that it is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = bert().requires_grad_(False).eval()
+        self.inner.keep_layers = True
+        self.hidden_size, self.num_layers = self.inner.hidden_size, self.inner.num_layers
+        self.rows = 0
+
+    def forward(self, batch: Batch, wanted: torch.Tensor | None = None) -> EncoderOutput:
+        self.rows += len(batch)
+        output: EncoderOutput = self.inner(batch, wanted)
+        return output
+
+
+def take(batch: Batch, rows: list[int], width: int = 13) -> Batch:
+    ids, segments, real = (each[rows, :width] for each in (batch.input_ids, batch.segment_ids, batch.attention_mask))
+    return Batch(ids, segments, real, labels={})
+
+
+def test_a_row_is_computed_once_whatever_batch_it_comes_in(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = Counting()
+    remembered = Remembered(encoder, Activations(tmp_path))
+    remembered(take(padded_batch, [0, 1, 2]))
+    assert encoder.rows == 3
+    remembered(take(padded_batch, [2, 1, 3]))
+    assert encoder.rows == 4
+    remembered(take(padded_batch, [3, 1], width=7))
+    assert encoder.rows == 4
+
+
+def test_what_is_looked_up_is_what_the_encoder_says(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = Counting()
+    remembered = Remembered(encoder, Activations(tmp_path))
+    expected = encoder.inner(padded_batch).layers
+    real = padded_batch.attention_mask
+    for _ in range(2):
+        found = remembered(padded_batch).layers
+        assert len(found) == len(expected) == 4
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours[real], theirs[real], rtol=1e-3, atol=1e-3)
+    assert encoder.rows == 8 - 4
+
+
+def test_only_the_wanted_tokens_are_kept_and_others_are_another_question(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = Counting()
+    remembered = Remembered(encoder, Activations(tmp_path))
+    wanted = padded_batch.attention_mask & (torch.arange(13) % 3 == 1)
+    layers = remembered(padded_batch, wanted).layers
+    assert layers[2][wanted].ne(0).any(dim=1).all()
+    assert not layers[2][~wanted].any()
+    assert remembered(padded_batch).layers[2][padded_batch.attention_mask].ne(0).any(dim=1).all()
+
+
+def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = bert()
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    head = TagFeatures(Mixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
+    model = Model(encoder, {"tags": head})
+    learner = remember(model, Activations(tmp_path)).train()
+    batch = padded_batch.with_labels(word_tags=padded_batch.input_ids % 5)
+    loss = learner.loss(learner(batch), batch)["word_tags"].sum
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert all(weight.grad is not None for weight in head.parameters())
+    assert not encoder.training
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+    learner.eval()
+    model.eval()
+    with torch.no_grad():
+        looked_up, computed = (each(batch)["tags"]["logits"] for each in (learner, model))
+    torch.testing.assert_close(looked_up, computed, rtol=1e-3, atol=1e-3)
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path, padded_batch: Batch) -> None:
+    remembered = Remembered(Counting(), Activations(tmp_path))
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(BertkitError, match="File too large"):
+            remembered(padded_batch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
