@@ -6,6 +6,7 @@ A run folder is enough to repeat the run::
     RUN/metrics.jsonl    one record a step or evaluation
     RUN/checkpoints/     states to resume from
     RUN/model/           the result, a Hugging Face folder
+    RUN/models/          the same on the way there, if it was asked for
     RUN/*.png            pictures
 """
 
@@ -44,7 +45,7 @@ class PretrainRun:
     """One pre-training. Of ``steps`` and ``minutes`` one is given; minutes are turned into steps by measuring.
 
     With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128 then 512,
-    under one schedule.
+    under one schedule. ``snapshots`` models, the finished one among them, are kept at even distances.
     """
 
     data: Path
@@ -67,6 +68,7 @@ class PretrainRun:
     evaluation_examples: int = 2000
     save_every: int = 500
     keep_checkpoints: int = 2
+    snapshots: int = 1
 
     @property
     def tokens_per_step(self) -> float:

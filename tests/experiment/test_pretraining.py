@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
+from bertkit.checkpoint.folder import load_encoder
 from bertkit.data.prepare import prepare
 from bertkit.encoders.bert import size
 from bertkit.experiment.planning import plan_pretraining
-from bertkit.experiment.pretraining import pretrain
+from bertkit.experiment.pretraining import is_snapshot, pretrain
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, read_metrics
 from bertkit.text import wordpiece
@@ -53,3 +56,21 @@ def test_the_plan_counts_both_phases(run: PretrainRun, monkeypatch: pytest.Monke
     plan = plan_pretraining(run, Progress("quiet"))
     assert plan.tokens == 10 * 7 * 0.7 * 13 + 10 * 7 * 0.3 * 41
     assert replace(run, long_seq_length=None).tokens_per_step == 7 * 13
+
+
+def test_models_are_kept_on_the_way(run: PretrainRun) -> None:
+    pretrain(replace(run, snapshots=3), Progress("quiet"))
+    folders = sorted((run.output / "models").iterdir())
+    assert [folder.name for folder in folders] == ["step-00000004", "step-00000007"]
+    weights = [load_encoder(folder).embeddings.word.weight for folder in (*folders, run.output)]
+    assert not torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[1], weights[2])
+
+
+@pytest.mark.parametrize(("total", "snapshots"), [(10, 1), (10, 3), (99, 7), (3, 7)])
+def test_snapshots_stand_at_even_distances(total: int, snapshots: int) -> None:
+    steps = [step for step in range(1, total + 1) if is_snapshot(step, total, snapshots)]
+    assert len(steps) == min(total, snapshots)
+    assert steps[-1] == total
+    gaps = [after - before for before, after in pairwise([0, *steps])]
+    assert max(gaps) - min(gaps) <= 1

@@ -203,6 +203,8 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
                 heldout = _evaluate(job, phase, folder, progress)
             if step.step % run.save_every == 0 or interrupts.requested:
                 saved = _save(state, folder, run.keep_checkpoints)
+            if step.step < total and is_snapshot(step.step, total, run.snapshots):
+                _save_model(job, folder.path / "models" / f"step-{step.step:08}", heldout)
             if interrupts.requested:
                 progress.finish()
                 message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
@@ -211,8 +213,7 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
         _save(state, folder, run.keep_checkpoints)
     progress.finish()
     seconds = time.monotonic() - begin
-    about = {"kind": "pretrain", "steps": total, "heldout": heldout}
-    model_folder.save_model(folder.model, state.model, job.tokenizer, about=about)
+    _save_model(job, folder.model, heldout)
     write_pretraining_card(folder, run, heldout)
     plot_training(read_metrics(folder.metrics), folder.path / "training.png")
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
@@ -254,6 +255,16 @@ def _evaluate(job: _Job, phase: _Phase, folder: RunFolder, progress: Progress) -
     shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())
     progress.say(f"step {job.state.step:,}, held out: {shown}")
     return measured
+
+
+def is_snapshot(step: int, total: int, snapshots: int) -> bool:
+    """Whether one of so many parts of ``total`` steps is complete with this one."""
+    return step * snapshots // total > (step - 1) * snapshots // total
+
+
+def _save_model(job: _Job, folder: Path, heldout: Mapping[str, float]) -> None:
+    about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
+    model_folder.save_model(folder, job.state.model, job.tokenizer, about=about)
 
 
 def _save(state: TrainingState, folder: RunFolder, keep: int) -> int:
