@@ -49,6 +49,9 @@ def test_an_entity_is_right_as_a_whole() -> None:
     told = [["B-A", "O", "O", "B-B"], ["B-A", "B-A", "B-A"]]
     overall, types = score_entities(gold, told)
     assert overall == pytest.approx((2 / 5, 2 / 4, 4 / 9))
-    assert types["A"] == pytest.approx((1 / 4, 1 / 2, 1 / 3))
-    assert types["B"] == pytest.approx((1, 1 / 2, 2 / 3))
-    assert score_entities([["O"]], [["O"]]) == ((0, 0, 0), {})
+    assert [(each.name, each.support) for each in types] == [("A", 2), ("B", 2)]
+    assert [(each.precision, each.recall, each.f1) for each in types] == [
+        pytest.approx((1 / 4, 1 / 2, 1 / 3)),
+        pytest.approx((1, 1 / 2, 2 / 3)),
+    ]
+    assert score_entities([["O"]], [["O"]]) == ((0, 0, 0), [])

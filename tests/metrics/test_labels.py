@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from bertkit.errors import BertkitError
-from bertkit.metrics.labels import macro_f1, micro_f1, subset_accuracy
+from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -23,6 +23,8 @@ def test_scores_are_those_of_scikit_learn(seed: int) -> None:
     assert micro_f1(gold, told) == pytest.approx(f1_score(*matrices, average="micro"))
     assert macro_f1(gold, told) == pytest.approx(f1_score(*matrices, average="macro"))
     assert subset_accuracy(gold, told) == pytest.approx(accuracy_score(*matrices))
+    found = [(each.precision, each.recall, each.f1, each.support) for each in score_labels(gold, told, labels=NAMES)]
+    assert found == [pytest.approx(each) for each in zip(*precision_recall_fscore_support(*matrices), strict=True)]
 
 
 def test_by_hand() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bertkit.report.evaluation import examine
+from bertkit.report.page import write_page
 from bertkit.tasks import LabelsTask, Prediction, TextExample, TextTask
 
 CLASSES = TextTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
@@ -56,6 +57,11 @@ def test_several_labels_are_scored_by_their_task() -> None:
     assert found == SEVERAL.score(examples, answers)
     assert [(mark.id, mark.gold, mark.answer) for mark in found.worst] == [("n1", "", "sky")]
     assert found.scores["subset_accuracy"].low < 2 / 3 < found.scores["subset_accuracy"].high
+    assert [(each.name, each.precision, each.recall, each.support) for each in found.parts] == [
+        ("sea", 1.0, 1.0, 2),
+        ("sky", 0.5, 1.0, 1),
+    ]
+    assert '<td class="number">0.5000</td>' in write_page(found, model="a")
 
 
 def test_lengths_are_buckets_that_double() -> None:

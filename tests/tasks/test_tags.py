@@ -15,6 +15,7 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
+from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.tasks import TagExample, TagTask, from_record
 from bertkit.tasks.files import guess
@@ -71,7 +72,11 @@ def test_gold_scores_perfectly(task: TagTask, tokenizer: Tokenizer) -> None:
         outputs.append([{"logits": 9.0 * np.eye(9)[np.where(tags == IGNORE, 0, tags)]}])
     predictions = [task.decode(*each) for each in zip(examples, features, outputs, strict=True)]
     scores = task.score(examples, predictions)
-    assert scores["f1"] == scores["precision"] == scores["recall"] == scores["f1_PER"] == 1.0
+    assert scores == {"f1": 1.0, "precision": 1.0, "recall": 1.0}
+    assert task.score_parts(examples, predictions) == [
+        ClassScore("LOC", 1.0, 1.0, 1.0, support=2),
+        ClassScore("PER", 1.0, 1.0, 1.0, support=1),
+    ]
     described = task.describe(examples[0], predictions[0])
     assert [(each["type"], each["text"], each["start"], each["end"]) for each in described["entities"]] == [
         ("PER", "Seven rivers", 0, 12)

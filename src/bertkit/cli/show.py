@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bertkit import config
+from bertkit.metrics.classification import ClassScore
 
 
 def show_lines(lines: Iterable[str]) -> None:
@@ -31,6 +32,13 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
             for cell, width in zip(row, widths, strict=True)
         ]
         show_lines(["  ".join(padded).rstrip()])
+
+
+def show_parts(parts: Sequence[ClassScore]) -> None:
+    """The types of entities, or the labels of which several apply, one below the other; nothing if there are none."""
+    if parts:
+        rows = [(each.name, each.precision, each.recall, each.f1, each.support) for each in parts]
+        show_table(("type", "precision", "recall", "f1", "count"), rows)
 
 
 def _cell(value: object) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bertkit.cli.show import show_json, show_lines, show_table
+from bertkit.cli.show import show_json, show_lines, show_parts, show_table
 from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
 from bertkit.report.progress import describe_duration
@@ -187,6 +187,7 @@ def finetune(
         spread = "" if result.sd is None else f", sd {result.sd:.4f}"
         best = result.best.scores[result.metric]
         show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
+        show_parts(result.best.parts)
     talk.next("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertkit.cli.show import show_json, show_lines, show_table
+from bertkit.cli.show import show_json, show_lines, show_parts, show_table
 from bertkit.cli.talk import Talk
 
 
@@ -74,6 +74,7 @@ def evaluate(
         rows = [(name, score.value, score.low, score.high) for name, score in found.scores.items()]
         show_table(("score", "value", "from", "to"), rows)
         show_lines([f"{found.examples:,} examples; 95 % intervals from {found.resamples:,} resamples"])
+        show_parts(found.parts)
     talk.next("bertkit", "predict", run, "INPUT", "-o", "OUTPUT")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import data_error, usage_error
 from bertkit.experiment._cards import write_finetuning_card
 from bertkit.inference.predict import predict
+from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
@@ -39,7 +40,7 @@ class SeedResult:
     """One restart: the dev scores after each epoch, and which of them was kept.
 
     ``scores`` are those of the epoch that was kept, and of further dev sets under names such as
-    ``accuracy_mismatched``.
+    ``accuracy_mismatched``; ``parts`` are its types of entities, or its labels where several apply.
     """
 
     seed: int
@@ -48,6 +49,7 @@ class SeedResult:
     scores: dict[str, float]
     seconds: float
     examples_per_second: float
+    parts: list[ClassScore] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,18 +245,18 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
     progress.start(f"seed {seed}", plan.total_steps, "step")
     epochs: list[dict[str, float]] = []
     best: dict[str, Tensor] = {}
-    best_task = run.task
+    kept = _Scored(run.task, {}, [])
     busy = 0.0
     for step in fit(state, job.train, plan):
         busy += step.seconds
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
-            task, scores = _score(job, model)
-            epochs.append(scores)
-            folder.log({"kind": "dev", "seed": seed, "step": step.step, **scores})
-            if scores[metric] >= max(each[metric] for each in epochs):
-                best, best_task = {name: value.clone() for name, value in model.state_dict().items()}, task
+            found = _score(job, model)
+            epochs.append(found.scores)
+            folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
+            if found.scores[metric] >= max(each[metric] for each in epochs):
+                best, kept = {name: value.clone() for name, value in model.state_dict().items()}, found
         if interrupts.requested:
             progress.finish()
             done = seed - run.first_seed
@@ -267,20 +269,28 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
         seed=seed,
         epochs=epochs,
         best_epoch=best_epoch + 1,
-        scores=epochs[best_epoch] | _score_further(job, model, best_task),
+        scores=kept.scores | _score_further(job, model, kept.task),
         seconds=time.monotonic() - begin,
         examples_per_second=len(job.train) * run.epochs / busy,
+        parts=kept.parts,
     )
     shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
     progress.say(f"seed {seed}: {shown} (epoch {result.best_epoch} of {run.epochs})")
-    _save_seed(job, whole, best_task, folder, result)
+    _save_seed(job, whole, kept.task, folder, result)
     return result
 
 
-def _score(job: Job, model: Model) -> tuple[FileTask, dict[str, float]]:
+class _Scored(NamedTuple):
     """The task with its thresholds set on dev, and the official scores there."""
+
+    task: FileTask
+    scores: dict[str, float]
+    parts: list[ClassScore]
+
+
+def _score(job: Job, model: Model) -> _Scored:
     task, predictions = job.run.task.calibrate(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
-    return task, task.score(job.dev, predictions)
+    return _Scored(task, task.score(job.dev, predictions), task.score_parts(job.dev, predictions))
 
 
 def _score_further(job: Job, model: Model, task: FileTask) -> dict[str, float]:

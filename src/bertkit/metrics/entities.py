@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 
+from bertkit.metrics.classification import ClassScore
+
 Scheme = Literal["iob1", "iob2", "bioes", "bilou"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
@@ -77,8 +79,8 @@ def convert(tags: Sequence[str], scheme: Scheme) -> list[str]:
 
 def score_entities(
     gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
-) -> tuple[Scores, dict[str, Scores]]:
-    """Of all entities, and of each type by name: right is one with the same type and the same words."""
+) -> tuple[Scores, list[ClassScore]]:
+    """Of all entities, and of each type in the order of the alphabet: right is one with the same type and words."""
     sought, told, right = Counter[str](), Counter[str](), Counter[str]()
     for tags, answers in zip(gold, predicted, strict=True):
         wanted, given = find_entities(tags), find_entities(answers)
@@ -87,7 +89,8 @@ def score_entities(
         right.update(entity.type for entity in set(wanted) & set(given))
     types = sorted(sought | told)
     overall = _score(right.total(), told.total(), sought.total())
-    return overall, {type: _score(right[type], told[type], sought[type]) for type in types}
+    each = {type: _score(right[type], told[type], sought[type]) for type in types}
+    return overall, [ClassScore(type, *each[type], support=sought[type]) for type in types]
 
 
 def _score(right: int, told: int, sought: int) -> Scores:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from statistics import fmean
 
-from bertkit.metrics.classification import require_pairs
+from bertkit.metrics.classification import ClassScore, require_pairs
 
 Sets = Sequence[Collection[str]]
 
@@ -31,6 +31,22 @@ def subset_accuracy(gold: Sets, predicted: Sets) -> float:
     """The share of examples whose labels are all right, and none too many."""
     require_pairs(gold, predicted)
     return fmean(set(each) == set(told) for each, told in zip(gold, predicted, strict=True))
+
+
+def score_labels(gold: Sets, predicted: Sets, *, labels: Sequence[str]) -> list[ClassScore]:
+    """Precision, recall and F1 of every label."""
+    right, occurrences = _count(gold, predicted)
+    sought = Counter(label for each in gold for label in each)
+    return [
+        ClassScore(
+            label,
+            precision=right[label] / max(1, occurrences[label] - sought[label]),
+            recall=right[label] / max(1, sought[label]),
+            f1=2 * right[label] / max(1, occurrences[label]),
+            support=sought[label],
+        )
+        for label in labels
+    ]
 
 
 def _count(gold: Sets, predicted: Sets) -> tuple[Counter[str], Counter[str]]:

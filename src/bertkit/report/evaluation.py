@@ -60,8 +60,9 @@ class Calibration:
 class Evaluation(Mapping[str, float]):
     """The scores of a model on one split by name, as a mapping, and whatever else is known of its answers.
 
-    ``classes`` and ``calibration`` are None where answers are no classes or have no probabilities. ``worst`` begins
-    with the largest mistake. ``notes`` say what was left out or cut off.
+    ``classes`` and ``calibration`` are None where answers are no classes or have no probabilities. ``parts`` are what
+    answers consist of, such as the types of entities. ``worst`` begins with the largest mistake. ``notes`` say what
+    was left out or cut off.
     """
 
     task: str
@@ -75,6 +76,7 @@ class Evaluation(Mapping[str, float]):
     notes: list[str] = field(default_factory=list)
     classes: Classes | None = None
     calibration: Calibration | None = None
+    parts: list[ClassScore] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> float:
         return self.scores[name].value
@@ -110,6 +112,7 @@ def examine(
         notes=[*notes, *_describe_cuts(marks)],
         classes=_examine_classes(task, examples, predictions),
         calibration=_calibrate(marks),
+        parts=task.score_parts(examples, predictions),
     )
 
 

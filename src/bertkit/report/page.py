@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from bertkit._version import __version__
+from bertkit.metrics.classification import ClassScore
 from bertkit.report._drawings import draw_calibration, draw_intervals
 from bertkit.report.evaluation import Calibration, Classes, Evaluation, LengthScore
 from bertkit.tasks import Mark
@@ -44,6 +45,7 @@ def write_page(evaluation: Evaluation, *, model: str) -> str:
         *_scores(evaluation),
         *(_notes(evaluation.notes) if evaluation.notes else ()),
         *(_classes(evaluation.classes) if evaluation.classes else ()),
+        *(_parts(evaluation.parts) if evaluation.parts else ()),
         *(_calibration(evaluation.calibration) if evaluation.calibration else ()),
         *_lengths(evaluation.lengths, evaluation.metric),
         *_worst(evaluation.worst),
@@ -71,9 +73,7 @@ def _notes(notes: Sequence[str]) -> Iterable[str]:
 
 def _classes(classes: Classes) -> Iterable[str]:
     yield "<h2>Classes</h2>"
-    rows = [(each.name, each.precision, each.recall, each.f1, each.support) for each in classes.rows]
-    caption = "Precision: right among the answers; recall: found among the examples; support: examples."
-    yield _table(caption, ("class", "precision", "recall", "F1", "support"), rows)
+    yield _class_table("class", "examples", classes.rows)
     names = [each.name for each in classes.rows]
     if len(names) <= _MOST_CLASSES_IN_A_MATRIX:
         yield "<h2>Confusion</h2>"
@@ -88,6 +88,17 @@ def _classes(classes: Classes) -> Iterable[str]:
     yield "<h2>Most frequent confusions</h2>"
     most = sorted(mistakes, key=lambda each: -each[2])[:_MOST_CLASSES_IN_A_MATRIX]
     yield _table("All counts are in report.json.", ("gold class", "answer", "examples"), most)
+
+
+def _parts(parts: Sequence[ClassScore]) -> Iterable[str]:
+    yield "<h2>By label or type</h2>"
+    yield _class_table("label or type", "times", parts)
+
+
+def _class_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
+    caption = f"Precision: right among those answered; recall: found among those there are; {support}: how many."
+    cells = [(each.name, each.precision, each.recall, each.f1, each.support) for each in rows]
+    return _table(caption, (what, "precision", "recall", "F1", support), cells)
 
 
 def _matrix(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Encoder, Feature, Label, Objective
-from bertkit.metrics.labels import macro_f1, micro_f1, subset_accuracy
+from bertkit.metrics.classification import ClassScore
+from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 from bertkit.objectives.labels import TellLabels
 from bertkit.tasks._labels import read_labels, write_labels
 from bertkit.tasks._text import Prediction, TextExample, TextTask, mean_output
@@ -61,6 +62,11 @@ class LabelsTask(TextTask):
                 thresholds[label] = _best_threshold(gold, np.array([each.scores[label] for each in predictions]))
         task = replace(self, thresholds=thresholds)
         return task, [replace(each, label=task._told(each.scores)) for each in predictions]
+
+    def score_parts(self, examples: Iterable[Any], predictions: Iterable[Any]) -> list[ClassScore]:
+        """Precision, recall and F1 of each label."""
+        gold = [example.label for example in examples]
+        return score_labels(gold, [prediction.label for prediction in predictions], labels=self.labels)
 
     def spell(self, prediction: Prediction) -> str:
         """The labels as a cell of the files."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Encoder, Feature, Objective, Tokenizer
 from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities
 from bertkit.nn.mixture import MIXTURES, Mixture
 from bertkit.objectives.tag import Tag
@@ -261,17 +262,13 @@ class TagTask(FileTask):
         return record | ({"unread": prediction.unread} if prediction.unread else {})
 
     def score(self, examples: Iterable[TagExample], predictions: Iterable[TagPrediction]) -> dict[str, float]:
-        """``f1``, ``precision`` and ``recall`` of entities, and the same of each type as ``f1_PER``."""
-        gold = []
-        for example in examples:
-            if example.label is None:
-                raise data_error(f"sentence {example.id} has no tags; it cannot be scored.")
-            gold.append(example.label)
-        overall, types = score_entities(gold, [prediction.label for prediction in predictions])
-        scores = {"f1": overall.f1, "precision": overall.precision, "recall": overall.recall}
-        for type, each in types.items():
-            scores |= {f"{name}_{type}": value for name, value in each._asdict().items()}
-        return scores
+        """``f1``, ``precision`` and ``recall`` of entities."""
+        overall, _ = score_entities(_gold_tags(examples), [prediction.label for prediction in predictions])
+        return {"f1": overall.f1, "precision": overall.precision, "recall": overall.recall}
+
+    def score_parts(self, examples: Iterable[TagExample], predictions: Iterable[TagPrediction]) -> list[ClassScore]:
+        """The same of each type of entity."""
+        return score_entities(_gold_tags(examples), [prediction.label for prediction in predictions])[1]
 
 
 def count_ill_formed(sentences: Sequence[Sentence]) -> int:
@@ -281,6 +278,13 @@ def count_ill_formed(sentences: Sequence[Sentence]) -> int:
         sum(told != meant for each in tags for told, meant in zip(each, convert(each, scheme), strict=True))
         for scheme in SCHEMES
     )
+
+
+def _gold_tags(examples: Iterable[TagExample]) -> Iterator[tuple[str, ...]]:
+    for example in examples:
+        if example.label is None:
+            raise data_error(f"sentence {example.id} has no tags; it cannot be scored.")
+        yield example.label
 
 
 def _is_readable(word: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from bertkit import config
 from bertkit.contracts import Task
+from bertkit.metrics.classification import ClassScore
 from bertkit.tasks._heldout import hold_out
 from bertkit.tasks._marks import Mark, mark_answer
 from bertkit.tasks._splits import TaskFiles
@@ -88,6 +89,13 @@ class FileTask(Task):
         A task that decides nothing by a threshold gives back itself and them.
         """
         return self, predictions
+
+    def score_parts(self, examples: Iterable[Any], predictions: Iterable[Any]) -> list[ClassScore]:
+        """Precision, recall and F1 of whatever answers consist of: types of entities, labels of which several apply.
+
+        Nothing where an answer is one thing.
+        """
+        return []
 
     def advise_on_cuts(self) -> str:
         """What to do where the texts of examples do not fit into ``max_length``, in a sentence."""
