@@ -172,11 +172,11 @@ def test_what_is_left_out_or_odd_is_counted(here: Path) -> None:
     assert notes == [
         "1 rows of train have no label and are left out",
         "1 examples of train have an empty text, and are kept",
-        '2 ids of train occur more than once (the first is "7"), 1 of them with different labels',
+        '2 ids of train occur more than once (the first is "7"), 1 of them with different labels; every row counts',
         "1 rows of dev have no label and are left out",
         "1 examples of dev have an empty text, and are kept",
         'every example of dev has the label "good": there is nothing to tell apart',
-        '1 ids of dev occur more than once (the first is "1"), 0 of them with different labels',
+        '1 ids of dev occur more than once (the first is "1"); every row counts',
         "2 of 3 dev examples have a text that is in train too: scores are too good",
         "1 texts of train occur with different labels",
     ]
@@ -248,6 +248,10 @@ def test_repeated_ids_of_new_input_are_all_answered_in_order(here: Path) -> None
     model.__dict__["task"] = guess(here / "t.csv").task
     (here / "in.csv").write_text("id,text\n7,one\n7,two\n,three\n")
     answer_file(model, here / "in.csv", here / "out.jsonl", lambda done: None)
+    assert model.task.look_through(here / "in.csv") == (
+        3,
+        ['1 ids of in.csv occur more than once (the first is "7"); every row counts'],
+    )
     records = [json.loads(line) for line in (here / "out.jsonl").read_text().splitlines()]
     assert [(record["id"], record["label"]) for record in records] == [("7", "one"), ("7", "two"), ("", "three")]
 

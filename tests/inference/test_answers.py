@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,18 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.inference.answers import answer_file
 from bertkit.inference.pipeline import Pipeline
-from bertkit.tasks import Prediction, TagPrediction, TagTask, TextExample, TextTask
+from bertkit.tasks import (
+    Choice,
+    ChoiceTask,
+    Columns,
+    Prediction,
+    Split,
+    TagPrediction,
+    TagTask,
+    TaskFiles,
+    TextExample,
+    TextTask,
+)
 from bertkit.training.interrupts import Interrupted
 
 ROWS = 200
@@ -115,6 +127,48 @@ class Tagger(Parrot):
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for example in examples:
             yield TagPrediction(("B-X",) * len(example.words), (0.5,) * len(example.words), ())
+
+
+class Chooser(Parrot):
+    """Takes the second choice."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.__dict__["task"] = ChoiceTask(name="chooser", choices=("A", "B"))
+
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        for example in examples:
+            yield Choice(1, example.choices[1], (0.25, 0.75))
+
+
+class Counter(Parrot):
+    """Answers a text with its length."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.__dict__["task"] = TextTask(name="counter", metric="pearson")
+
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        for example in examples:
+            yield Prediction(float(len(example.first)))
+
+
+@pytest.mark.parametrize(
+    ("model", "row", "expected"),
+    [
+        (Chooser, "text,A,B\nwho?,they,we\n", "id,label,choice,probability\n2,1,we,0.75\n"),
+        (Counter, "text\nseven\n", "id,label\n2,5.0\n"),
+    ],
+)
+def test_a_table_of_answers_has_the_columns_of_their_kind(
+    tmp_path: Path, model: type[Parrot], row: str, expected: str
+) -> None:
+    (tmp_path / "in.csv").write_text(row)
+    parrot = model(tmp_path / "model")
+    split = Split(files=("in.csv",), columns=Columns(first="text"))
+    parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
+    answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.csv", lambda done: None)
+    assert (tmp_path / "out.csv").read_text() == expected
 
 
 @pytest.mark.parametrize(

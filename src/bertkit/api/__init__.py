@@ -286,7 +286,9 @@ def predict(
     """
     model = load(run, *ensemble)
     with Progress(progress) as bar:
-        total = 0 if Path(input) == STREAM else sum(1 for _ in model.task.read(Path(input)))
+        total, notes = (0, []) if Path(input) == STREAM else model.task.look_through(Path(input))
+        for note in notes:
+            bar.say(note)
         bar.start("predicting", total, "row")
         count = answer_file(model, Path(input), Path(output), bar.advance)
         _say_cuts(bar, model)

@@ -32,6 +32,8 @@ STREAM = Path("-")
 _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
 _OF_LABELS = ("id", "label", "probability")
+_OF_NUMBERS = ("id", "label")
+_OF_CHOICES = ("id", "label", "choice", "probability")
 _OF_SPANS = ("id", "answer", "start", "end", "probability")
 _OF_TAGS = ("id", "words", "tags")
 """The columns of a table of answers."""
@@ -164,7 +166,13 @@ def _answer(record: Mapping[str, Any]) -> Any:
 
 def _columns(partial: Path) -> tuple[str, ...]:
     first = next(_read(partial), {})
-    return _OF_SPANS if "answer" in first else _OF_TAGS if "tags" in first else _OF_LABELS
+    if "answer" in first:
+        return _OF_SPANS
+    if "choice" in first:
+        return _OF_CHOICES
+    if "tags" in first:
+        return _OF_TAGS
+    return _OF_LABELS if "probability" in first or not first else _OF_NUMBERS
 
 
 def _write_csv(partial: Path, path: Path, *, delimiter: str = ",") -> None:

@@ -16,7 +16,7 @@ from bertkit.errors import data_error
 from bertkit.metrics.classification import accuracy
 from bertkit.objectives.choose import Choose
 from bertkit.tasks._choice_cells import ChoiceCells, Spelling, read_choice_cells, read_place
-from bertkit.tasks._heldout import describe_overlap, hold_out
+from bertkit.tasks._heldout import describe_overlap, describe_repeated_ids, hold_out
 from bertkit.tasks._lines import at_line
 from bertkit.tasks._marks import Mark
 from bertkit.tasks._splits import Columns
@@ -112,6 +112,8 @@ class ChoiceTask(FileTask):
         labelled = [example for example in rows if example.label is not None]
         if len(labelled) < len(rows):
             notes.append(f"{len(rows) - len(labelled):,} rows of {split} have no label and are left out")
+        if self.files.splits[split].columns.id is not None:
+            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
         return labelled
 
     def encode(self, example: ChoiceExample, tokenizer: Tokenizer) -> list[Feature]:

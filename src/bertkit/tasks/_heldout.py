@@ -78,10 +78,9 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
     if not repeated:
         return []
     differing = sum(len(set(found) - {None}) > 1 for found in repeated.values())
-    return [
-        f'{len(repeated):,} ids of {split} occur more than once (the first is "{next(iter(repeated))}"), '
-        f"{differing:,} of them with different labels"
-    ]
+    contradicting = f", {differing:,} of them with different labels" if differing else ""
+    first = f'(the first is "{next(iter(repeated))}")'
+    return [f"{len(repeated):,} ids of {split} occur more than once {first}{contradicting}; every row counts"]
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:

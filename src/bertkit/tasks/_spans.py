@@ -113,6 +113,12 @@ class SpanTask(FileTask):
         """Questions to be answered, of a ``.json`` file like SQuAD's or a table with ``question`` and ``context``."""
         return name_apart(read_questions(path, Faults()), Faults())
 
+    def look_through(self, path: Path) -> tuple[int, list[str]]:
+        """How many questions a file asks, and what is wrong with them."""
+        faults = Faults()
+        count = sum(1 for _ in name_apart(read_questions(path, faults), faults))
+        return count, describe_faults(path.name, Faults({kind: faults[kind] for kind in ("repeated", "empty")}))
+
     def read_line(self, name: str, line: str) -> SpanExample:
         """A JSON object with ``question`` and ``context``, or the two with a tab between them."""
         if not line.lstrip().startswith("{"):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from bertkit import config
 from bertkit.contracts import Task
 from bertkit.metrics.classification import ClassScore
-from bertkit.tasks._heldout import hold_out
+from bertkit.tasks._heldout import describe_repeated_ids, hold_out
 from bertkit.tasks._marks import Mark, mark_answer
 from bertkit.tasks._splits import TaskFiles
 
@@ -82,6 +82,11 @@ class FileTask(Task):
     @abstractmethod
     def read_line(self, name: str, line: str) -> Any:
         """The same from one line of a stream; ``name`` becomes its id where the line brings none."""
+
+    def look_through(self, path: Path) -> tuple[int, list[str]]:
+        """How many examples new input has, and what a person should know of it, one sentence each."""
+        ids = [example.id for example in self.read(path)]
+        return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))
 
     def calibrate(self, examples: Sequence[Any], predictions: Sequence[Any]) -> tuple[Self, Sequence[Any]]:
         """The task with its thresholds where they score best on ``examples``, and the predictions as it then decides.
