@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -38,6 +39,9 @@ from bertkit.training.precision import default_device
 
 Text = str | tuple[str, str]
 """One text, or the two of a pair."""
+
+_LABELS_NOT_NAMED = ("LABEL_0", "LABEL_1")
+"""What Hugging Face calls the classes of a ``config.json`` that names none: it does not write its default down."""
 
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 
@@ -124,7 +128,7 @@ class Pipeline:
 
     @cached_property
     def task(self) -> FileTask:
-        """The task that the folder names; for a classifier of another maker, one made of the labels it names.
+        """The task that the folder names; for a model of another maker, one made of the labels it names.
 
         Whether such a classifier wants pairs, or a model for questions can say that there is no answer, is not written
         anywhere: ``replace(task, pair=True)`` and ``replace(task, null=True)`` say so.
@@ -132,18 +136,14 @@ class Pipeline:
         about = read_about(self.folder)
         if "task" in about:
             return from_record(about["task"])
-        if "BertForQuestionAnswering" in about.get("architectures", []):
-            return SpanTask(name=self.folder.name)
-        if "BertForTokenClassification" in about.get("architectures", []):
-            return TagTask(name=self.folder.name, labels=tuple(about["labels"]))
-        if "BertForSequenceClassification" not in about.get("architectures", []):
+        task = _foreign_task(self.folder.name, about)
+        if task is None:
             raise usage_error(
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
             )
-        labels = tuple(about["labels"])
-        if about["several_labels"]:
-            return LabelsTask(name=self.folder.name, labels=labels)
-        return TextTask(name=self.folder.name, metric="accuracy", labels=labels if len(labels) > 1 else ())
+        positions = read_config(self.folder).max_positions
+        longest = min(task.max_length, positions) if isinstance(task, SpanTask) else positions
+        return replace(task, max_length=longest)
 
     @cached_property
     def _filler(self) -> Model:
@@ -165,6 +165,23 @@ class Pipeline:
                 f"{other.folder} is for {other.task.name} and {self.folder} for {self.task.name}; "
                 "they cannot answer together."
             )
+
+
+def _foreign_task(name: str, about: Mapping[str, Any]) -> FileTask | None:
+    """What a model of another maker is for, by its architecture; None where that is no task."""
+    labels = tuple(about.get("labels", ())) or _LABELS_NOT_NAMED
+    match about.get("architectures"):
+        case ["BertForQuestionAnswering"]:
+            return SpanTask(name=name)
+        case ["BertForMultipleChoice"]:
+            return ChoiceTask(name=name)
+        case ["BertForTokenClassification"]:
+            return TagTask(name=name, labels=labels)
+        case ["BertForSequenceClassification"] if about.get("several_labels"):
+            return LabelsTask(name=name, labels=labels)
+        case ["BertForSequenceClassification"]:
+            return TextTask(name=name, metric="accuracy", labels=labels if len(labels) > 1 else ())
+    return None
 
 
 def _example(place: int, text: Text) -> TextExample:

@@ -1,7 +1,8 @@
 """Entities in sequences of tags, and how many were found: the rules of CoNLL's ``conlleval``.
 
 A tag is ``O`` or a letter and a type, ``B-PER``. The schemes are IOB1, IOB2, BIOES and BILOU; one reading serves them
-all, and ill-formed sequences are read as ``conlleval`` reads them.
+all, and ill-formed sequences are read as ``conlleval`` reads them. A tag without a letter, as some models give them, is
+read as ``I-``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def _split(tag: str) -> tuple[str, str]:
-    letter, _, type = tag.partition("-")
+    letter, dash, type = tag.partition("-")
+    if not dash and tag != _OUTSIDE:
+        return "I", tag
     return _LETTERS_OF_BILOU.get(letter, letter), type
 
 

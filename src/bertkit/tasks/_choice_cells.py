@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -51,19 +52,27 @@ def find_choices(names: Sequence[str]) -> tuple[str, ...]:
     return next(((name,) for name in names if name.lower() in _LISTS), ())
 
 
-def find_columns(table: Table, choices: Sequence[str], *, prompt: str | None, label: str | None) -> Columns:
+def find_columns(
+    table: Table, choices: Sequence[str], *, prompt: str | None = None, label: str | None = None
+) -> Columns:
     """The columns beside the choices, by their names; those that are given are taken as they are."""
+    if label is not None:
+        table.place(label)
+    answer = label or _called(_LABELS, [name for name in table.columns if name not in choices])
+    if answer is None:
+        raise usage_error(f"{table.path} has choices and no column called label. Say which one it is: --label COLUMN.")
+    return replace(find_texts(table, choices, prompt=prompt), label=answer)
+
+
+def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
+    """The same without the label."""
     others = [name for name in table.columns if name not in choices]
-    for name in (prompt, label):
-        if name is not None:
-            table.place(name)
+    if prompt is not None:
+        table.place(prompt)
     found = prompt or _called(_PROMPTS, others)
     if found is None:
         raise usage_error(f"{table.path} has choices and no column called prompt. Say which one it is: --text COLUMN.")
-    answer = label or _called(_LABELS, others)
-    if answer is None:
-        raise usage_error(f"{table.path} has choices and no column called label. Say which one it is: --label COLUMN.")
-    return Columns(first=found, second=_called(_STEMS, others), label=answer, id=_called(_IDS, others))
+    return Columns(first=found, second=_called(_STEMS, others), id=_called(_IDS, others))
 
 
 def _called(names: Sequence[str], columns: Sequence[str]) -> str | None:

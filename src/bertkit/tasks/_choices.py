@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Encoder, Feature, Objective, Tokenizer
 from bertkit.data.features import assemble, stack
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
 from bertkit.metrics.classification import accuracy
 from bertkit.objectives.choose import Choose
-from bertkit.tasks._choice_cells import ChoiceCells, Spelling, read_choice_cells, read_place
+from bertkit.tasks._choice_cells import (
+    ChoiceCells,
+    Spelling,
+    find_choices,
+    find_columns,
+    find_texts,
+    read_choice_cells,
+    read_place,
+)
 from bertkit.tasks._heldout import describe_overlap, describe_repeated_ids, hold_out
 from bertkit.tasks._lines import at_line
 from bertkit.tasks._marks import Mark
@@ -66,27 +74,27 @@ class ChoiceTask(FileTask):
     """Which of several texts goes with a prompt; examples may have different numbers of them.
 
     The columns of a split are the prompt (``first``), the beginning of all choices (``second``), the label and the id.
-    ``choices`` are the columns of the choices, or the one column of JSON lists of them. ``spelling`` is how the files
-    write which one is right.
+    ``choices`` are the columns of the choices, or the one column of JSON lists of them; without any they are found in
+    each file by their names. ``spelling`` is how the files write which one is right.
     """
 
     shape: ClassVar[str] = "choices"
 
     metric: str = "accuracy"
-    choices: tuple[str, ...]
+    choices: tuple[str, ...] = ()
     spelling: Spelling = "number"
 
     def rows(self, split: str) -> Iterator[ChoiceExample]:
         """Every row of the files of a split, with a label or without."""
         for table in self.files.tables(self.name, split):
             where = self.files.splits[split]
-            for cells in read_choice_cells(table, where.columns, self.choices):
+            for cells in read_choice_cells(table, where.columns, self._choices_in(table)):
                 yield self._example(cells, may_lack_label=where.may_lack_labels)
 
     def read(self, path: Path) -> Iterator[ChoiceExample]:
         """New input, without labels: a table with the task's columns."""
         table = Table(path)
-        for cells in read_choice_cells(table, self._columns_in(table), self.choices):
+        for cells in read_choice_cells(table, self._columns_in(table), self._choices_in(table)):
             yield self._example(cells)
 
     def read_line(self, name: str, line: str) -> ChoiceExample:
@@ -172,8 +180,20 @@ class ChoiceTask(FileTask):
 
     def _columns_in(self, table: Table) -> Columns:
         """Those of train without the label, and without the id where the table has none."""
-        columns = replace(next(iter(self.files.splits.values())).columns, label=None)
+        splits = list(self.files.splits.values())
+        columns = replace(splits[0].columns, label=None) if splits else find_texts(table, self._choices_in(table))
         return columns if columns.id in table.columns else replace(columns, id=None)
+
+    def columns_of(self, path: Path) -> Columns:
+        """Where a file has its prompt and its label, by their names."""
+        table = Table(path)
+        return find_columns(table, self._choices_in(table))
+
+    def _choices_in(self, table: Table) -> tuple[str, ...]:
+        found = self.choices or find_choices(table.columns)
+        if not found:
+            raise usage_error(f"{table.path} has no columns of choices, such as choice0, choice1 or A, B.")
+        return found
 
     def _example(self, cells: ChoiceCells, *, may_lack_label: bool = False) -> ChoiceExample:
         where = at_line(cells.path, cells.line)

@@ -16,7 +16,8 @@ from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2, score_answer
 from bertkit.objectives.span import Span
 from bertkit.tasks._heldout import describe_overlap, hold_out
-from bertkit.tasks._squad_files import Faults, SpanExample, describe_faults, name_apart, read_questions
+from bertkit.tasks._splits import Columns
+from bertkit.tasks._squad_files import COLUMNS, Faults, SpanExample, describe_faults, name_apart, read_questions
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._windows import Candidate, Pieces, find_candidates, owners, window_starts
 
@@ -112,6 +113,10 @@ class SpanTask(FileTask):
     def read(self, path: Path) -> Iterator[SpanExample]:
         """Questions to be answered, of a ``.json`` file like SQuAD's or a table with ``question`` and ``context``."""
         return name_apart(read_questions(path, Faults()), Faults())
+
+    def columns_of(self, path: Path) -> Columns:
+        """Those that every table of questions has."""
+        return COLUMNS
 
     def look_through(self, path: Path) -> tuple[int, list[str]]:
         """How many questions a file asks, and what is wrong with them."""

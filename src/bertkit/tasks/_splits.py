@@ -108,6 +108,8 @@ class TaskFiles:
         return [self._find(task, file) for file in self._split(task, split).files]
 
     def _split(self, task: str, split: str) -> Split:
+        if not self.splits:
+            raise usage_error(f"{task} has no files of its own. Name one with labels: --data FILE.")
         if split not in self.splits:
             raise usage_error(f"{task} has no {split} split. It has: {', '.join(self.splits)}.")
         return self.splits[split]

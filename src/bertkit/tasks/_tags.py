@@ -20,9 +20,10 @@ from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_enti
 from bertkit.nn.mixture import MIXTURES, Mixture
 from bertkit.objectives.tag import Tag
 from bertkit.objectives.tag_features import WORD_STARTS, TagFeatures
-from bertkit.tasks._conll_files import Sentence, read_sentences
+from bertkit.tasks._conll_files import COLUMNS, Sentence, read_sentences
 from bertkit.tasks._heldout import describe_overlap, hold_out
 from bertkit.tasks._lines import at_line, open_lines
+from bertkit.tasks._splits import Columns
 from bertkit.tasks._task import FileTask
 from bertkit.tasks._windows import owners, window_starts
 
@@ -107,6 +108,10 @@ class TagTask(FileTask):
         """Every sentence in the files of a split."""
         for path in self.files.paths(self.name, split):
             yield from self._read(path, tagged=True)
+
+    def columns_of(self, path: Path) -> Columns:
+        """The first and the last."""
+        return COLUMNS
 
     def read(self, path: Path) -> Iterator[TagExample]:
         """Sentences to be answered: columns whose first is the word, or in a ``.txt`` a text a line."""

@@ -13,7 +13,7 @@ from bertkit.contracts import Task
 from bertkit.metrics.classification import ClassScore
 from bertkit.tasks._heldout import describe_repeated_ids, hold_out
 from bertkit.tasks._marks import Mark, mark_answer
-from bertkit.tasks._splits import TaskFiles
+from bertkit.tasks._splits import Columns, Split, TaskFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,15 @@ class FileTask(Task):
         return replace(self, files=replace(self.files, folder=Path(folder)))
 
     def with_files(self, **files: Sequence[str | Path]) -> Self:
-        """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``."""
+        """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``.
+
+        A task that never had files of its own finds out where theirs have what.
+        """
         bound = self.files
         for split, paths in files.items():
+            if not bound.splits:
+                known = Split(files=(), columns=self.columns_of(Path(paths[0])), may_lack_labels=True)
+                bound = replace(bound, splits={"train": known})
             bound = bound.replaced(split, tuple(str(path) for path in paths))
         return replace(self, files=bound, heldout=0.0 if "dev" in files else self.heldout)
 
@@ -70,6 +76,10 @@ class FileTask(Task):
     def labelled(self, split: str) -> list[Any]:
         """The examples in the files of a split that have a gold answer."""
         return [example for example in self.rows(split) if example.label is not None]
+
+    @abstractmethod
+    def columns_of(self, path: Path) -> Columns:
+        """Where a file has the texts and the answer."""
 
     @abstractmethod
     def rows(self, split: str) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthe
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.classify import Classify
 from bertkit.objectives.regress import Regress
+from bertkit.tasks._columns import guess_columns
 from bertkit.tasks._heldout import describe_overlap, describe_repeated_ids, hold_out
 from bertkit.tasks._lines import at_line
 from bertkit.tasks._splits import Cells, Columns, read_cells
@@ -277,6 +278,10 @@ class TextTask(FileTask):
             form = replace(form, quotes=False)
         table = Table(path, form)
         return table, self._columns_in(table)
+
+    def columns_of(self, path: Path) -> Columns:
+        """As they are guessed for a table of the user's."""
+        return guess_columns(Table(path), text=None, pair=None, label=None)
 
     def _columns_in(self, table: Table) -> Columns:
         """Those of the first split whose texts the table has; else those of train, which it will be told to have."""

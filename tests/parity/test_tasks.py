@@ -1,0 +1,132 @@
+"""Folders that transformers saved for a task, asked through ``bertkit.load``: their answers, to 1e-5."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import Pipeline, load
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import transformers
+
+TOLERANCE = 1e-5
+WORDS = ["seven", "wide", "rivers", "ran", "slowly", "past", "the", "mill", "ada", "##s", "in", "?", "."]
+POSITIONS = 41
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Float32, whatever is fast on this machine."""
+    monkeypatch.setattr("bertkit.inference.predict.choose_precision", lambda device: "float32")
+
+
+def save(folder: Path, kind: str, **more: Any) -> tuple[Pipeline, Any, Any]:
+    """Our side, their model and their tokenizer, all of one folder that they wrote."""
+    folder.mkdir()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")
+    transformers.BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    shape = transformers.BertConfig(
+        vocab_size=len(pieces),
+        hidden_size=28,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=37,
+        max_position_embeddings=POSITIONS,
+        initializer_range=0.9,
+        **more,
+    )
+    model = getattr(transformers, kind)(shape).eval()
+    model.save_pretrained(folder)
+    return load(folder), model, transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def ask(model: Any, inputs: Any) -> Any:
+    with torch.no_grad():
+        return model(**inputs)
+
+
+def test_choices(tmp_path: Path) -> None:
+    ours, model, tokenizer = save(tmp_path / "m", "BertForMultipleChoice")
+    prompt, choices = "seven rivers ran", ["past the mill.", "slowly", "in the wide mill?"]
+    inputs = tokenizer([prompt] * 3, choices, padding=True, return_tensors="pt")
+    expected = ask(model, {name: each[None] for name, each in inputs.items()}).logits[0].softmax(-1)
+    found = ours.choose(prompt, choices)
+    assert found.scores == pytest.approx(expected.tolist(), abs=TOLERANCE)
+    assert (found.label, found.text) == (int(expected.argmax()), choices[int(expected.argmax())])
+
+
+def test_tags_by_the_names_of_the_config(tmp_path: Path) -> None:
+    names = {0: "B-LOC", 1: "O", 2: "I-LOC", 3: "PER"}
+    ids = {name: number for number, name in names.items()}
+    ours, model, tokenizer = save(tmp_path / "m", "BertForTokenClassification", id2label=names, label2id=ids)
+    words = ["Seven", "rivers", "ran", "past", "adas", "mill", "."]
+    inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+    shares = ask(model, inputs).logits[0].softmax(-1)
+    begins = [inputs.word_ids(0).index(place) for place in range(len(words))]
+    (told,) = ours.stream([ours.task.read_line("1", " ".join(words))])
+    assert list(told.label) == [names[int(shares[place].argmax())] for place in begins]
+    assert list(told.probabilities) == pytest.approx([float(shares[place].max()) for place in begins], abs=TOLERANCE)
+    assert {entity.type for entity in told.entities} <= {"LOC", "PER"}
+    assert len({round(share, 4) for share in told.probabilities}) > 3, "not one answer to everything"
+
+
+def test_passages(tmp_path: Path) -> None:
+    ours, model, tokenizer = save(tmp_path / "m", "BertForQuestionAnswering")
+    question, context = "seven?", "The wide rivers ran slowly past the mill in the rivers."
+    inputs = tokenizer(question, context, return_offsets_mapping=True, return_tensors="pt")
+    offsets = inputs.pop("offset_mapping")[0].tolist()
+    output = ask(model, inputs)
+    first, last = inputs["input_ids"][0].tolist().index(3) + 1, len(offsets) - 1
+    start, end = output.start_logits[0, first:last], output.end_logits[0, first:last]
+    sums = (start[:, None] + end).triu()
+    sums[torch.ones_like(sums).tril(-1).bool()] = -torch.inf
+    best = divmod(int(sums.argmax()), len(end))
+    found = ours.answer(question, context)
+    assert (found.start, found.end) == (offsets[first + best[0]][0], offsets[first + best[1]][1])
+    assert found.text == context[found.start : found.end]
+    ratio = found.n_best[1].probability / found.n_best[0].probability
+    assert ratio == pytest.approx(float((sums.flatten().sort().values[-2] - sums.max()).exp()), abs=TOLERANCE)
+
+
+def test_classes_whose_names_they_do_not_write_down(tmp_path: Path) -> None:
+    ours, model, tokenizer = save(tmp_path / "m", "BertForSequenceClassification")
+    assert "id2label" not in (tmp_path / "m" / "config.json").read_text(encoding="utf-8")
+    expected = ask(model, tokenizer("seven rivers", return_tensors="pt")).logits[0].softmax(-1).tolist()
+    found = ours.classify("seven rivers")
+    assert list(found.scores) == ["LABEL_0", "LABEL_1"]
+    assert list(found.scores.values()) == pytest.approx(expected, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "rows"),
+    [
+        ("BertForSequenceClassification", "t.csv", "text,label\nseven rivers,LABEL_1\nthe mill,LABEL_0\n"),
+        ("BertForMultipleChoice", "t.csv", "prompt,A,B,label\nseven,ran,past,0\nthe mill,ran,past,1\n"),
+        ("BertForQuestionAnswering", "t.csv", "question,context,answer\nseven?,the mill ran,mill\nran?,the,the\n"),
+        ("BertForTokenClassification", "t.conll", "seven B-A\nrivers O\n\nran B-A\n"),
+    ],
+)
+def test_they_are_scored_on_a_file_and_read_no_more_than_they_can(
+    tmp_path: Path, kind: str, file: str, rows: str
+) -> None:
+    names = {0: "O", 1: "B-A"} if "Token" in kind else None
+    more = {"id2label": names, "label2id": {"O": 0, "B-A": 1}} if names else {}
+    ours, _, _ = save(tmp_path / "m", kind, **more)
+    with pytest.raises(BertkitError, match=r"m has no files of its own. Name one with labels: --data FILE"):
+        ours.task.examples("dev")
+    (tmp_path / file).write_text(rows, encoding="utf-8")
+    task = ours.task.with_files(dev=[tmp_path / file])
+    examples = task.examples("dev")
+    assert len(examples) == 2
+    assert 0 <= task.score(examples, list(ours.stream(examples)))[task.metric] <= 1
+    (tmp_path / file).write_text(rows.replace("the mill", "the mill " * 99, 1), encoding="utf-8")
+    if "Token" not in kind:
+        assert len(list(ours.stream(ours.task.read(tmp_path / file)))) == 2
