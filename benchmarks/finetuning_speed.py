@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
-from finetuning_quality import BATCH_SIZE, EPS, LR, MAX_LENGTH, WEIGHT_DECAY, weights_folder
+from quality.loop import BATCH_SIZE, EPS, MAX_LENGTH, WEIGHT_DECAY, weights_folder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bertkit.checkpoint.folder import load_encoder, load_tokenizer
@@ -28,6 +28,7 @@ from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 from bertkit.training.precision import choose_precision, default_device
 
 EXAMPLES = 8000
+LR = 5e-5
 
 
 def hugging_face_steps(texts: list[str], labels: list[int]) -> Iterator[int]:

@@ -1,0 +1,87 @@
+"""CoNLL-2003: a tag for every word, told by its first sub-token, without document context."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import AutoModelForTokenClassification
+
+from bertkit.metrics.entities import convert, score_entities
+from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, tokenizer, weights_folder
+
+LABELS = ("O", "B-LOC", "I-LOC", "B-MISC", "I-MISC", "B-ORG", "I-ORG", "B-PER", "I-PER")
+IGNORE = -100
+
+
+class Row(NamedTuple):
+    """Words and their tags in IOB2."""
+
+    words: list[str]
+    tags: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tags(Comparison):
+    """Scored by ``bertkit.metrics.entities`` on both sides, which is tested against ``conlleval``."""
+
+    home: str = "conll2003"
+
+    @property
+    def folder(self) -> Path:
+        return Path(os.environ["BERTKIT_DATA"]) / self.home
+
+    def rows(self, file: str) -> list[Row]:
+        blocks = (self.folder / file).read_text(encoding="utf-8").split("\n\n")
+        tables = [[line.split() for line in block.splitlines() if line.strip()] for block in blocks]
+        sentences = [rows for rows in tables if rows and rows[0][0] != "-DOCSTART-"]
+        return [Row([row[0] for row in rows], convert([row[-1] for row in rows], "iob2")) for rows in sentences]
+
+    def trainee(self) -> Trainee:
+        model = AutoModelForTokenClassification.from_pretrained(weights_folder(), num_labels=len(LABELS))
+        dev = self.rows("eng.testa")
+
+        def encode(rows: Sequence[Row]) -> Any:
+            batch = split([row.words for row in rows])
+            labels = torch.full(batch["input_ids"].shape, IGNORE)
+            for number, row in enumerate(rows):
+                for word, place in first_tokens(batch.word_ids(number)).items():
+                    labels[number, place] = LABELS.index(row.tags[word])
+            return {**batch, "labels": labels}
+
+        def evaluate() -> dict[str, float]:
+            told = []
+            for row, logits in zip(dev, ask(model, dev, encode, size=lambda row: len(row.words)), strict=True):
+                tags = ["O"] * len(row.words)
+                for word, place in first_tokens(split([row.words]).word_ids(0)).items():
+                    tags[word] = LABELS[int(logits[place].argmax())]
+                told.append(tags)
+            return {"f1": score_entities([row.tags for row in dev], told)[0].f1}
+
+        return Trainee(model=model, rows=self.rows("eng.train")[: self.limit], encode=encode, evaluate=evaluate)
+
+    def files(self, folder: Path) -> dict[str, Any]:
+        return {"data": self.folder}
+
+
+def split(sentences: list[list[str]]) -> Any:
+    """Words to tokens."""
+    return tokenizer()(
+        sentences, is_split_into_words=True, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt"
+    )
+
+
+def first_tokens(words: Sequence[int | None]) -> dict[int, int]:
+    """For each word the place of its first token."""
+    found: dict[int, int] = {}
+    for place, word in enumerate(words):
+        if word is not None:
+            found.setdefault(word, place)
+    return found
+
+
+CONLL = Tags(name="conll2003", task="conll2003", metric="f1", lr=1e-4, limit=2000)
