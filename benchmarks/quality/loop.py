@@ -39,8 +39,8 @@ class Trainee:
 class Comparison(ABC):
     """A task as both sides train it, under ``name`` in the records; ``task`` is bertkit's name for it.
 
-    ``metric`` picks the epoch; the ``further`` scores are those of the same epoch. ``limit`` and ``dev_limit`` count
-    examples from the heads of the files.
+    ``weights`` is the model folder that both start from, if not MiniLM's. ``metric`` picks the epoch; the ``further``
+    scores are those of the same epoch. ``limit`` and ``dev_limit`` count examples from the heads of the files.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Comparison(ABC):
     lr: float = 5e-5
     limit: int | None = None
     dev_limit: int | None = None
+    weights: Path | None = None
 
     @abstractmethod
     def trainee(self) -> Trainee:
@@ -72,9 +73,9 @@ def weights_folder() -> Path:
 
 
 @cache
-def tokenizer() -> Any:
+def tokenizer(folder: Path | None = None) -> Any:
     """Hugging Face's, of the same folder."""
-    return AutoTokenizer.from_pretrained(weights_folder())
+    return AutoTokenizer.from_pretrained(folder or weights_folder())
 
 
 def run_huggingface(comparison: Comparison, seed: int) -> dict[str, Any]:
@@ -113,8 +114,7 @@ def run_bertkit(comparison: Comparison, seed: int) -> dict[str, Any]:
     """What ``bertkit finetune`` does with the same settings, its own defaults for the rest."""
     with tempfile.TemporaryDirectory() as folder:
         result = bertkit.finetune(
-            comparison.task,
-            model=weights_folder(),
+            model=comparison.weights or weights_folder(),
             output=Path(folder) / "run",
             epochs=comparison.epochs,
             lr=comparison.lr,
@@ -122,7 +122,7 @@ def run_bertkit(comparison: Comparison, seed: int) -> dict[str, Any]:
             limit=comparison.limit,
             first_seed=seed,
             progress="quiet",
-            **comparison.files(Path(folder)),
+            **{"task": comparison.task, **comparison.files(Path(folder))},
         )
     scores = [comparison.read(epoch) for epoch in result.best.epochs]
     return {

@@ -1,4 +1,4 @@
-"""GLUE: classes and numbers of one or two texts, from GLUE's own files."""
+"""Classes and numbers of one or two texts, from GLUE's own files; NSMC as a table of one's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Texts(Comparison):
-    """``columns`` of the texts and of the ``label`` in ``folder``; no ``words`` mean that labels are numbers.
+    """``columns`` of the texts and of the ``label`` in the files of ``folder``; without ``words`` labels are numbers.
 
     ``devs`` are the dev files and what is put behind the metric's name for each.
     """
@@ -38,11 +38,12 @@ class Texts(Comparison):
     label: int
     words: tuple[str, ...] = ("0", "1")
     header: bool = True
+    train: str = "train"
     devs: tuple[tuple[str, str], ...] = (("dev", ""),)
 
     @property
     def home(self) -> Path:
-        return Path(os.environ["BERTKIT_DATA"]) / "glue" / self.folder
+        return Path(os.environ["BERTKIT_DATA"]) / self.folder
 
     def rows(self, split: str, limit: int | None) -> list[Row]:
         with (self.home / f"{split}.tsv").open(encoding="utf-8", newline="") as file:
@@ -56,11 +57,13 @@ class Texts(Comparison):
         ]
 
     def trainee(self) -> Trainee:
-        model = AutoModelForSequenceClassification.from_pretrained(weights_folder(), num_labels=len(self.words) or 1)
+        start = self.weights or weights_folder()
+        model = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(self.words) or 1)
 
         def encode(rows: Sequence[Row]) -> Any:
             columns = map(list, zip(*(row.texts for row in rows), strict=True))
-            batch = tokenizer()(*columns, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
+            cut = tokenizer(self.weights)
+            batch = cut(*columns, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
             kind = torch.long if self.words else torch.float32
             return {**batch, "labels": torch.tensor([row.label for row in rows]).to(kind)}
 
@@ -73,14 +76,16 @@ class Texts(Comparison):
                 found[self.metric + ending] = score(self.metric, [row.label for row in rows], guesses)
             return found
 
-        return Trainee(model=model, rows=self.rows("train", self.limit), encode=encode, evaluate=evaluate)
+        return Trainee(model=model, rows=self.rows(self.train, self.limit), encode=encode, evaluate=evaluate)
 
     def files(self, folder: Path) -> dict[str, Any]:
-        for split in ("train", *(split for split, _ in self.devs)):
-            limit = None if split == "train" or self.dev_limit is None else self.dev_limit + self.header
+        for split in (self.train, *(split for split, _ in self.devs)):
+            limit = None if split == self.train or self.dev_limit is None else self.dev_limit + self.header
             with (self.home / f"{split}.tsv").open("rb") as file:
                 (folder / f"{split}.tsv").write_bytes(b"".join(islice(file, limit)))
-        return {"data": folder}
+        if self.task:
+            return {"data": folder}
+        return {"task": folder / f"{self.train}.tsv", "dev": folder / f"{self.devs[0][0]}.tsv"}
 
     def read(self, scores: Mapping[str, float]) -> float:
         """The STS-B score of GLUE is the mean of the two correlations."""
@@ -100,16 +105,23 @@ def score(metric: str, gold: Sequence[float], guesses: Sequence[float]) -> float
 
 ENTAILMENT = ("entailment", "not_entailment")
 
-SST2 = Texts(name="sst2", task="glue:sst2", metric="accuracy", folder="SST-2", columns=(0,), label=1, limit=1000)
+SST2 = Texts(name="sst2", task="glue:sst2", metric="accuracy", folder="glue/SST-2", columns=(0,), label=1, limit=1000)
 STSB = Texts(
-    name="stsb", task="glue:stsb", metric="correlation", folder="STS-B", columns=(7, 8), label=9, words=(), limit=4000
+    name="stsb",
+    task="glue:stsb",
+    metric="correlation",
+    folder="glue/STS-B",
+    columns=(7, 8),
+    label=9,
+    words=(),
+    limit=4000,
 )
-MRPC = Texts(name="mrpc", task="glue:mrpc", metric="f1", folder="MRPC", columns=(3, 4), label=0, limit=1000)
+MRPC = Texts(name="mrpc", task="glue:mrpc", metric="f1", folder="glue/MRPC", columns=(3, 4), label=0, limit=1000)
 COLA = Texts(
     name="cola",
     task="glue:cola",
     metric="matthews",
-    folder="CoLA",
+    folder="glue/CoLA",
     columns=(3,),
     label=1,
     header=False,
@@ -119,18 +131,18 @@ RTE = Texts(
     name="rte",
     task="glue:rte",
     metric="accuracy",
-    folder="RTE",
+    folder="glue/RTE",
     columns=(1, 2),
     label=3,
     words=ENTAILMENT,
     limit=600,
 )
-WNLI = Texts(name="wnli", task="glue:wnli", metric="accuracy", folder="WNLI", columns=(1, 2), label=3)
+WNLI = Texts(name="wnli", task="glue:wnli", metric="accuracy", folder="glue/WNLI", columns=(1, 2), label=3)
 QQP = Texts(
     name="qqp",
     task="glue:qqp",
     metric="f1",
-    folder="QQP",
+    folder="glue/QQP",
     columns=(3, 4),
     label=5,
     lr=1e-4,
@@ -141,7 +153,7 @@ QNLI = Texts(
     name="qnli",
     task="glue:qnli",
     metric="accuracy",
-    folder="QNLI",
+    folder="glue/QNLI",
     columns=(1, 2),
     label=3,
     words=ENTAILMENT,
@@ -154,7 +166,7 @@ MNLI = Texts(
     task="glue:mnli",
     metric="accuracy",
     further=("accuracy_mismatched",),
-    folder="MNLI",
+    folder="glue/MNLI",
     columns=(8, 9),
     label=-1,
     words=("entailment", "neutral", "contradiction"),
@@ -162,5 +174,17 @@ MNLI = Texts(
     lr=1e-4,
     limit=1000,
     dev_limit=500,
+)
+NSMC = Texts(
+    name="nsmc",
+    task="",
+    metric="accuracy",
+    folder="korean",
+    train="nsmc-train-20k",
+    devs=(("nsmc-dev-2k", ""),),
+    columns=(1,),
+    label=2,
+    lr=3e-4,
+    limit=4000,
 )
 """1,000 training examples, or what it takes to learn something: STS-B and CoLA need more, RTE is slow."""
