@@ -35,6 +35,7 @@ FLOORS = {
     "recipes": 7,
     "api": 8,
     **dict.fromkeys(("cli", "__init__"), 9),
+    "__main__": 10,
 }
 SHELVES = {"text", "encoders", "objectives", "tasks", "recipes"}
 

@@ -115,10 +115,14 @@ class InUseError(BertkitError):
 
 
 class RunFolder:
-    """A run folder held by this process alone, from ``with`` to the end of it."""
+    """A run folder held by this process alone, from ``with`` to the end of it.
 
-    def __init__(self, path: Path) -> None:
+    Of several processes that make one run together one ``writes``; to the others it is a name.
+    """
+
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
         self.path = path
+        self.writes = writes
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
         self.metrics = path / "metrics.jsonl"
@@ -127,6 +131,8 @@ class RunFolder:
         self._log: IO[str] | None = None
 
     def __enter__(self) -> RunFolder:
+        if not self.writes:
+            return self
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / "run.lock").open("a+")
@@ -157,6 +163,8 @@ class RunFolder:
 
     def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
         """Write ``run.json``; a folder that holds a run already is refused."""
+        if not self.writes:
+            return
         if self.record.exists():
             raise usage_error(f"{self.path} holds a run already. Resume it, or choose another -o folder.")
         record = {"run": dict(run), **facts, "command": sys.argv, "environment": environment(), "ended": None}
@@ -168,6 +176,8 @@ class RunFolder:
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append one line to ``metrics.jsonl``."""
+        if not self.writes:
+            return
         if self._log is None:
             self._log = self.metrics.open("a", encoding="utf-8")
         self._log.write(json.dumps(record) + "\n")
@@ -175,7 +185,7 @@ class RunFolder:
 
     def forget_after(self, step: int) -> None:
         """Drop the records of steps that a resume will do again, and a torn last line."""
-        if self.metrics.exists():
+        if self.writes and self.metrics.exists():
             kept = "".join(json.dumps(record) + "\n" for record in read_metrics(self.metrics) if record["step"] <= step)
             write_file(self.metrics, lambda path: path.write_text(kept, encoding="utf-8"))
 

@@ -13,11 +13,13 @@ import torch
 from bertkit.checkpoint.folder import load_encoder
 from bertkit.data.prepare import prepare
 from bertkit.encoders.bert import size
+from bertkit.errors import BertkitError
 from bertkit.experiment.planning import plan_pretraining
-from bertkit.experiment.pretraining import is_snapshot, pretrain
+from bertkit.experiment.pretraining import is_snapshot, measure_step, pretrain
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, read_metrics
 from bertkit.text import wordpiece
+from bertkit.training.distributed import World
 
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
 
@@ -74,3 +76,8 @@ def test_snapshots_stand_at_even_distances(total: int, snapshots: int) -> None:
     assert steps[-1] == total
     gaps = [after - before for before, after in pairwise([0, *steps])]
     assert max(gaps) - min(gaps) <= 1
+
+
+def test_processes_that_cannot_have_as_many_rows_each_are_refused(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match="batch_size is 7; 2 processes need a multiple"):
+        measure_step(run, 0.1, World(size=2))

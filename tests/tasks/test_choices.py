@@ -21,7 +21,7 @@ from bertkit.model import Model
 from bertkit.tasks import Choice, ChoiceExample, ChoiceTask, from_record
 from bertkit.tasks.files import guess
 from bertkit.tasks.swag import swag
-from bertkit.training.fit import accumulate_gradients
+from bertkit.training.fit import accumulate_gradients, count_labels
 
 EXAMPLES = [
     ChoiceExample("a", "the old mill", ("ran", "stopped at dawn", "sang"), "it", 1),
@@ -73,9 +73,10 @@ def test_batches_of_mixed_numbers_of_choices_answer_as_each_alone(tokenizer: Tok
 def test_the_loss_is_the_mean_over_examples_whatever_the_micro_batches(tokenizer: Tokenizer) -> None:
     model = build_model()
     features = [feature for each in EXAMPLES for feature in TASK.encode(each, tokenizer)]
-    cpu = torch.device("cpu")
-    whole = accumulate_gradients(model, [collate(features, pad_id=0)], cpu, "float32")
-    parts = accumulate_gradients(model, [collate([each], pad_id=0) for each in features], cpu, "float32")
+    batches = [collate([each], pad_id=0) for each in features]
+    counts, cpu = count_labels(model, batches), torch.device("cpu")
+    whole = accumulate_gradients(model, [collate(features, pad_id=0)], counts, cpu, "float32")
+    parts = accumulate_gradients(model, batches, counts, cpu, "float32")
     answers = predict(model, TASK, EXAMPLES, tokenizer, precision="float32")
     expected = -(math.log(answers[0].scores[1]) + math.log(answers[1].scores[0])) / 2
     assert whole["choice"] == pytest.approx(expected, rel=1e-5)

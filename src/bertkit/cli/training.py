@@ -80,9 +80,12 @@ def pretrain(
     """
     from bertkit import api
     from bertkit.experiment.planning import PretrainPlan
+    from bertkit.training.distributed import rank
 
     options, talk = options or PretrainOptions(), talk or Talk()
     result = api.pretrain(data, **vars(options), progress=talk.mode)
+    if rank() > 0:
+        return
     if json:
         show_json(result)
     elif isinstance(result, PretrainPlan):

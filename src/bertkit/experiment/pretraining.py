@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
 from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
 from bertkit.text.wordpiece import WordPiece
+from bertkit.training.distributed import ALONE, World, join_world
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -64,6 +66,7 @@ class _Job:
     phases: list[_Phase]
     state: TrainingState
     data: DataReport
+    world: World
 
 
 def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> PretrainResult:
@@ -71,10 +74,10 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 
     Raises Interrupted (and has saved) on Ctrl-C or SIGTERM, BertkitError on anything the user can mend.
     """
-    with RunFolder(run.output) as folder, Interrupts() as interrupts:
-        if folder.record.exists():
+    with _begin(run.output, progress) as (world, folder, interrupts, progress):
+        if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        job = _build(_resolve(run, progress))
+        job = _build(_resolve(run, progress, world), world)
         for line in job.data.lines():
             progress.say(line)
         origins = {**(origins or {}), **_measured(run, job.run)}
@@ -84,14 +87,17 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 
 
 def resume(path: Path, progress: Progress) -> PretrainResult:
-    """Go on with an interrupted pre-training from its newest good checkpoint, bit for bit."""
+    """Go on with an interrupted pre-training from its newest good checkpoint, with any number of processes.
+
+    With as many as before what follows is the same, bit for bit.
+    """
     record = read_run(path)
     if record.get("kind") != "pretrain":
         raise usage_error(f"{path} is not a pre-training run; only those are resumed.")
-    with RunFolder(path) as folder, Interrupts() as interrupts:
+    with _begin(path, progress) as (world, folder, interrupts, progress):
         run = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
-        job = _build(run)
-        newest, faults = store.latest(folder.checkpoints)
+        job = _build(run, world)
+        newest, faults = world.from_first(store.latest(folder.checkpoints) if world.is_first else (None, []))
         for fault in faults:
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         if newest is None:
@@ -104,14 +110,25 @@ def resume(path: Path, progress: Progress) -> PretrainResult:
         return _train(job, folder, interrupts, progress)
 
 
-def _resolve(run: PretrainRun, progress: Progress) -> PretrainRun:
-    """Fill in what is measured: the precision, and the steps that fit into ``minutes``."""
+@contextmanager
+def _begin(path: Path, progress: Progress) -> Iterator[tuple[World, RunFolder, Interrupts, Progress]]:
+    """The run folder ``path`` in the hands of the first process; the others write nothing and are silent."""
+    with (
+        join_world() as world,
+        RunFolder(path, writes=world.is_first) as folder,
+        Interrupts(several=world.size > 1) as interrupts,
+    ):
+        yield world, folder, interrupts, progress if world.is_first else Progress("quiet")
+
+
+def _resolve(run: PretrainRun, progress: Progress, world: World) -> PretrainRun:
+    """Fill in what is measured: the precision, and the steps that fit into ``minutes``. The first process decides."""
     if (run.steps is None) == (run.minutes is None):
         raise usage_error("give either --steps or --minutes.")
-    run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
+    run = dataclasses.replace(run, precision=world.from_first(run.precision or choose_precision(default_device())))
     if run.minutes is None:
         return run
-    seconds = measure_step(run, max(_LEAST_MEASURED_SECONDS, _MEASURED_SHARE * run.minutes * 60))
+    seconds = measure_step(run, max(_LEAST_MEASURED_SECONDS, _MEASURED_SHARE * run.minutes * 60), world)
     steps = max(1, int(run.minutes * 60 * _SHARE_FOR_STEPS / seconds))
     progress.say(f"a step takes {seconds:.2f} s in {run.precision}: {steps:,} steps in {run.minutes:g} minutes")
     return dataclasses.replace(run, steps=steps)
@@ -122,21 +139,21 @@ def _measured(asked: PretrainRun, run: PretrainRun) -> dict[str, str]:
     return {name: "measured" for name in ("precision", "steps") if getattr(asked, name) != getattr(run, name)}
 
 
-def measure_step(run: PretrainRun, seconds: float) -> float:
+def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> float:
     """Seconds a training step takes, the mean over all phases, found by training a model that is thrown away."""
-    job = _build(dataclasses.replace(run, steps=1_000_000))
+    job = _build(dataclasses.replace(run, steps=1_000_000), world)
     mean = 0.0
     for phase in job.phases:
-        steps = fit(job.state, phase.source, job.plan, first_step=job.state.step)
+        steps = fit(job.state, phase.source, job.plan, first_step=job.state.step, world=world)
         next(steps)
         taken: list[float] = []
         while sum(taken) < seconds / len(job.phases):
-            taken.append(next(steps).seconds)
+            taken.append(world.highest(next(steps).seconds))
         mean += sum(taken) / len(taken) * (phase.until - phase.first) / job.plan.total_steps
     return mean
 
 
-def _build(run: PretrainRun) -> _Job:
+def _build(run: PretrainRun, world: World = ALONE) -> _Job:
     corpus = Corpus.open(run.data)
     tokenizer = corpus.load_tokenizer()
     if run.encoder.vocab_size != tokenizer.vocab_size:
@@ -146,6 +163,8 @@ def _build(run: PretrainRun) -> _Job:
     longest = max(run.seq_length, run.long_seq_length or 0)
     if longest > run.encoder.max_positions:
         raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
+    if run.batch_size % world.size:
+        raise usage_error(f"batch_size is {run.batch_size}; {world.size} processes need a multiple of their number.")
     torch.manual_seed(run.seed)
     encoder = Bert(run.encoder)
     model = Model(encoder, run.task.objectives(encoder)).to(default_device())
@@ -166,6 +185,7 @@ def _build(run: PretrainRun) -> _Job:
         phases=phases,
         state=TrainingState(model, build_optimizer(model, run.optimizer)),
         data=report_data(phases[0].source),
+        world=world,
     )
 
 
@@ -190,34 +210,41 @@ def _phases(run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int) 
 
 def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     begin = time.monotonic()
-    run, state, total = job.run, job.state, job.plan.total_steps
+    run, state, total, world = job.run, job.state, job.plan.total_steps, job.world
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
     saved, heldout = state.step, {}
     for phase in job.phases:
-        for step in fit(state, phase.source, job.plan, first_step=phase.first, until=phase.until):
+        for step in fit(state, phase.source, job.plan, first_step=phase.first, until=phase.until, world=world):
             progress.advance(step.step, **_figures(step))
             if step.step % run.log_every == 0 or step.step == total:
                 folder.log(_record(step))
             if step.step % run.evaluate_every == 0 or step.step == total:
                 heldout = _evaluate(job, phase, folder, progress)
-            if step.step % run.save_every == 0 or interrupts.requested:
-                saved = _save(state, folder, run.keep_checkpoints)
+            signal_number = int(world.highest(interrupts.requested))
+            if step.step % run.save_every == 0 or signal_number:
+                saved = _save(job, folder)
             if step.step < total and is_snapshot(step.step, total, run.snapshots):
                 _save_model(job, folder.path / "models" / f"step-{step.step:08}", heldout)
-            if interrupts.requested:
+            if signal_number:
                 progress.finish()
                 message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
-                raise Interrupted(interrupts.requested, message)
+                raise Interrupted(signal_number, message if world.is_first else "")
     if saved != state.step:
-        _save(state, folder, run.keep_checkpoints)
+        _save(job, folder)
     progress.finish()
     seconds = time.monotonic() - begin
     _save_model(job, folder.model, heldout)
-    write_pretraining_card(folder, run, heldout)
+    if folder.writes:
+        _finish(job, folder, seconds, heldout)
+    return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)
+
+
+def _finish(job: _Job, folder: RunFolder, seconds: float, heldout: dict[str, float]) -> None:
+    """Describe the result: the model's card, the curve, how the run ended."""
+    write_pretraining_card(folder, job.run, heldout)
     plot_training(read_metrics(folder.metrics), folder.path / "training.png")
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
-    return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)
 
 
 def _figures(step: Step) -> dict[str, Any]:
@@ -263,12 +290,17 @@ def is_snapshot(step: int, total: int, snapshots: int) -> bool:
 
 
 def _save_model(job: _Job, folder: Path, heldout: Mapping[str, float]) -> None:
-    about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
-    model_folder.save_model(folder, job.state.model, job.tokenizer, about=about)
+    if job.world.is_first:
+        about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
+        model_folder.save_model(folder, job.state.model, job.tokenizer, about=about)
 
 
-def _save(state: TrainingState, folder: RunFolder, keep: int) -> int:
-    folder.checkpoints.mkdir(exist_ok=True)
-    store.save(folder.checkpoints, state.step, state.groups(), {"step": state.step})
-    store.prune(folder.checkpoints, keep)
-    return state.step
+def _save(job: _Job, folder: RunFolder) -> int:
+    """Save; no process goes on, or leaves, before the checkpoint is whole."""
+    step = job.state.step
+    if folder.writes:
+        folder.checkpoints.mkdir(exist_ok=True)
+        store.save(folder.checkpoints, step, job.state.groups(), {"step": step})
+        store.prune(folder.checkpoints, job.run.keep_checkpoints)
+    job.world.wait()
+    return step

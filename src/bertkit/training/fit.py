@@ -7,27 +7,31 @@ steps with plain ``if``s.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from bertkit.contracts import Batch, BatchSource, LossTerms
+from bertkit.contracts import IGNORE, Batch, BatchSource, LossTerms
 from bertkit.data.batches import batch_indices, batches_in_epoch
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
+from bertkit.training.distributed import ALONE, World, whole
 from bertkit.training.memory import keep_freed_memory
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
 from bertkit.training.precision import Precision, autocast
 from bertkit.training.schedule import ScheduleConfig, rate
 
 _SKIPS_BEFORE_GIVING_UP = 10
+_TOKENS = "tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long and how to train. ``batch_size`` is cut into micro-batches of ``micro_batch_size`` rows."""
+    """How long and how to train. Each process cuts its share of a batch into micro-batches of ``micro_batch_size``."""
 
     total_steps: int
     batch_size: int
@@ -84,9 +88,19 @@ class TrainingState:
 
 
 def fit(
-    state: TrainingState, source: BatchSource, plan: Plan, *, first_step: int = 0, until: int | None = None
+    state: TrainingState,
+    source: BatchSource,
+    plan: Plan,
+    *,
+    first_step: int = 0,
+    until: int | None = None,
+    world: World = ALONE,
 ) -> Iterator[Step]:
     """Train from ``state.step`` to ``until``; epochs of ``source`` are counted from ``first_step``.
+
+    All processes of ``world`` do this together, on the same batches as one process would have; each reports the same
+    losses. Alone a process draws dropout from torch's generator, which a checkpoint keeps; among others from (seed,
+    step, rank), which nobody has to keep.
 
     Raises DivergenceError after ten steps in a row whose gradient is not finite; such steps change nothing.
     """
@@ -98,11 +112,13 @@ def fit(
         begin = time.perf_counter()
         epoch, place = divmod(state.step - first_step, per_epoch)
         indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
-        rows = plan.micro_batch_size or plan.batch_size
-        batches = [source.batch(epoch, indices[at : at + rows]) for at in range(0, len(indices), rows)]
-        tokens = sum(batch.num_tokens for batch in batches)
+        batches, tokens = _read_share(source, epoch, indices, plan.micro_batch_size or plan.batch_size, world)
+        if world.size > 1:
+            torch.manual_seed(world.seed(plan.seed, state.step))
+        counts = world.total({**count_labels(state.model, batches), _TOKENS: tokens})
         lr = plan.optimizer.lr * rate(plan.schedule, state.step, plan.total_steps)
-        losses = accumulate_gradients(state.model, batches, device, plan.precision)
+        losses = world.total(accumulate_gradients(state.model, batches, counts, device, plan.precision))
+        world.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, plan.optimizer.clip_norm, lr)
         state.step += 1
         yield Step(
@@ -112,42 +128,67 @@ def fit(
             grad_norm=grad_norm,
             lr=lr,
             examples=len(indices),
-            tokens=tokens,
+            tokens=counts[_TOKENS],
             seconds=time.perf_counter() - begin,
             skipped=skipped,
         )
 
 
-def accumulate_gradients(
-    model: Model, batches: list[Batch], device: torch.device, precision: Precision
-) -> dict[str, float]:
-    """Add the gradient of the mean loss over all micro-batches; the means are returned by name.
+def _read_share(
+    source: BatchSource, epoch: int, indices: NDArray[np.int64], rows: int, world: World
+) -> tuple[list[Batch], int]:
+    """This process's micro-batches of a batch and their tokens.
 
-    The labels of all micro-batches are counted first, so that each term is divided by its true total.
+    Where a short batch has no rows left for it, it reads one without labels: all processes make as many passes.
     """
+    batches, tokens = [], 0
+    for part in world.share(indices, rows):
+        batch = source.batch(epoch, part if len(part) else indices[:1])
+        if len(part):
+            tokens += batch.num_tokens
+        else:
+            batch = batch.with_labels(**{name: torch.full_like(each, IGNORE) for name, each in batch.labels.items()})
+        batches.append(batch)
+    return batches, tokens
+
+
+def count_labels(model: Model, batches: list[Batch]) -> dict[str, int]:
+    """How many labels each loss term has in all micro-batches together."""
     counts: dict[str, int] = {}
     for batch in batches:
         for name, count in model.counts(batch).items():
             counts[name] = counts.get(name, 0) + count
-    totals: dict[str, float] = dict.fromkeys(counts, 0.0)
+    return counts
+
+
+def accumulate_gradients(
+    model: Model, batches: list[Batch], counts: Mapping[str, int], device: torch.device, precision: Precision
+) -> dict[str, float]:
+    """Add the gradient of the mean loss over all micro-batches; the means are returned by name.
+
+    Each term is divided by its true total, ``counts``: that of all micro-batches and all processes. So these are this
+    process's parts of the gradient and of the means.
+    """
+    totals: dict[str, float] = {}
     for batch in batches:
         moved = batch.to(device)
         with autocast(device, precision):
             terms = model.loss(model(moved), moved)
         torch.autograd.backward(mean_loss(terms, counts))
         for name, term in terms.items():
-            totals[name] += float(term.sum.detach()) / max(1, counts[name])
+            totals[name] = totals.get(name, 0.0) + float(term.sum.detach()) / max(1, counts[name])
     return totals
 
 
-def mean_loss(terms: LossTerms, counts: dict[str, int]) -> Tensor:
+def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
     """The sum of all terms, each over its count (paper, A.2: the losses are added with equal weight)."""
     return torch.stack([term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
 
 
 def _update(state: TrainingState, clip_norm: float, lr: float) -> tuple[float, bool]:
     """Clip by the global norm and step, or step over a gradient that is not finite."""
-    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm or float("inf"), foreach=True))
+    found = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm or float("inf"), foreach=True)
+    norm = float(whole(found))
     finite = norm < float("inf")
     if finite:
         set_lr(state.optimizer, lr)

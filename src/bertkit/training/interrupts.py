@@ -19,10 +19,15 @@ class Interrupted(Exception):  # noqa: N818 - it is not an error
 
 
 class Interrupts:
-    """A context in which ``requested`` turns from 0 to the number of the first signal that arrived."""
+    """A context in which ``requested`` turns from 0 to the number of the first signal that arrived.
 
-    def __init__(self) -> None:
+    Among several processes a second signal stops nobody: torchrun passes on to all what the terminal has sent to them
+    already, and ends by itself who takes longer than 30 s.
+    """
+
+    def __init__(self, *, several: bool = False) -> None:
         self.requested = 0
+        self._several = several
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -39,7 +44,9 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.requested = number
+        self.requested = self.requested or number
+        if self._several:
+            return
         for each, handler in self._before.items():
             signal.signal(each, handler)
         self._before = {}

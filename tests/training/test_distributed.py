@@ -1,0 +1,71 @@
+"""Several processes make the updates that one would make. ``together.py`` is what two of them do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertkit.training.distributed import ALONE, World
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    file = tmp_path_factory.mktemp("together") / "results.json"
+    command = [*TORCHRUN, str(Path(__file__).with_name("together.py")), str(file)]
+    ended = subprocess.run(
+        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+@given(st.integers(1, 99), st.integers(1, 13), st.integers(1, 37))
+def test_shares_make_up_the_batch_and_have_as_many_micro_batches(count: int, size: int, rows: int) -> None:
+    indices = np.arange(count) * 7
+    shares = [World(rank=rank, size=size).share(indices, rows) for rank in range(size)]
+    assert np.concatenate([part for share in shares for part in share]).tolist() == indices.tolist()
+    assert len({len(share) for share in shares}) == 1
+    assert max(len(part) for share in shares for part in share) <= rows
+
+
+def test_alone_nothing_is_exchanged() -> None:
+    value = object()
+    assert ALONE.total({"a": 3, "b": 7}) == {"a": 3, "b": 7}
+    assert (ALONE.highest(2.5), ALONE.from_first(value)) == (2.5, value)
+
+
+def test_one_process_two_and_one_again_see_the_same_batches_and_losses(results: dict[str, Any]) -> None:
+    """Terms have unequal numbers of labels in the two processes, and the last batch of an epoch only one row."""
+    found = results["in_turns"]
+    for name in ("together", "in turns"):
+        for one, other in zip(found["alone"], found[name], strict=True):
+            assert one["tokens"] == other["tokens"]
+            assert one["mlm"] == pytest.approx(other["mlm"], abs=1e-6)
+            assert one["nsp"] == pytest.approx(other["nsp"], abs=1e-6)
+            assert one["norm"] == pytest.approx(other["norm"], rel=1e-5)
+    assert found["apart"] < 1e-5
+
+
+def test_a_resume_of_two_processes_is_bit_exact_with_dropout_on(results: dict[str, Any]) -> None:
+    assert all(results["after_a_resume"].values()), results["after_a_resume"]
+
+
+def test_every_process_and_step_draws_numbers_of_its_own() -> None:
+    seeds = {World(rank=rank, size=3).seed(5, step) for rank in range(3) for step in range(7)}
+    assert len(seeds) == 21
+
+
+def test_a_loss_that_is_not_finite_in_one_process_is_skipped_by_all(results: dict[str, Any]) -> None:
+    assert results["with_poison"] == {"skipped": [False, False, True, False], "unchanged": True, "agree": True}

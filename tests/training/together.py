@@ -1,0 +1,105 @@
+"""Two processes train together and write down what came of it; run by ``test_distributed.py`` through torchrun.
+
+torchrun --nproc-per-node 2 together.py RESULTS.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from test_fit import Poisoned, Sentences, plan, run, same, state, weights
+from torch import nn
+
+from bertkit.training.distributed import ALONE, World, join_world, rank
+from bertkit.training.fit import Plan, Step, TrainingState, fit
+
+ROWS = 20
+"""Of 41 rows an epoch leaves one for its last batch, and so none for the second process."""
+
+
+def turn_dropout_off(model: nn.Module) -> None:
+    for module in model.modules():
+        for attribute in ("rate", "dropout"):
+            if isinstance(getattr(module, attribute, None), float):
+                setattr(module, attribute, 0.0)
+
+
+def train(trained: TrainingState, wanted: Plan, *stages: tuple[World, int]) -> list[dict[str, Any]]:
+    """Up to the step of each stage in its world."""
+    steps: list[Step] = []
+    for world, until in stages:
+        steps += fit(trained, Sentences(), wanted, until=until, world=world)
+    return [{"tokens": step.tokens, "norm": step.grad_norm, **step.losses} for step in steps]
+
+
+def in_turns(world: World) -> dict[str, Any]:
+    """One process, or first one, then two, then one again."""
+    found: dict[str, Any] = {}
+    ends = {}
+    turns = {"alone": [(ALONE, 12)], "together": [(world, 12)], "in turns": [(ALONE, 4), (world, 8), (ALONE, 12)]}
+    for name, stages in turns.items():
+        ends[name] = state()
+        turn_dropout_off(ends[name].model)
+        found[name] = train(ends[name], plan(batch_size=ROWS, micro_batch_size=7), *stages)
+    found["apart"] = max(
+        float((value - weights(ends[name])[key]).abs().max())
+        for name in ("together", "in turns")
+        for key, value in weights(ends["alone"]).items()
+    )
+    return found
+
+
+def after_a_resume(world: World) -> dict[str, Any]:
+    """Twelve steps with dropout, and the same with a break."""
+    whole, first = state(), state()
+    torch.manual_seed(world.rank)
+    losses = train(whole, plan(batch_size=ROWS), (world, 12))
+    broken = train(first, plan(batch_size=ROWS), (world, 5))
+    groups = {name: {key: value.clone() for key, value in group.items()} for name, group in first.groups().items()}
+    second = state()
+    torch.rand(7)
+    second.restore(groups, 5)
+    broken += train(second, plan(batch_size=ROWS), (world, 12))
+    alone = run(state(), plan(batch_size=ROWS))
+    return {
+        "losses agree": losses == broken,
+        "weights agree": world.highest(not same(whole, second)) == 0,
+        "processes agree": world.highest(checksum(whole)) == -world.highest(-checksum(whole)),
+        "dropout is on": alone[-1].losses["mlm"] != losses[-1]["mlm"],
+    }
+
+
+def with_poison(world: World) -> dict[str, Any]:
+    """A loss of the second process is not a number in the third step."""
+    trained = state()
+    if not world.is_first:
+        poisons = iter([1.0, 1.0, float("nan"), 1.0])
+        trained.model.loss = Poisoned(trained.model, poisons)  # type: ignore[assignment, method-assign]
+    steps = fit(trained, Sentences(), plan(batch_size=ROWS), world=world)
+    skipped = [next(steps).skipped for _ in range(2)]
+    before = checksum(trained)
+    skipped.append(next(steps).skipped)
+    unchanged = world.highest(checksum(trained) != before) == 0
+    skipped.append(next(steps).skipped)
+    agree = world.highest(checksum(trained)) == -world.highest(-checksum(trained))
+    return {"skipped": skipped, "unchanged": unchanged, "agree": agree}
+
+
+def checksum(trained: TrainingState) -> float:
+    return sum(float(value.double().sum()) for value in weights(trained).values())
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    with join_world() as world:
+        results = {each.__name__: each(world) for each in (in_turns, after_a_resume, with_poison)}
+        if rank() == 0:
+            Path(sys.argv[1]).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
