@@ -16,15 +16,21 @@ from hypothesis import strategies as st
 
 from bertkit.training.distributed import ALONE, World
 
+ROOT = Path(__file__).resolve().parents[2]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file = tmp_path_factory.mktemp("together") / "results.json"
-    command = [*TORCHRUN, str(Path(__file__).with_name("together.py")), str(file)]
     ended = subprocess.run(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120, check=False
+        [*TORCHRUN, "-m", "tests.training.together", str(file)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     found: dict[str, Any] = json.loads(file.read_text())

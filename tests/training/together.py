@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from test_fit import Poisoned, Sentences, plan, run, same, state, weights
+from tests.training.test_fit import Poisoned, Sentences, plan, run, same, state, weights
 from torch import nn
 
 from bertkit.training.distributed import ALONE, World, join_world, rank
