@@ -82,8 +82,9 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if unknown := set(arguments.tasks) - names.keys():
         parser.error(f"no task {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    comparisons = [names[name] for name in arguments.tasks] or COMPARISONS
-    chosen = [replace(comparison, weights=arguments.model) for comparison in comparisons]
+    chosen = [names[name] for name in arguments.tasks] or list(COMPARISONS)
+    if arguments.model:
+        chosen = [replace(comparison, weights=arguments.model) for comparison in chosen]
     if arguments.what == "table":
         print_table(arguments.results, chosen)
     else:

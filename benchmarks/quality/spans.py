@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForQuestionAnswering
 
 from bertkit.metrics.squad import score_all
-from quality.loop import Comparison, Trainee, ask, tokenizer, weights_folder
+from quality.loop import Comparison, Trainee, ask, load_tokenizer
 
 MAX_LENGTH, STRIDE, MAX_QUERY, LONGEST = 384, 128, 64, 30
 
@@ -53,9 +53,10 @@ class Spans(Comparison):
         return list(islice(read_answerable(Path(os.environ["BERTKIT_DATA"]) / "squad" / file), limit))
 
     def trainee(self) -> Trainee:
-        model = AutoModelForQuestionAnswering.from_pretrained(weights_folder())
+        model = AutoModelForQuestionAnswering.from_pretrained(self.weights)
+        tokenizer = load_tokenizer(self.weights)
         asked = self.questions(self.dev, self.dev_limit)
-        windows = [window for question in asked for window in cut(question)]
+        windows = [window for question in asked for window in cut(question, tokenizer)]
 
         def evaluate() -> dict[str, float]:
             scores = ask(model, windows, encode, size=lambda window: len(window.input_ids), read=read_scores)
@@ -67,7 +68,7 @@ class Spans(Comparison):
             found = score_all(gold, {id: text for id, (_, text) in best.items()})
             return {name: value / 100 for name, value in found.items()}
 
-        learnt = [window for question in self.questions(self.train, self.limit) for window in cut(question)]
+        learnt = [window for question in self.questions(self.train, self.limit) for window in cut(question, tokenizer)]
         return Trainee(model=model, rows=learnt, encode=encode, evaluate=evaluate)
 
     def files(self, folder: Path) -> dict[str, Any]:
@@ -89,10 +90,10 @@ def read_answerable(path: Path) -> Iterator[Question]:
                     yield Question(asked["id"], asked["question"], paragraph["context"], asked["answers"])
 
 
-def cut(question: Question) -> list[Window]:
+def cut(question: Question, tokenizer: Any) -> list[Window]:
     """The windows of a question; one without the whole answer teaches [CLS]."""
-    query = tokenizer()(question.question, add_special_tokens=False)["input_ids"][:MAX_QUERY]
-    text = tokenizer()(question.context, add_special_tokens=False, return_offsets_mapping=True)
+    query = tokenizer(question.question, add_special_tokens=False)["input_ids"][:MAX_QUERY]
+    text = tokenizer(question.context, add_special_tokens=False, return_offsets_mapping=True)
     ids, offsets = text["input_ids"], text["offset_mapping"]
     room, before = MAX_LENGTH - len(query) - 3, len(query) + 2
     first = question.answers[0]["answer_start"]
@@ -106,7 +107,7 @@ def cut(question: Question) -> list[Window]:
         windows.append(
             Window(
                 question,
-                [tokenizer().cls_token_id, *query, tokenizer().sep_token_id, *part, tokenizer().sep_token_id],
+                [tokenizer.cls_token_id, *query, tokenizer.sep_token_id, *part, tokenizer.sep_token_id],
                 [0] * before + [1] * (len(part) + 1),
                 range(before, before + len(part)),
                 [(0, 0)] * before + offsets[start : start + room],

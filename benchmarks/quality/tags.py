@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForTokenClassification
 
 from bertkit.metrics.entities import convert, score_entities
-from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, tokenizer, weights_folder
+from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, load_tokenizer
 
 LABELS = ("O", "B-LOC", "I-LOC", "B-MISC", "I-MISC", "B-ORG", "I-ORG", "B-PER", "I-PER")
 IGNORE = -100
@@ -42,11 +42,11 @@ class Tags(Comparison):
         return [Row([row[0] for row in rows], convert([row[-1] for row in rows], "iob2")) for rows in sentences]
 
     def trainee(self) -> Trainee:
-        model = AutoModelForTokenClassification.from_pretrained(weights_folder(), num_labels=len(LABELS))
+        model = AutoModelForTokenClassification.from_pretrained(self.weights, num_labels=len(LABELS))
         dev = self.rows("eng.testa")
 
         def encode(rows: Sequence[Row]) -> Any:
-            batch = split([row.words for row in rows])
+            batch = self.split([row.words for row in rows])
             labels = torch.full(batch["input_ids"].shape, IGNORE)
             for number, row in enumerate(rows):
                 for word, place in first_tokens(batch.word_ids(number)).items():
@@ -57,22 +57,27 @@ class Tags(Comparison):
             told = []
             for row, logits in zip(dev, ask(model, dev, encode, size=lambda row: len(row.words)), strict=True):
                 tags = ["O"] * len(row.words)
-                for word, place in first_tokens(split([row.words]).word_ids(0)).items():
+                for word, place in first_tokens(self.split([row.words]).word_ids(0)).items():
                     tags[word] = LABELS[int(logits[place].argmax())]
                 told.append(tags)
             return {"f1": score_entities([row.tags for row in dev], told)[0].f1}
 
         return Trainee(model=model, rows=self.rows("eng.train")[: self.limit], encode=encode, evaluate=evaluate)
 
+    def split(self, sentences: list[list[str]]) -> Any:
+        """Words to tokens."""
+        cut = load_tokenizer(self.weights)
+        return cut(
+            sentences,
+            is_split_into_words=True,
+            padding=True,
+            truncation=True,
+            max_length=MAX_LENGTH,
+            return_tensors="pt",
+        )
+
     def files(self, folder: Path) -> dict[str, Any]:
         return {"data": self.folder}
-
-
-def split(sentences: list[list[str]]) -> Any:
-    """Words to tokens."""
-    return tokenizer()(
-        sentences, is_split_into_words=True, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt"
-    )
 
 
 def first_tokens(words: Sequence[int | None]) -> dict[int, int]:

@@ -16,7 +16,7 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from transformers import AutoModelForSequenceClassification
 
-from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, tokenizer, weights_folder
+from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, load_tokenizer
 
 
 class Row(NamedTuple):
@@ -57,12 +57,11 @@ class Texts(Comparison):
         ]
 
     def trainee(self) -> Trainee:
-        start = self.weights or weights_folder()
-        model = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(self.words) or 1)
+        model = AutoModelForSequenceClassification.from_pretrained(self.weights, num_labels=len(self.words) or 1)
+        cut = load_tokenizer(self.weights)
 
         def encode(rows: Sequence[Row]) -> Any:
             columns = map(list, zip(*(row.texts for row in rows), strict=True))
-            cut = tokenizer(self.weights)
             batch = cut(*columns, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
             kind = torch.long if self.words else torch.float32
             return {**batch, "labels": torch.tensor([row.label for row in rows]).to(kind)}
