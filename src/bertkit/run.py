@@ -62,6 +62,7 @@ class PretrainRun:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     precision: Precision | None = None
+    shard: bool = False
     seed: int = 0
     log_every: int = 10
     evaluate_every: int = 500

@@ -93,6 +93,7 @@ def pretrain(
     batch_size: int | None = None,
     lr: float | None = None,
     seed: int | None = None,
+    shard: bool | None = None,
     config: AnyPath | None = None,
     set: Sequence[str] = (),
     plan: bool = False,
@@ -113,8 +114,8 @@ def pretrain(
         *(Setting(*each, f"--profile {profile}") for each in settings_of_profile(profile, encoder).items()),
         *(read_settings(Path(config)) if config else ()),
         Setting("data", data, "DATA"),
-        *_given(output=output, steps=steps, minutes=minutes, seq_length=seq_length, seed=seed),
-        *_given(batch_size=batch_size, **{"optimizer.lr": lr}),
+        *_given(output=output, steps=steps, minutes=minutes, seq_length=seq_length),
+        *_given(batch_size=batch_size, seed=seed, shard=shard, **{"optimizer.lr": lr}),
         *parse_settings(set),
     ]
     run = apply(PretrainRun(data=data, output=output, encoder=encoder), settings)

@@ -16,7 +16,7 @@ asked. One process at a time saves into a folder; the run's lock sees to that.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,22 @@ def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], st
 
     ``state`` is plain JSON. Raises BertkitError when the disk is full or the like: all that was there is intact.
     """
-    assert step >= 0 and all(_GROUP.fullmatch(name) for name in groups), "a group's name becomes a file's"
+    assert all(_GROUP.fullmatch(name) for name in groups), "a group's name becomes a file's"
+
+    def write(temporary: Path) -> None:
+        for name, tensors in groups.items():
+            write_tensors(temporary / f"{name}{_SUFFIX}", tensors)
+
+    return save_written(folder, step, write, state)
+
+
+def save_written(folder: Path, step: int, write: Callable[[Path], object], state: Mapping[str, Any]) -> Path:
+    """The same with whatever files of tensors ``write`` puts into the folder that it is given."""
+    assert step >= 0
     final = folder / f"step-{step:08}"
 
     def fill(temporary: Path) -> None:
-        for name, tensors in groups.items():
-            write_tensors(temporary / f"{name}{_SUFFIX}", tensors)
+        write(temporary)
         write_json(temporary / _STATE, dict(state))
         for each in temporary.iterdir():
             flush_to_disk(each)
@@ -77,6 +87,13 @@ def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     groups = {name.removesuffix(_SUFFIX): read_tensors(path / name) for name in files}
     state: dict[str, Any] = read_json(path / _STATE)
     return groups, state
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """The state alone, after every byte of the checkpoint was checked."""
+    _verify(path)
+    state: dict[str, Any] = read_json(path / _STATE)
+    return state
 
 
 def latest(folder: Path) -> tuple[Path | None, list[str]]:

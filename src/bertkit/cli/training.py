@@ -58,6 +58,8 @@ class PretrainOptions:
     """Peak learning rate. [default: 1e-4]"""
     seed: int | None = None
     """Same seed, same run. [default: 0]"""
+    shard: bool | None = None
+    """Divide weights and optimizer among torchrun's processes (FSDP2): for a model too large for each to hold."""
     config: Path | None = None
     """TOML or JSON file with any settings of the run; options go before it."""
     set: Sequence[str] = ()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
 from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
 from bertkit.text.wordpiece import WordPiece
-from bertkit.training.distributed import ALONE, World, join_world
+from bertkit.training.distributed import ALONE, World, join_world, whole
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -103,8 +104,7 @@ def resume(path: Path, progress: Progress) -> PretrainResult:
         if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
-            groups, state = store.load(newest)
-            job.state.restore(groups, int(state["step"]))
+            _restore(job, newest)
             progress.say(f"resuming at step {job.state.step:,} of {job.plan.total_steps:,}")
         folder.forget_after(job.state.step)
         return _train(job, folder, interrupts, progress)
@@ -166,8 +166,9 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
     if run.batch_size % world.size:
         raise usage_error(f"batch_size is {run.batch_size}; {world.size} processes need a multiple of their number.")
     torch.manual_seed(run.seed)
-    encoder = Bert(run.encoder)
-    model = Model(encoder, run.task.objectives(encoder)).to(default_device())
+    model = _build_model(run).to(default_device())
+    if run.shard and world.size > 1:
+        _sharding().shard(model, model.encoder.layers)
     plan = Plan(
         total_steps=run.steps or 1,
         batch_size=run.batch_size,
@@ -187,6 +188,11 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
         data=report_data(phases[0].source),
         world=world,
     )
+
+
+def _build_model(run: PretrainRun) -> Model:
+    encoder = Bert(run.encoder)
+    return Model(encoder, run.task.objectives(encoder))
 
 
 def _phases(run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int) -> list[_Phase]:
@@ -290,17 +296,46 @@ def is_snapshot(step: int, total: int, snapshots: int) -> bool:
 
 
 def _save_model(job: _Job, folder: Path, heldout: Mapping[str, float]) -> None:
+    model = job.state.model
+    if job.run.shard:
+        weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
+        model = _build_model(job.run)
+        model.load_state_dict(weights)
     if job.world.is_first:
         about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
-        model_folder.save_model(folder, job.state.model, job.tokenizer, about=about)
+        model_folder.save_model(folder, model, job.tokenizer, about=about)
 
 
 def _save(job: _Job, folder: RunFolder) -> int:
     """Save; no process goes on, or leaves, before the checkpoint is whole."""
-    step = job.state.step
+    step, groups = job.state.step, job.state.groups()
+
+    def write_shards(temporary: Path | None) -> None:
+        _sharding().write_shards(job.world.from_first(temporary), groups)
+
     if folder.writes:
         folder.checkpoints.mkdir(exist_ok=True)
-        store.save(folder.checkpoints, step, job.state.groups(), {"step": step})
+        if job.run.shard:
+            store.save_written(folder.checkpoints, step, write_shards, {"step": step})
+        else:
+            store.save(folder.checkpoints, step, groups, {"step": step})
         store.prune(folder.checkpoints, job.run.keep_checkpoints)
+    elif job.run.shard:
+        write_shards(None)
     job.world.wait()
     return step
+
+
+def _restore(job: _Job, checkpoint: Path) -> None:
+    if job.run.shard:
+        groups, state = job.state.groups(), store.load_state(checkpoint)
+        _sharding().read_shards(checkpoint, groups)
+        job.state.restore(groups, int(state["step"]))
+    else:
+        groups, state = store.load(checkpoint)
+        job.state.restore(groups, int(state["step"]))
+
+
+def _sharding() -> Any:
+    """``training/sharding.py``, when it is wanted: two seconds that nothing else has to wait for."""
+    return import_module("bertkit.training.sharding")
