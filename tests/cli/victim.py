@@ -19,7 +19,7 @@ from bertkit.model import Model
 PLACES: dict[str, tuple[Any, str]] = {
     "forward": (Model, "forward"),
     "all-reduce": (torch.distributed, "all_reduce"),
-    "save": (store, "write_tensors"),
+    "save": (store, "write_json"),
 }
 
 

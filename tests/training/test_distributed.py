@@ -13,16 +13,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.training.test_fit import plan, state
+from tests.training.together import ROWS, train, turn_dropout_off
 
 from bertkit.training.distributed import ALONE, World
+from bertkit.training.sharding import read_shards
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    file = tmp_path_factory.mktemp("together") / "results.json"
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("together")
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> dict[str, Any]:
+    file = folder / "results.json"
     ended = subprocess.run(
         [*TORCHRUN, "-m", "tests.training.together", str(file)],
         cwd=ROOT,
@@ -35,6 +43,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert ended.returncode == 0, ended.stderr
     found: dict[str, Any] = json.loads(file.read_text())
     return found
+
+
+def assert_same(steps: list[dict[str, Any]], alone: list[dict[str, Any]]) -> None:
+    for one, other in zip(steps, alone, strict=True):
+        assert one["tokens"] == other["tokens"]
+        assert one["mlm"] == pytest.approx(other["mlm"], abs=1e-6)
+        assert one["nsp"] == pytest.approx(other["nsp"], abs=1e-6)
+        assert one["norm"] == pytest.approx(other["norm"], rel=1e-5)
 
 
 @given(st.integers(1, 99), st.integers(1, 13), st.integers(1, 37))
@@ -56,11 +72,7 @@ def test_one_process_two_and_one_again_see_the_same_batches_and_losses(results: 
     """Terms have unequal numbers of labels in the two processes, and the last batch of an epoch only one row."""
     found = results["in_turns"]
     for name in ("together", "in turns"):
-        for one, other in zip(found["alone"], found[name], strict=True):
-            assert one["tokens"] == other["tokens"]
-            assert one["mlm"] == pytest.approx(other["mlm"], abs=1e-6)
-            assert one["nsp"] == pytest.approx(other["nsp"], abs=1e-6)
-            assert one["norm"] == pytest.approx(other["norm"], rel=1e-5)
+        assert_same(found[name], found["alone"])
     assert found["apart"] < 1e-5
 
 
@@ -75,3 +87,18 @@ def test_every_process_and_step_draws_numbers_of_its_own() -> None:
 
 def test_a_loss_that_is_not_finite_in_one_process_is_skipped_by_all(results: dict[str, Any]) -> None:
     assert results["with_poison"] == {"skipped": [False, False, True, False], "unchanged": True, "agree": True}
+
+
+def test_a_sharded_model_learns_the_same_also_after_a_resume(results: dict[str, Any]) -> None:
+    assert_same(results["when_sharded"], results["in_turns"]["alone"])
+
+
+def test_one_process_reads_what_two_have_sharded(results: dict[str, Any], folder: Path) -> None:
+    alone = state()
+    turn_dropout_off(alone.model)
+    groups = alone.groups()
+    for tensor in {**groups["model"], **groups["optimizer"]}.values():
+        tensor.detach().fill_(7)
+    read_shards(folder / "shards", groups)
+    alone.restore(groups, 5)
+    assert_same(train(alone, plan(batch_size=ROWS, micro_batch_size=7), (ALONE, 12)), results["in_turns"]["alone"][5:])

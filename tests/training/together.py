@@ -14,8 +14,11 @@ import torch
 from tests.training.test_fit import Poisoned, Sentences, plan, run, same, state, weights
 from torch import nn
 
-from bertkit.training.distributed import ALONE, World, join_world, rank
+from bertkit.encoders.bert import Bert
+from bertkit.training.distributed import ALONE, World, join_world
 from bertkit.training.fit import Plan, Step, TrainingState, fit
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.sharding import read_shards, shard, write_shards
 
 ROWS = 20
 """Of 41 rows an epoch leaves one for its last batch, and so none for the second process."""
@@ -89,6 +92,26 @@ def with_poison(world: World) -> dict[str, Any]:
     return {"skipped": skipped, "unchanged": unchanged, "agree": agree}
 
 
+def when_sharded(world: World) -> list[dict[str, Any]]:
+    """With weights and moments divided, and saved after the fifth step; then again from there."""
+
+    def build() -> TrainingState:
+        model = state().model
+        turn_dropout_off(model)
+        assert isinstance(model.encoder, Bert)
+        shard(model, model.encoder.layers)
+        return TrainingState(model, build_optimizer(model, OptimizerConfig(lr=1e-3)))
+
+    folder = Path(sys.argv[1]).parent / "shards"
+    first, second = build(), build()
+    steps = train(first, plan(batch_size=ROWS, micro_batch_size=7), (world, 5))
+    write_shards(folder, first.groups())
+    groups = second.groups()
+    read_shards(folder, groups)
+    second.restore(groups, 5)
+    return steps + train(second, plan(batch_size=ROWS, micro_batch_size=7), (world, 12))
+
+
 def checksum(trained: TrainingState) -> float:
     return sum(float(value.double().sum()) for value in weights(trained).values())
 
@@ -96,8 +119,8 @@ def checksum(trained: TrainingState) -> float:
 def main() -> None:
     torch.set_num_threads(1)
     with join_world() as world:
-        results = {each.__name__: each(world) for each in (in_turns, after_a_resume, with_poison)}
-        if rank() == 0:
+        results = {each.__name__: each(world) for each in (in_turns, after_a_resume, with_poison, when_sharded)}
+        if world.is_first:
             Path(sys.argv[1]).write_text(json.dumps(results))
 
 

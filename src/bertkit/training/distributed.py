@@ -1,9 +1,7 @@
 """Training by several processes that ``torchrun`` has started: who this process is, and sums over all of them.
 
 Every process reads its share of the rows of every batch, counts are summed before the pass and gradients after it, and
-so every process makes the same update as one process would with all the rows. Nothing here knows a model.
-
-Counts and losses are summed on the CPU (gloo), beside the GPU's work; gradients where they are (gloo or nccl).
+so every process makes the same update as one process would with all the rows. GPUs exchange by nccl, CPUs by gloo.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from torch import Tensor, nn
 
 from bertkit.draws import Draws
 from bertkit.errors import BertkitError
+from bertkit.training.precision import default_device
 
 PATIENCE = timedelta(minutes=10)
 """How long a process waits for one that hangs. One that has died is noticed at once."""
@@ -64,7 +63,7 @@ class World:
         """The sums of what all processes have, under the same names; fractions are summed in float64."""
         if self.size == 1:
             return dict(numbers)
-        sums = torch.from_numpy(np.array(list(numbers.values())))
+        sums = torch.from_numpy(np.array(list(numbers.values()))).to(default_device())
         dist.all_reduce(sums)
         return dict(zip(numbers, sums.tolist(), strict=True))
 
@@ -72,7 +71,7 @@ class World:
         """The highest of the numbers that the processes have."""
         if self.size == 1:
             return number
-        found = torch.tensor(number, dtype=torch.float64)
+        found = torch.tensor(number, dtype=torch.float64, device=default_device())
         dist.all_reduce(found, dist.ReduceOp.MAX)
         return found.item()
 
@@ -138,7 +137,7 @@ def join_world() -> Iterator[World]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     try:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
         world = World(rank=rank(), size=size)
         yield world
         world.wait()

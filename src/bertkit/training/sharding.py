@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from warnings import catch_warnings
 
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from torch.distributed.checkpoint.state_dict_loader import load
@@ -34,13 +34,14 @@ def shard(model: nn.Module, blocks: Iterable[nn.Module]) -> None:
 def write_shards(folder: Path, groups: Groups) -> None:
     """Write this process's part of the tensors into ``folder``; all processes do so together."""
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    save(_flatten(groups), storage_writer=writer, no_dist=not dist.is_initialized())
+    with catch_warnings(action="ignore"):  # that one process alone is not distributed
+        save(_flatten(groups), storage_writer=writer)
 
 
 def read_shards(folder: Path, groups: Groups) -> None:
     """Fill the tensors with this process's part of what ``folder`` has."""
-    reader = HuggingFaceStorageReader(str(folder))
-    load(_flatten(groups), storage_reader=reader, no_dist=not dist.is_initialized())
+    with catch_warnings(action="ignore"):
+        load(_flatten(groups), storage_reader=HuggingFaceStorageReader(str(folder)))
 
 
 def _flatten(groups: Groups) -> dict[str, Tensor]:
