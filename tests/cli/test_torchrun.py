@@ -18,7 +18,7 @@ from bertkit.storage import sha256_of
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 VICTIM = str(Path(__file__).with_name("victim.py"))
-PATIENCE = 120
+PATIENCE = 300
 STEPS = 60
 SETTINGS = ["precision=float32", "save_every=3", "evaluate_every=30", "log_every=1"]
 NO_DROPOUT = ["encoder.dropout=0", "encoder.attention_dropout=0"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.test_fit import plan, state
 from tests.training.together import ROWS, train, turn_dropout_off
@@ -37,7 +37,7 @@ def results(folder: Path) -> dict[str, Any]:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -53,6 +53,7 @@ def assert_same(steps: list[dict[str, Any]], alone: list[dict[str, Any]]) -> Non
         assert one["norm"] == pytest.approx(other["norm"], rel=1e-5)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 99), st.integers(1, 13), st.integers(1, 37))
 def test_shares_make_up_the_batch_and_have_as_many_micro_batches(count: int, size: int, rows: int) -> None:
     indices = np.arange(count) * 7
