@@ -297,7 +297,7 @@ def is_snapshot(step: int, total: int, snapshots: int) -> bool:
 
 def _save_model(job: _Job, folder: Path, heldout: Mapping[str, float]) -> None:
     model = job.state.model
-    if job.run.shard:
+    if job.run.shard and job.world.size > 1:
         weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
         model = _build_model(job.run)
         model.load_state_dict(weights)
