@@ -1,8 +1,10 @@
-"""Fine-tuning real weights on real pairs: step by step what Hugging Face's model does under torch's own AdamW."""
+"""Fine-tuning real weights on real data: step by step what Hugging Face's model does under torch's own AdamW."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,17 +12,22 @@ import transformers as theirs
 from torch import nn
 
 from bertkit.checkpoint.folder import load_encoder, load_tokenizer
+from bertkit.contracts import Batch
 from bertkit.data.batches import FeatureSource, batch_indices
 from bertkit.model import Model
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.dropout import Dropout
-from bertkit.objectives.regress import Regress
+from bertkit.tasks import FileTask
+from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import stsb
+from bertkit.tasks.squad import v1
+from bertkit.tasks.swag import swag
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 from bertkit.training.schedule import ScheduleConfig
 
 STEPS, ROWS = 12, 32
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 OPTIMIZER = OptimizerConfig(lr=5e-5, bias_correction=True)
 
 
@@ -41,46 +48,102 @@ def split_by_decay(model: nn.Module) -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.slow
-def test_losses_of_a_regression_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
-    examples = stsb.at(data_folder / "glue" / "STS-B").examples("train")[: STEPS * ROWS]
+def check_losses_agree(
+    minilm: Path,
+    task: FileTask,
+    examples: Sequence[Any],
+    their_model: Any,
+    weights: dict[str, str],
+    inputs: Callable[[list[int], Batch], dict[str, Any]],
+    *,
+    rows: int = ROWS,
+) -> None:
+    """Train both from one head; ``weights`` are their names and ours, ``inputs`` what their model reads of a batch."""
     tokenizer = load_tokenizer(minilm)
-    source = FeatureSource([stsb.encode(each, tokenizer)[0] for each in examples], pad_id=tokenizer.pad_id)
+    features = [feature for _, each in task.encode_all(examples, tokenizer) for feature in each]
+    source = FeatureSource(features, pad_id=tokenizer.pad_id)
     encoder = load_encoder(minilm)
-    ours = Model(encoder, stsb.objectives(encoder))
+    ours = Model(encoder, task.objectives(encoder))
     silence_dropout(ours)
-    their_model = theirs.AutoModelForSequenceClassification.from_pretrained(
-        minilm, num_labels=1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    ).train()
-    head = ours.objectives["number"]
-    assert isinstance(head, Regress)
-    their_model.classifier.load_state_dict(head.regressor.state_dict())
-    plan = Plan(
-        total_steps=2 * STEPS,
-        batch_size=ROWS,
-        optimizer=OPTIMIZER,
-        schedule=ScheduleConfig(warmup=0.25, decay="linear"),
-    )
+    ((name, head),) = ours.objectives.items()
+    fresh = {theirs: head.state_dict()[mine] for theirs, mine in weights.items()}
+    their_model.load_state_dict(fresh, strict=False)
+    schedule_config = ScheduleConfig(warmup=0.25, decay="linear")
+    plan = Plan(total_steps=2 * STEPS, batch_size=rows, optimizer=OPTIMIZER, schedule=schedule_config)
     state = TrainingState(ours, build_optimizer(ours, OPTIMIZER))
-    our_losses = [step.losses["number"] for step in fit(state, source, plan, until=STEPS)]
+    our_losses = [step.losses[name] for step in fit(state, source, plan, until=STEPS)]
 
     optimizer = torch.optim.AdamW(split_by_decay(their_model), lr=OPTIMIZER.lr, eps=OPTIMIZER.eps)
     schedule = theirs.get_linear_schedule_with_warmup(optimizer, STEPS // 2, 2 * STEPS)
-    their_tokenizer = theirs.AutoTokenizer.from_pretrained(minilm)
     for step, our_loss in enumerate(our_losses):
-        rows = [examples[place] for place in batch_indices(source, ROWS, seed=plan.seed, epoch=0, step=step)]
-        inputs = their_tokenizer(
-            [each.first for each in rows],
-            [each.second for each in rows],
-            padding=True,
-            truncation=True,
-            max_length=stsb.max_length,
-            return_tensors="pt",
-        )
-        loss = their_model(**inputs, labels=torch.tensor([each.label for each in rows])).loss
+        places = batch_indices(source, rows, seed=plan.seed, epoch=0, step=step)
+        loss = their_model.train()(**inputs(places.tolist(), source.batch(0, places))).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(their_model.parameters(), OPTIMIZER.clip_norm)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
         assert our_loss == pytest.approx(loss.item(), abs=1e-4), f"step {step}"
+
+
+def rows_of(batch: Batch) -> dict[str, Any]:
+    """What every model reads."""
+    return {
+        "input_ids": batch.input_ids,
+        "token_type_ids": batch.segment_ids,
+        "attention_mask": batch.attention_mask.long(),
+    }
+
+
+@pytest.mark.slow
+def test_losses_of_a_regression_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+    examples = stsb.at(data_folder / "glue" / "STS-B").examples("train")[: STEPS * ROWS]
+    model = theirs.AutoModelForSequenceClassification.from_pretrained(minilm, num_labels=1, **NO_DROPOUT)
+    tokenizer = theirs.AutoTokenizer.from_pretrained(minilm)
+
+    def inputs(places: list[int], _: Batch) -> dict[str, Any]:
+        rows = [examples[place] for place in places]
+        texts = [each.first for each in rows], [each.second for each in rows]
+        cut = tokenizer(*texts, padding=True, truncation=True, max_length=stsb.max_length, return_tensors="pt")
+        return {**cut, "labels": torch.tensor([each.label for each in rows])}
+
+    weights = {"classifier.weight": "regressor.weight", "classifier.bias": "regressor.bias"}
+    check_losses_agree(minilm, stsb, examples, model, weights, inputs)
+
+
+@pytest.mark.slow
+def test_losses_of_choices_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+    examples = swag.with_files(train=[data_folder / "swag" / "codah-train.csv"]).examples("train")[: STEPS * 8]
+    model = theirs.AutoModelForMultipleChoice.from_pretrained(minilm, **NO_DROPOUT)
+
+    def inputs(places: list[int], batch: Batch) -> dict[str, Any]:
+        read = {name: each.view(len(places), 4, -1) for name, each in rows_of(batch).items()}
+        return {**read, "labels": batch.labels["choice"]}
+
+    weights = {"classifier.weight": "vector.weight", "classifier.bias": "constant"}
+    check_losses_agree(minilm, swag, examples, model, weights, inputs, rows=8)
+
+
+@pytest.mark.slow
+def test_losses_of_tags_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+    task = conll2003.at(data_folder / "conll2003")
+    model = theirs.AutoModelForTokenClassification.from_pretrained(minilm, num_labels=len(task.labels), **NO_DROPOUT)
+
+    def inputs(_: list[int], batch: Batch) -> dict[str, Any]:
+        return {**rows_of(batch), "labels": batch.labels["tags"]}
+
+    weights = {name: name for name in ("classifier.weight", "classifier.bias")}
+    check_losses_agree(minilm, task, task.examples("train")[: STEPS * ROWS], model, weights, inputs)
+
+
+@pytest.mark.slow
+def test_losses_of_passages_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+    task = v1.with_files(train=[data_folder / "squad" / "squadshifts-new_wiki-v1.1.json"])
+    model = theirs.AutoModelForQuestionAnswering.from_pretrained(minilm, **NO_DROPOUT)
+
+    def inputs(_: list[int], batch: Batch) -> dict[str, Any]:
+        start, end = batch.labels["span"].unbind(dim=1)
+        return {**rows_of(batch), "start_positions": start, "end_positions": end}
+
+    weights = {"qa_outputs.weight": "ends.weight", "qa_outputs.bias": "ends.bias"}
+    check_losses_agree(minilm, task, task.examples("train")[: STEPS * 4], model, weights, inputs, rows=4)
