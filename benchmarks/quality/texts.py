@@ -171,8 +171,7 @@ MNLI = Texts(
     words=("entailment", "neutral", "contradiction"),
     devs=(("dev_matched", ""), ("dev_mismatched", "_mismatched")),
     lr=1e-4,
-    limit=1000,
-    dev_limit=500,
+    dev_limit=2000,
 )
 NSMC = Texts(
     name="nsmc",

@@ -146,4 +146,5 @@ def test_losses_of_passages_agree_step_by_step(minilm: Path, data_folder: Path) 
         return {**rows_of(batch), "start_positions": start, "end_positions": end}
 
     weights = {"qa_outputs.weight": "ends.weight", "qa_outputs.bias": "ends.bias"}
-    check_losses_agree(minilm, task, task.examples("train")[: STEPS * 4], model, weights, inputs, rows=4)
+    # A row at a time: their softmax runs over padding as well.
+    check_losses_agree(minilm, task, task.examples("train")[:STEPS], model, weights, inputs, rows=1)
