@@ -136,7 +136,8 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
     try:
         return dataclasses.replace(record, **changes)
     except BertkitError as error:
-        raise usage_error(f"{_where(parts[-1][1])}{error}") from error
+        named = [setting for _, setting in parts if setting.path.rpartition(".")[2] in str(error).split()]
+        raise usage_error(f"{_where([parts[-1][1], *named][-1])}{error}") from error
 
 
 def _is_table(hint: Any) -> bool:

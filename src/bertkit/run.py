@@ -105,6 +105,10 @@ class FinetuneRun:
     layer_decay: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("seeds", "epochs", "batch_size", "micro_batch_size", "limit"):
+            count = getattr(self, name)
+            if count is not None and count < 1:
+                raise usage_error(f"{name} is {count}; it must be 1 or more.")
         if self.reinit_layers < 0:
             raise usage_error(f"reinit_layers is {self.reinit_layers}; it must be 0 or more.")
         if not 0 < self.layer_decay <= 1:

@@ -261,6 +261,28 @@ def test_the_doctor_answers(capsys: pytest.CaptureFixture[str]) -> None:
             2,
             "no file at my_lab.irony:irony, and no module",
         ),
+        (
+            "finetune {home} --model {home}/run -o {home}/x",
+            2,
+            "{home} is a folder without a train file, such as {home}/tr",
+        ),
+        (
+            "finetune {home}/reviews.csv --model {home}/run -o {home}/x --lr=-1",
+            2,
+            "--lr: lr is -1.0; a learning rate is",
+        ),
+        ("finetune {home}/reviews.csv --model {home}/run -o {home}/x --lr nan", 2, "--lr: lr is nan; a learning rate"),
+        ("finetune {home}/reviews.csv --model {home}/run -o {home}/x --seeds 0", 2, "--seeds: seeds is 0; it must be"),
+        (
+            "finetune {home}/reviews.csv --model {home}/run -o {home}/x --limit=-3",
+            2,
+            "--limit: limit is -3; it must be",
+        ),
+        (
+            "finetune {home}/reviews.csv --model {home}/run -o {home}/x --set task.max_length=2",
+            2,
+            "--set: max_length is 2; 3 tokens are the least",
+        ),
         ("finetune glue:sst2 -o {home}/x", 2, 'command "finetune" parameter --model requires an argument.'),
         ("finetune", 2, "finetune needs a task or a file, --model MODEL and -o RUN. --list shows the tasks."),
         ("evaluate {home}/tuned --data {home}/no.csv", 3, "no file or folder at {home}/no.csv."),

@@ -52,7 +52,12 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         table(rows=[f"{row},film {row},a label {chr(97 + row % 26) * (row // 26 + 1)}\n" for row in range(99)]),
         'column "label" has 99 different values in 99 rows',
     ),
+    "a number that is none": (
+        table(rows=[f"{row},film {row},{row / 7}\n" for row in range(60)] + ["60,film,nan\n"]),
+        'line 62: "nan" is not a number',
+    ),
     # row 32: the table itself
+    "a million letters": (table(line=5, row=f"3,{'film ' * 250_000},bad\n"), "line 5: a cell of more than 1,000,000"),
     "a short row": (table(line=5, row="3,film number 3\n"), "line 5: 2 cells, but 3 columns (id, text, label)"),
     "a long row": (table(line=5, row="3,film, number 3,bad\n"), "line 5: 4 cells, but 3 columns"),
     "an unclosed quote": (table(line=5, row='3,"film number 3,bad\n'), "line 5: a quote is opened here and never"),

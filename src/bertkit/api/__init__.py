@@ -355,6 +355,8 @@ def _is_table(task: AnyPath) -> bool:
 def _named(task: str) -> FileTask:
     """A task of the shelf, or one of the user's own module."""
     module = task.partition(":")[0].partition(".")[0]
+    if Path(task).is_dir() and task not in names.values("tasks", FileTask):
+        raise usage_error(f"{task} is a folder without a train file, such as {task}/train.csv.")
     if "." in task and importlib.util.find_spec(module) is None:
         raise usage_error(f"no file at {task}, and no module named {module}.{near(Path(task))}")
     found: FileTask = names.find("tasks", task, FileTask)

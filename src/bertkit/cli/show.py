@@ -23,13 +23,15 @@ def show_json(result: Any) -> None:
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell, numbers to the right."""
-    cells = [list(header), *([_cell(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
+    """Columns as wide as their widest cell, numbers and what stands above them to the right."""
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    columns = list(zip(header, *cells, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [len(cells) > 0 and all(map(_is_number, column[1:])) for column in columns]
+    for row in [header, *cells]:
         padded = [
-            cell.rjust(width) if _is_number(cell) else cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
+            cell.rjust(width) if is_right or _is_number(cell) else cell.ljust(width)
+            for cell, width, is_right in zip(row, widths, right, strict=True)
         ]
         show_lines(["  ".join(padded).rstrip()])
 

@@ -140,7 +140,10 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None]
     if not train or not dev:
-        raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.")
+        raise data_error(
+            f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label; both need one."
+            f"{' There are too few different texts to hold out: name a --dev FILE.' if run.task.heldout else ''}"
+        )
     encoded = [features for _, features in run.task.encode_all(train, tokenizer)]
     features = [feature for each in encoded for feature in each]
     positions = model_folder.read_config(run.model).max_positions
@@ -149,7 +152,8 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
             f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "
             f"Cut them: --set task.max_length={positions}"
         )
-    progress.say(f"{len(train):,} training and {len(dev):,} dev examples, {_describe(features)}")
+    windows = f" in {len(features):,} windows" if len(features) > len(train) else ""
+    progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe(features)}")
     if not run.from_scratch and _answers_alike(run):
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if cuts := _describe_cuts(run.task, encoded):

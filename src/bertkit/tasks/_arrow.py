@@ -139,7 +139,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
     except (OSError, ValueError) as error:
-        raise data_error(f"{path} is not a readable Parquet file: {error}.") from error
+        raise data_error(f"{path} is not a readable Parquet file: {str(error).rstrip('.')}.") from error
     with file:
         yield file
 

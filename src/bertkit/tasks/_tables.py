@@ -214,11 +214,13 @@ def _delimited_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[
                 yield Row(begin, cells)
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise data_error(f"{at_line(path, begin)}: {_explain(error)}") from error
+        raise data_error(f"{at_line(path, begin)}: {_explain(error, begin == reader.line_num)}") from error
 
 
-def _explain(error: csv.Error) -> str:
+def _explain(error: csv.Error, in_one_line: bool) -> str:
     cause = str(error)
+    if "field larger" in cause and in_one_line:
+        return f"a cell of more than {_LONGEST_FIELD:,} characters. Cut it, or write the table as .jsonl."
     if "unexpected end of data" in cause or "field larger" in cause:
         return "a quote is opened here and never closed. Close it, or double it if it belongs to the text."
     if "expected after" in cause:

@@ -10,10 +10,14 @@ from typing import Any, ClassVar, Self
 
 from bertkit import config
 from bertkit.contracts import Task
+from bertkit.errors import usage_error
 from bertkit.metrics.classification import ClassScore
 from bertkit.tasks._heldout import describe_repeated_ids, hold_out
 from bertkit.tasks._marks import Mark, mark_answer
 from bertkit.tasks._splits import Columns, Split, TaskFiles
+
+_SHORTEST = 3
+"""[CLS], a token and [SEP]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +80,12 @@ class FileTask(Task):
     def labelled(self, split: str) -> list[Any]:
         """The examples in the files of a split that have a gold answer."""
         return [example for example in self.rows(split) if example.label is not None]
+
+    def __post_init__(self) -> None:
+        if self.max_length < _SHORTEST:
+            raise usage_error(
+                f"max_length is {self.max_length}; {_SHORTEST} tokens are the least, one of them of a word."
+            )
 
     @abstractmethod
     def columns_of(self, path: Path) -> Columns:

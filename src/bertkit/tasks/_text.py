@@ -83,6 +83,7 @@ class TextTask(FileTask):
     stride: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_weights(self.name, self.labels, self.class_weights)
         if not 0 <= self.stride <= max(self._widest_stride(), 0):
             raise usage_error(

@@ -222,6 +222,8 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
         return "number"
     if find_separator(labels) is not None:
         return "labels"
+    if sum(are_numbers([label]) for label in labels.counts) > max(_MOST_WHOLE_NUMBERS, 0.9 * distinct):
+        return "number"  # and the few that are none are slips, which will be named
     if distinct > max(_MOST_WHOLE_NUMBERS, labels.counts.total() // 2):
         raise data_error(
             f'{path}: column "{columns.label}" has {distinct:,} different values in {labels.counts.total():,} rows. '

@@ -7,11 +7,14 @@ float32. So one kernel serves both: the counter starts at zero with correction, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from bertkit.errors import usage_error
 
 _UNCORRECTED_STEP = 1.0e9
 """0.999^(1e9) is zero, and adding one to 1e9 in float32 changes nothing."""
@@ -28,6 +31,10 @@ class OptimizerConfig:
     weight_decay: float = 0.01
     bias_correction: bool = False
     clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lr < math.inf:
+            raise usage_error(f"lr is {self.lr}; a learning rate is a number from 0 on, such as 5e-5.")
 
 
 def build_optimizer(
