@@ -261,6 +261,13 @@ def test_repeated_ids_of_new_input_are_all_answered_in_order(here: Path) -> None
     assert [(record["id"], record["label"]) for record in records] == [("7", "one"), ("7", "two"), ("", "three")]
 
 
+def test_a_file_to_be_scored_needs_no_ids(here: Path) -> None:
+    (here / "t.csv").write_bytes(table())
+    (here / "dev.csv").write_text("text,label\none,good\ntwo,bad\n")
+    examples = guess(here / "t.csv").task.with_files(dev=["dev.csv"]).examples("dev")
+    assert [(each.id, each.label) for each in examples] == [("2", "good"), ("3", "bad")]
+
+
 @pytest.mark.parametrize("fault", ["a short row", "an unclosed quote", "NUL", "latin-1"])
 def test_bad_input_to_answer_is_refused_with_its_line(fault: str, here: Path) -> None:
     (here / "t.csv").write_bytes(table())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -115,6 +116,20 @@ def test_an_output_that_cannot_be_written_is_known_at_once(
     with pytest.raises(BertkitError, match=message):
         answer_file(model, texts, tmp_path / output, lambda done: None)
     assert model.answered == 0
+
+
+def test_a_full_disk_is_said_with_the_file(tmp_path: Path, texts: Path) -> None:
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    model = Parrot(tmp_path / "model")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, old[1]))
+        with pytest.raises(BertkitError, match=r"cannot write .*out\.csv: File too large"):
+            answer_file(model, texts, tmp_path / "out.csv", lambda done: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert answer_file(model, texts, tmp_path / "out.csv", lambda done: None) == ROWS
 
 
 class Tagger(Parrot):

@@ -178,6 +178,12 @@ def test_repeated_ids_are_counted_and_every_row_counts(tmp_path: Path) -> None:
     assert task.score(task.examples("dev"), choose([0, 1, 1])) == {"accuracy": pytest.approx(2 / 3)}
 
 
+def test_a_file_to_be_scored_needs_no_ids(tmp_path: Path) -> None:
+    train = write_csv(tmp_path / "t.csv", ["id", "prompt", "A", "B", "label"], ("a", "p", "x", "y", "0"))
+    dev = write_csv(tmp_path / "dev.csv", ["prompt", "A", "B", "label"], ("q", "x", "y", "1"))
+    assert guess(train).task.with_files(dev=[dev]).examples("dev") == [ChoiceExample("2", "q", ("x", "y"), label=1)]
+
+
 def test_one_choice_is_none(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"prompt": "p", "choices": ["a"], "label": 0}\n', encoding="utf-8")

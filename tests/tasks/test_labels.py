@@ -170,6 +170,14 @@ def test_a_label_that_only_dev_has_is_refused(tmp_path: Path) -> None:
     assert caught.value.exit_code == BAD_DATA
 
 
+def test_a_cell_that_says_none_applies_says_that_there_may_be_several(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,labels\none,a;b\ntwo,b\nthree,[]\n", encoding="utf-8")
+    task = guess(path).task
+    assert task.labels == ("a", "b")
+    assert [example.label for example in task.rows("train")] == [("a", "b"), ("b",), ()]
+
+
 def test_a_slip_in_one_of_several_labels_is_refused_with_its_line(tmp_path: Path) -> None:
     table = write(tmp_path / "t.jsonl", [*["bright;long", "long", "bright"] * 7, "long;brigth"], repeats=1)
     with pytest.raises(BertkitError, match=r't.jsonl, line 22: label "brigth" occurs once; "bright" occurs 14 times'):

@@ -135,6 +135,12 @@ def test_a_faulty_line_is_named(task: TagTask, tmp_path: Path, rows: str, messag
         task.examples("train")
 
 
+def test_a_file_called_conll_is_told_its_line_whatever_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "t.conll").write_text("a B-\nb O\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r't\.conll, line 1: "B-" is no tag'):
+        guess(tmp_path / "t.conll")
+
+
 def test_ill_formed_tags_and_unreadable_words_are_counted(task: TagTask, tmp_path: Path) -> None:
     rows = "a B-PER\nb I-PER\nc O\nd I-PER\n\u200b O\n"
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")

@@ -140,10 +140,8 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None]
     if not train or not dev:
-        raise data_error(
-            f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label; both need one."
-            f"{' There are too few different texts to hold out: name a --dev FILE.' if run.task.heldout else ''}"
-        )
+        advice = " Too few different texts to hold some out: name a --dev FILE." if train and run.task.heldout else ""
+        raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     encoded = [features for _, features in run.task.encode_all(train, tokenizer)]
     features = [feature for each in encoded for feature in each]
     positions = model_folder.read_config(run.model).max_positions

@@ -20,7 +20,7 @@ from typing import Any
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
-from bertkit.storage import sha256_of, write_file
+from bertkit.storage import explain_writing, sha256_of, write_file
 from bertkit.tasks import LabelsTask, write_labels
 from bertkit.training.interrupts import Interrupted, Interrupts
 
@@ -56,7 +56,7 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
     except OSError as error:
         raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
     report(done)
-    with partial.open("a", encoding="utf-8") as file, Interrupts() as interrupts:
+    with explain_writing(output), partial.open("a", encoding="utf-8") as file, Interrupts() as interrupts:
         for record in _answers(pipeline, islice(_examples(pipeline, source), done, None)):
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
             done += 1

@@ -82,7 +82,8 @@ def _called(names: Sequence[str], columns: Sequence[str]) -> str | None:
 
 
 def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) -> Iterator[ChoiceCells]:
-    """The rows of a table; a row without a name of its own has its line for one."""
+    """The rows of a table; where there is no column of ids, a row has its line for one."""
+    columns = columns if columns.id in table.columns else replace(columns, id=None)
     used = [*columns.used(), *choices]
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))

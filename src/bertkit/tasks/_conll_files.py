@@ -17,6 +17,7 @@ COLUMNS = Columns(first="word", label="tag")
 
 _TAG = re.compile(r"O|[BIESLU]-\S+")
 _DOCUMENT = "-DOCSTART-"
+_OF_TAGS = (".conll", ".iob", ".bio")
 _TABLES = (".csv", ".json", ".jsonl", ".parquet")
 _LOOKED_AT = 50
 
@@ -56,9 +57,12 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
 
 
 def holds_tags(path: Path) -> bool:
-    """Whether the first lines of a file are words with tags."""
-    if not path.is_file() or path.name.removesuffix(".gz").endswith(_TABLES):
+    """Whether a file is called one of words with tags, or its first lines are such."""
+    name = path.name.removesuffix(".gz")
+    if not path.is_file() or name.endswith(_TABLES):
         return False
+    if name.endswith(_OF_TAGS):
+        return True
     with open_lines(path) as lines:
         rows = [cells for line in islice(lines, _LOOKED_AT) if (cells := _cells(line))]
     rows = [cells for cells in rows if cells[0] != _DOCUMENT]

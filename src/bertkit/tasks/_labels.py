@@ -43,11 +43,13 @@ def count_labels(rows: Iterable[Cells]) -> Labels:
 def find_separator(labels: Labels) -> str | None:
     """What stands between the labels where a cell holds several of them; None where every cell is one label.
 
-    Cells hold several if all are JSON lists, or if cut at a mark they are made of fewer different parts than there are
-    different cells: ``a``, ``b;c``, ``c`` and ``a;b`` are three labels, and ``Arts; music`` is one.
+    Cells hold several if all are JSON lists or one is ``[]``, or if cut at a mark they are made of fewer different
+    parts than there are different cells: ``a``, ``b;c``, ``c`` and ``a;b`` are three labels, ``Arts; music`` is one.
     """
     if labels.counts and all(label.startswith("[") for label in labels.counts):
         return _SEPARATORS[0]
+    if "[]" in labels.counts:
+        return next((mark for mark in _SEPARATORS if any(mark in label for label in labels.counts)), _SEPARATORS[0])
     for mark in _SEPARATORS:
         parts = {part.strip() for label in labels.counts for part in label.split(mark)}
         if len(parts) < len(labels.counts):

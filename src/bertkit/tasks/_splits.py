@@ -143,7 +143,8 @@ def _kind(file: str) -> str:
 
 
 def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
-    """The rows of a table by the columns of a task; a row without a name of its own has its line for one."""
+    """The rows of a table by the columns of a task; where there is no column of ids, a row has its line for one."""
+    columns = columns if columns.id in table.columns else replace(columns, id=None)
     used = columns.used()
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))
