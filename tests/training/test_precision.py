@@ -7,17 +7,26 @@ import torch
 
 from bertkit.training import precision
 
+CPU = torch.device("cpu")
+
 
 @pytest.mark.parametrize(("speedup", "wanted"), [(0.4, "float32"), (1.1, "float32"), (3.0, "bfloat16")])
 def test_the_cpu_takes_bfloat16_only_where_it_is_faster(
     monkeypatch: pytest.MonkeyPatch, speedup: float, wanted: str
 ) -> None:
-    monkeypatch.setattr(precision, "bfloat16_speedup", lambda: speedup)
-    assert precision.choose_precision(torch.device("cpu")) == wanted
+    speeds = {"float32": 100.0, "bfloat16": 100.0 * speedup}
+    monkeypatch.setattr(precision, "measure_products", lambda device: speeds)
+    assert precision.choose_precision(CPU) == wanted
+    assert f"{speedup} times as fast" in precision.explain_precision(CPU)
 
 
-def test_the_speedup_is_measured() -> None:
-    assert precision.bfloat16_speedup(size=64) > 0
+def test_products_are_measured_once_and_leave_float32_as_it_was() -> None:
+    before = torch.get_float32_matmul_precision()
+    speeds = precision.measure_products(CPU)
+    assert set(speeds) == {"float32", "float32 medium", "bfloat16"}
+    assert min(speeds.values()) > 0
+    assert precision.measure_products(CPU) is speeds
+    assert torch.get_float32_matmul_precision() == before
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])

@@ -6,19 +6,13 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
-from torch.nn import functional
 
 from bertkit._version import __version__
-from bertkit.training.precision import Precision, choose_precision, default_device
-
-_ROWS, _WIDTH, _INNER = 2048, 768, 3072
-"""The larger matrix product of a BERT-base block, 16 rows of 128 tokens."""
+from bertkit.training.precision import Precision, choose_precision, default_device, explain_precision, measure_products
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 
@@ -28,7 +22,8 @@ _EXTRAS = {"pyarrow": "parquet", "tensorboard": "track"}
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What ``examine`` found. ``gflops`` is the speed of one matrix product by number format; memory is in bytes."""
+    """What ``examine`` found. ``gflops`` is the speed of one matrix product by number format;
+    ``reason`` says why ``precision`` was chosen; memory is in bytes."""
 
     bertkit: str
     python: str
@@ -42,6 +37,7 @@ class Diagnosis:
     device_memory: int | None
     gflops: dict[str, float]
     precision: Precision
+    reason: str
     installed: dict[str, str]
     missing: dict[str, str]
     data_folder: str | None
@@ -56,7 +52,7 @@ class Diagnosis:
             f"processor   {self.processor}, {self.cores} cores, {self.threads} threads for PyTorch",
             f"memory      {_gigabytes(self.memory_total)}, {_gigabytes(self.memory_available)} of it free",
             f"speed       {speeds}",
-            f"precision   {self.precision} (what training uses unless told otherwise)",
+            f"precision   {self.precision}, unless told otherwise: {self.reason}",
             f"installed   {', '.join(f'{name} {version}' for name, version in self.installed.items())}",
             *(f"missing     {name}: pip install 'bertkit[{extra}]'" for name, extra in self.missing.items()),
             f"data        {self.data_folder or 'BERTKIT_DATA is not set; tasks need --data'}",
@@ -81,32 +77,13 @@ def examine() -> Diagnosis:
         memory_available=memory_available,
         device=torch.cuda.get_device_name(device) if on_cuda else "CPU",
         device_memory=torch.cuda.get_device_properties(device).total_memory if on_cuda else None,
-        gflops={
-            "float32": measure_gflops(device, torch.float32),
-            "bfloat16": measure_gflops(device, torch.bfloat16),
-        },
+        gflops=dict(measure_products(device)),
         precision=choose_precision(device),
+        reason=explain_precision(device),
         installed={name: importlib.metadata.version(name) for name in libraries},
         missing=missing,
         data_folder=os.environ.get("BERTKIT_DATA"),
     )
-
-
-def measure_gflops(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
-    """Billions of floating-point operations a second in one matrix product, best of ``repeats``."""
-    states = torch.randn(_ROWS, _WIDTH, device=device, dtype=dtype)
-    weight = torch.randn(_INNER, _WIDTH, device=device, dtype=dtype)
-    _seconds(states, weight)
-    best = min(_seconds(states, weight) for _ in range(repeats))
-    return round(2 * _ROWS * _WIDTH * _INNER / best / 1e9, 1)
-
-
-def _seconds(states: Tensor, weight: Tensor) -> float:
-    begin = time.perf_counter()
-    functional.linear(states, weight)
-    if states.is_cuda:
-        torch.cuda.synchronize(states.device)
-    return time.perf_counter() - begin
 
 
 def _cores() -> int:
