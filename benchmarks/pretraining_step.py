@@ -6,13 +6,15 @@
 Dropout is on, 15 % of the pieces are masked, both learn MLM and NSP from the same batch with the same
 optimizer. Every contender has a process of its own, because ours tells the C library how to keep memory and
 that would help the others too. They take turns of a few seconds, one at a time, so that a busy machine slows
-all of them; medians and their ratios are printed.
+all of them; medians and their ratios are printed. One more process does nothing but one large bfloat16 product: what
+share of its FLOP/s a step reaches, counted on the products that the step cannot do without, is printed too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import statistics
 import time
@@ -26,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, Objective
+from bertkit.contracts import IGNORE, Batch, Objective
 from bertkit.draws import Draws
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
@@ -36,6 +38,8 @@ from bertkit.training.memory import keep_freed_memory
 
 VOCAB = 30522
 CLS, SEP, MASK = 101, 102, 103
+CEILING = (4096, 768, 3072)
+"""Rows, inner and outer width of the product that stands for the chip's speed."""
 
 Step = Callable[[], object]
 
@@ -126,11 +130,36 @@ def make_theirs(name: str, batch: Batch, precision: str) -> Step:
     return make_step(model, find_loss, precision)
 
 
-MAKERS = {"ours": make_ours, "hugging face": make_theirs}
+def make_ceiling(name: str, batch: Batch, precision: str) -> Step:
+    """One matrix product, large enough for full speed."""
+    states = torch.randn(CEILING[0], CEILING[1], dtype=torch.bfloat16)
+    weight = torch.randn(CEILING[2], CEILING[1], dtype=torch.bfloat16)
+    return lambda: nn.functional.linear(states, weight)
+
+
+def count_useful(contest: Contest) -> int:
+    """Floating-point operations of the products in a step, two passes back for one forward.
+
+    Counted are those that the losses need: the last layer and the vocabulary at masked positions (and [CLS]) alone.
+    """
+    shape = size(contest.size, vocab_size=VOCAB)
+    hidden = shape.hidden_size
+    masked = int((make_batch(contest.rows, contest.tokens).labels["mlm"] != IGNORE).sum())
+    places, read = contest.rows * contest.tokens, masked + contest.rows
+    attend = 2 * contest.tokens * hidden
+    key_value = 2 * hidden * hidden
+    rest = 2 * hidden * hidden + 2 * hidden * shape.intermediate_size + attend
+    layers = (shape.num_layers - 1) * places * (key_value + rest) + places * key_value + read * rest
+    heads = masked * hidden * (hidden + VOCAB) + contest.rows * hidden * hidden
+    return 3 * 2 * (layers + heads)
+
+
+MAKERS = {"ours": make_ours, "hugging face": make_theirs, "ceiling": make_ceiling}
+RIVALS = ["ours", "hugging face"]
 
 
 def run_turns(asked: Connection, contest: Contest, contender: str, precision: str) -> None:
-    """In a process of its own: warm up, then answer each request for a turn with tokens a second."""
+    """In a process of its own: warm up, then answer each request for a turn with steps a second."""
     torch.set_num_threads(contest.threads)
     torch.manual_seed(0)
     step = MAKERS[contender](contest.size, make_batch(contest.rows, contest.tokens), precision)
@@ -142,11 +171,11 @@ def run_turns(asked: Connection, contest: Contest, contender: str, precision: st
         while steps == 0 or time.perf_counter() - began < contest.seconds:
             step()
             steps += 1
-        asked.send(contest.rows * contest.tokens * steps / (time.perf_counter() - began))
+        asked.send(steps / (time.perf_counter() - began))
 
 
 def measure(contest: Contest, contenders: list[tuple[str, str]], repeats: int) -> dict[str, list[float]]:
-    """Tokens/s of every repeat, the contenders taking turns."""
+    """Steps/s of every repeat, the contenders taking turns."""
     spawn = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
     for contender, precision in contenders:
@@ -165,15 +194,20 @@ def measure(contest: Contest, contenders: list[tuple[str, str]], repeats: int) -
 
 
 def report(contest: Contest, speeds: dict[str, list[float]]) -> dict[str, float]:
-    medians = {name: statistics.median(values) for name, values in speeds.items()}
-    rivals = {name: speed for name, speed in medians.items() if not name.startswith("ours")}
+    """Print the table; medians of tokens/s, and of the GFLOP/s of the ceiling."""
+    tokens, useful = contest.rows * contest.tokens, count_useful(contest) / 1e9
+    steps = {name: statistics.median(values) for name, values in speeds.items()}
+    ceiling = steps.pop("ceiling bf16") * 2 * math.prod(CEILING) / 1e9
+    rivals = {name: speed for name, speed in steps.items() if not name.startswith("ours")}
     print(
         f"BERT-{contest.size}, {contest.rows} x {contest.tokens}, {contest.threads} threads, torch {torch.__version__}"
     )
-    for name, speed in medians.items():
+    for name, speed in steps.items():
         ratios = "".join(f"   {speed / other:5.2f} x {rival}" for rival, other in rivals.items())
-        print(f"{name:22} {speed:9,.0f} tokens/s{ratios}")
-    return medians
+        share = f"{speed * useful / ceiling:4.0%} of the bf16 ceiling"
+        print(f"{name:22} {speed * tokens:9,.0f} tokens/s   {share}{ratios}")
+    print(f"ceiling                {ceiling:9,.0f} GFLOP/s in bf16; a step has {useful:,.0f} useful GFLOP")
+    return {"ceiling GFLOP/s": ceiling, **{name: speed * tokens for name, speed in steps.items()}}
 
 
 def main() -> None:
@@ -182,7 +216,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--precision", nargs="+", default=["float32", "bf16"], choices=["float32", "bf16"])
-    parser.add_argument("--contenders", nargs="+", default=list(MAKERS), choices=list(MAKERS))
+    parser.add_argument("--contenders", nargs="+", default=RIVALS, choices=RIVALS)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one turn")
     parser.add_argument("--threads", type=int, default=2)
@@ -192,10 +226,11 @@ def main() -> None:
         size=asked.size, rows=asked.batch, tokens=asked.tokens, threads=asked.threads, seconds=asked.seconds
     )
     contenders = [(contender, precision) for precision in asked.precision for contender in asked.contenders]
+    contenders.append(("ceiling", "bf16"))
     speeds = measure(contest, contenders, asked.repeats)
     medians = report(contest, speeds)
     if asked.json:
-        record = {"contest": vars(contest), "tokens_per_second": speeds, "medians": medians}
+        record = {"contest": vars(contest), "steps_per_second": speeds, "medians": medians}
         asked.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
