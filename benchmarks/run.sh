@@ -7,6 +7,7 @@ bin=.venv/bin
 "$bin/python" benchmarks/pretraining_step.py --size mini --batch 32 --tokens 128
 "$bin/python" benchmarks/pretraining_step.py --size base --batch 8 --tokens 128
 "$bin/python" benchmarks/scaling.py --size mini --batch 64
+"$bin/python" benchmarks/checkpoint_cost.py
 
 if [[ -z ${BERTKIT_DATA:-} ]]; then
     echo "The other benchmarks need real data: set BERTKIT_DATA to the folder that holds corpora/, glue/, squad/ and vocab/."

@@ -41,7 +41,7 @@ def test_a_resume_forgets_what_it_does_again(tmp_path: Path) -> None:
         file.write('{"kind": "train", "st')
     assert len(read_metrics(tmp_path / "metrics.jsonl")) == 7
     with RunFolder(tmp_path) as folder:
-        folder.forget_after(5)
+        folder.forget(lambda record: record["step"] > 5)
         folder.log({"kind": "train", "step": 6, "again": True})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2, 3, 4, 5, 6]

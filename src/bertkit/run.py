@@ -19,7 +19,8 @@ import platform
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +33,15 @@ import torch
 from bertkit._version import __version__
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
-from bertkit.storage import read_json, remove_temporaries, write_file, write_json
+from bertkit.storage import (
+    explain_writing,
+    flush_to_disk,
+    make_folder,
+    read_json,
+    remove_temporaries,
+    write_file,
+    write_json,
+)
 from bertkit.tasks import FileTask
 from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
@@ -130,8 +139,11 @@ class RunFolder:
         self.writes = writes
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
+        self.models = path / "models"
         self.metrics = path / "metrics.jsonl"
         self.record = path / "run.json"
+        self.notice = ""
+        """What a person should know about the process that held the folder before; empty if it left in order."""
         self._lock: IO[str] | None = None
         self._log: IO[str] | None = None
 
@@ -139,31 +151,36 @@ class RunFolder:
         if not self.writes:
             return self
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             self._lock = (self.path / "run.lock").open("a+")
         except OSError as error:
             raise usage_error(f"cannot write to {self.path}: {error.strerror}. Choose another -o folder.") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            self._lock.seek(0)
-            holder = self._lock.read().strip() or "another process"
+            holder = self._read_holder() or "another process"
             self._lock.close()
             message = f"{self.path} is in use by {holder}. Choose another -o folder."
             raise InUseError(message, exit_code=WRONG_USAGE) from error
-        self._lock.truncate(0)
-        self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-        self._lock.flush()
-        for folder in (self.path, self.checkpoints):
+        if before := self._read_holder():
+            self.notice = f"{before} held {self.path} until it was cut off; taking over"
+        with explain_writing(self.path / "run.lock"):
+            self._lock.truncate(0)
+            self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._lock.flush()
+        for folder in (self.path, self.checkpoints, self.models):
             remove_temporaries(folder)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._log is not None:
-            self._log.close()
+        with suppress(OSError):  # what cannot be written was said when it was tried
+            if self._log is not None:
+                self._log.close()
         if self._lock is not None:
+            with suppress(OSError):
+                self._lock.truncate(0)  # a name that is left in it is that of a process that was killed
             self._lock.close()
 
     def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
@@ -183,16 +200,32 @@ class RunFolder:
         """Append one line to ``metrics.jsonl``."""
         if not self.writes:
             return
-        if self._log is None:
-            self._log = self.metrics.open("a", encoding="utf-8")
-        self._log.write(json.dumps(record) + "\n")
-        self._log.flush()
+        with explain_writing(self.metrics):
+            if self._log is None:
+                self._log = self.metrics.open("a", encoding="utf-8")
+            self._log.write(json.dumps(record) + "\n")
+            self._log.flush()
 
-    def forget_after(self, step: int) -> None:
-        """Drop the records of steps that a resume will do again, and a torn last line."""
-        if self.writes and self.metrics.exists():
-            kept = "".join(json.dumps(record) + "\n" for record in read_metrics(self.metrics) if record["step"] <= step)
-            write_file(self.metrics, lambda path: path.write_text(kept, encoding="utf-8"))
+    def flush_log(self) -> None:
+        """Make durable what was logged: no checkpoint may outlast the records of its steps."""
+        if self._log is not None:
+            with explain_writing(self.metrics):
+                os.fsync(self._log.fileno())
+                flush_to_disk(self.path)
+
+    def forget(self, done_again: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Drop the records of what will be done again, and a torn last line."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        if self.metrics.exists():
+            kept = [json.dumps(record) + "\n" for record in read_metrics(self.metrics) if not done_again(record)]
+            write_file(self.metrics, lambda path: path.write_text("".join(kept), encoding="utf-8"))
+
+    def _read_holder(self) -> str:
+        assert self._lock is not None
+        self._lock.seek(0)
+        return self._lock.read().strip()
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

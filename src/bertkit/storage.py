@@ -41,6 +41,24 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, each of them durable; one that is there already is left as it is."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        flush_to_disk(path.parent)
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise if the disk of ``folder`` has less than ``needed`` bytes free: before the work, not after hours of it."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise BertkitError(
+            f"{folder} has {free / 1e9:,.2f} GB free, and what is to be kept there needs {needed / 1e9:,.2f} GB. "
+            "Free some, or choose a folder on another disk."
+        )
+
+
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary sibling of ``path``, make it durable, and give it its name."""
     with explain_writing(path), _temporary_sibling(path) as temporary:

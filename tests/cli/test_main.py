@@ -91,6 +91,7 @@ class Stopped(Exception):  # noqa: N818 - as Interrupted, it is not an error
         (Stopped("saved"), "saved", 143),
         (SystemExit(143), "", 143),
         (MemoryError(), "error: out of memory. Lower --batch-size", 1),
+        (MemoryError("7 GiB"), "error: out of memory: 7 GiB. Lower --batch-size", 1),
         (OutOfMemoryError("tried 7 GiB."), "error: tried 7 GiB. Lower --batch-size", 1),
         (OSError(28, "No space left on device", "a/b"), "error: a/b: No space left on device.", 1),
         (KeyError("x"), "error: KeyError: 'x' (a mistake in bertkit?", 1),

@@ -16,26 +16,21 @@ from bertkit import names
 from bertkit.api._benchmarks import glue_submit as glue_submit
 from bertkit.api._benchmarks import glue_table as glue_table
 from bertkit.api._benchmarks import squad_score as squad_score
+from bertkit.api._options import given_settings
 from bertkit.api._paths import AnyPath, existing, near
+from bertkit.api._pretraining import pretrain as pretrain
 from bertkit.api._text import TextPiece as TextPiece
 from bertkit.api._text import corpus_check as corpus_check
 from bertkit.api._text import prepare as prepare
 from bertkit.api._text import tokenizer_show as tokenizer_show
 from bertkit.api._text import tokenizer_train as tokenizer_train
-from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
-from bertkit.data.shards import read_manifest
-from bertkit.encoders import bert
+from bertkit.config import Setting, apply, origins, parse_settings, settings_of
 from bertkit.errors import usage_error
 from bertkit.experiment.assessment import ask_about
 from bertkit.experiment.assessment import compare as run_comparison
 from bertkit.experiment.assessment import evaluate as run_evaluation
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.finetuning import finetune as run_finetuning
-from bertkit.experiment.planning import PretrainPlan, plan_pretraining
-from bertkit.experiment.pretraining import PretrainResult
-from bertkit.experiment.pretraining import pretrain as run_pretraining
-from bertkit.experiment.pretraining import resume as resume_pretraining
-from bertkit.experiment.profiles import Profile, settings_of_profile
 from bertkit.experiment.tuning import Sampler, Sweep, SweepResult, read_axes
 from bertkit.experiment.tuning import tune as run_sweep
 from bertkit.inference.answers import STREAM, answer_file
@@ -49,12 +44,9 @@ from bertkit.report.doctor import Diagnosis, examine
 from bertkit.report.evaluation import Evaluation
 from bertkit.report.progress import Mode, Progress
 from bertkit.report.tracking import replay
-from bertkit.run import FinetuneRun, PretrainRun, read_run
+from bertkit.run import FinetuneRun, read_run
 from bertkit.tasks import FileTask, TextTask
 from bertkit.tasks.files import Kind, guess, holds_tables
-
-_MINUTES = 60.0
-"""What a pre-training takes when neither steps nor minutes are given."""
 
 _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
 
@@ -78,51 +70,6 @@ def quickstart(output: AnyPath = "quickstart", *, minutes: float = 10, progress:
 def doctor() -> Diagnosis:
     """Device, precision, threads, memory and what is installed."""
     return examine()
-
-
-def pretrain(
-    data: AnyPath | None = None,
-    *,
-    output: AnyPath | None = None,
-    resume: AnyPath | None = None,
-    size: str = "mini",
-    profile: Profile = "paper",
-    steps: int | None = None,
-    minutes: float | None = None,
-    seq_length: int | None = None,
-    batch_size: int | None = None,
-    lr: float | None = None,
-    seed: int | None = None,
-    shard: bool | None = None,
-    config: AnyPath | None = None,
-    set: Sequence[str] = (),
-    plan: bool = False,
-    progress: Mode = "auto",
-) -> PretrainResult | PretrainPlan:
-    """Train a BERT on prepared text into ``output``, or go on with the run ``resume``, or only ``plan``."""
-    if resume is not None:
-        if data is not None or output is not None:
-            raise usage_error("a resumed run has its data and its folder: give --resume RUN alone.")
-        with Progress(progress) as bar:
-            return resume_pretraining(Path(resume), bar)
-    if data is None or (output is None and not plan):
-        raise usage_error("pretrain needs DATA and -o RUN, or --resume RUN.")
-    data, output = Path(data), Path(output or ".")
-    encoder = bert.size(size, vocab_size=read_manifest(data).vocab_size)
-    settings = [
-        *settings_of(encoder, f"--size {size}", "encoder"),
-        *(Setting(*each, f"--profile {profile}") for each in settings_of_profile(profile, encoder).items()),
-        *(read_settings(Path(config)) if config else ()),
-        Setting("data", data, "DATA"),
-        *_given(output=output, steps=steps, minutes=minutes, seq_length=seq_length),
-        *_given(batch_size=batch_size, seed=seed, shard=shard, **{"optimizer.lr": lr}),
-        *parse_settings(set),
-    ]
-    run = apply(PretrainRun(data=data, output=output, encoder=encoder), settings)
-    if run.steps is None and run.minutes is None:
-        run = replace(run, minutes=_MINUTES)
-    with Progress(progress) as bar:
-        return plan_pretraining(run, bar) if plan else run_pretraining(run, bar, origins=origins(run, settings))
 
 
 def fill(model: AnyPath, text: str, *, top_k: int = 5) -> list[list[Filling]]:
@@ -175,9 +122,9 @@ def finetune(
     with Progress(progress) as bar:
         found = _choose(task, data, files, guessing, class_weights, bar)
         settings = [
-            *_given(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
-            *_given(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
-            *_given(reinit_layers=reinit_layers, layer_decay=layer_decay),
+            *given_settings(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
+            *given_settings(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
+            *given_settings(reinit_layers=reinit_layers, layer_decay=layer_decay),
             *parse_settings(set),
         ]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
@@ -229,9 +176,9 @@ def tune(
     with Progress(progress) as bar:
         found = _choose(task, data, files, guessing, class_weights, bar)
         settings = [
-            *_given(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
-            *_given(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
-            *_given(reinit_layers=reinit_layers, layer_decay=layer_decay),
+            *given_settings(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
+            *given_settings(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
+            *given_settings(reinit_layers=reinit_layers, layer_decay=layer_decay),
             *parse_settings(set),
         ]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
@@ -307,15 +254,6 @@ def config_show(run: AnyPath) -> list[Setting]:
     known = record.get("origins", {})
     found = settings_of(record["run"], "default")
     return [replace(setting, origin=known.get(setting.path, setting.origin)) for setting in found]
-
-
-def _given(**options: Any) -> list[Setting]:
-    """Settings for the options that were given; the option is their origin."""
-    return [
-        Setting(path, value, f"--{path.rpartition('.')[2].replace('_', '-')}")
-        for path, value in options.items()
-        if value is not None
-    ]
 
 
 def _choose(

@@ -28,7 +28,7 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
-from bertkit.storage import explain_writing, read_json, standing, write_folder, write_json
+from bertkit.storage import explain_writing, make_folder, read_json, standing, write_folder, write_json
 from bertkit.text.wordpiece import WordPiece
 
 ABOUT = "bertkit.json"
@@ -173,7 +173,7 @@ def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mappi
     with explain_writing(folder):
         if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
             raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent)
         write_folder(folder, fill)
 
 

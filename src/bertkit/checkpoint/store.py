@@ -29,6 +29,7 @@ from bertkit.storage import (
     SET_ASIDE_PREFIX,
     explain_writing,
     flush_to_disk,
+    make_folder,
     read_json,
     remove_folder,
     remove_temporaries,
@@ -73,7 +74,7 @@ def save_written(folder: Path, step: int, write: Callable[[Path], object], state
         write_seal(temporary / _MANIFEST, {"format": _FORMAT, "step": step})
 
     with explain_writing(final):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         flush_to_disk(folder.parent)
         remove_temporaries(folder)
         write_folder(final, fill)

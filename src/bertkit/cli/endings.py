@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from bertkit.errors import JOB_FAILED, BertkitError
 
 INTERRUPTED = 130
+
+_CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
+"""What PyTorch says in a plain RuntimeError when this machine's own memory is used up."""
 
 _LESS_MEMORY = "Lower --batch-size, or give --set micro_batch_size=N."
 
@@ -30,7 +34,8 @@ def explain(error: BaseException) -> tuple[str, int]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return "", JOB_FAILED
         case MemoryError():
-            return f"error: out of memory. {_LESS_MEMORY}", JOB_FAILED
+            asked = f": {error}" if str(error) else ""
+            return f"error: out of memory{asked}. {_LESS_MEMORY}", JOB_FAILED
         case OSError():
             return f"error: {error.filename or 'input or output'}: {error.strerror or error}.", JOB_FAILED
     exit_code = getattr(error, "exit_code", None)
@@ -38,4 +43,6 @@ def explain(error: BaseException) -> tuple[str, int]:
         return str(error), exit_code
     if type(error).__name__ == "OutOfMemoryError":
         return f"error: {error} {_LESS_MEMORY}", JOB_FAILED
+    if match := _CPU_MEMORY.search(str(error)):
+        return f"error: out of memory: {int(match[1]):,} bytes more were wanted. {_LESS_MEMORY}", JOB_FAILED
     return f"error: {type(error).__name__}: {error} (a mistake in bertkit? --debug shows where)", JOB_FAILED

@@ -41,11 +41,11 @@ class PretrainOptions:
     output: Path | None = None
     """Run folder: record, metrics, checkpoints, curve, model."""
     resume: Path | None = None
-    """Go on with this run from its newest good checkpoint, bit for bit."""
-    size: str = "mini"
-    """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS."""
-    profile: Literal["paper", "fast"] = "paper"
-    """The paper's settings, or those that learn sooner: what to take for tiny and mini on a CPU."""
+    """Go on with this run from its newest good checkpoint, bit for bit, perhaps with --set save_every=N."""
+    size: str | None = None
+    """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
+    profile: Literal["paper", "fast"] | None = None
+    """The paper's settings, or those that learn sooner: what to take for tiny and mini on a CPU. [default: paper]"""
     steps: int | None = None
     """Updates to make."""
     minutes: float | None = None

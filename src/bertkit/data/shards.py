@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,6 +86,12 @@ class Manifest:
     def heldout_documents(self) -> int:
         """Documents that are kept from training."""
         return sum(record.documents for record in self.shards if record.split == "heldout")
+
+    @property
+    def content(self) -> str:
+        """One hash of all that a training reads: the shards and the tokenizer."""
+        parts = [self.tokenizer, *(record.sha256 for record in self.shards)]
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     @property
     def replaced_characters(self) -> int:
@@ -160,11 +167,15 @@ class Corpus:
     num_sentences: int
     num_documents: int
 
+    stamps: Mapping[Path, object] = field(default_factory=dict)
+    """Size, time and place on the disk of each shard, as they were before it was checked."""
+
     @classmethod
     def open(cls, folder: Path, split: Split = "train", *, verify: bool = True) -> Corpus:
         """Open a split; every byte is checked against the manifest first unless ``verify`` is off."""
         manifest = read_manifest(folder)
         records = [record for record in manifest.shards if record.split == split]
+        stamps = {path: _stamp(path) for path in (_path_of(folder, record) for record in records)}
         for record in records if verify else ():
             verify_shard(folder, record)
         shards = tuple(Shard.open(_path_of(folder, record)) for record in records)
@@ -179,7 +190,14 @@ class Corpus:
             num_tokens=sum(record.tokens for record in records),
             num_sentences=sum(record.sentences for record in records),
             num_documents=sum(record.documents for record in records),
+            stamps=stamps,
         )
+
+    def check_untouched(self) -> None:
+        """Raise if a shard was written to since it was opened: what is mapped is no longer what was checked."""
+        for path, stamp in self.stamps.items():
+            if not path.is_file() or _stamp(path) != stamp:
+                raise data_error(f"{path} has changed since it was checked. Prepare the corpus again.")
 
     def load_tokenizer(self) -> WordPiece:
         """The tokenizer that made the shards; a copy that is not that one any more is an error."""
@@ -229,6 +247,11 @@ def verify_shard(folder: Path, record: ShardRecord) -> None:
         raise data_error(f"{path} cannot be read: {error.strerror or error}.") from error
     if found != record.sha256:
         raise data_error(f"{path} is damaged: its SHA-256 is not the manifest's. Prepare the corpus again.")
+
+
+def _stamp(path: Path) -> object:
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns, facts.st_ino
 
 
 def _path_of(folder: Path, record: ShardRecord) -> Path:

@@ -94,6 +94,8 @@ def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str]
     Raises Interrupted on Ctrl-C or SIGTERM; the same command then goes on with the seed that was cut off.
     """
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
+        if folder.notice:
+            progress.say(folder.notice)
         begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task, origins=origins)
         return run_seeds(build_job(run, progress), folder, interrupts, progress)
 
@@ -228,6 +230,7 @@ def layer_shares(model: Model, decay: float) -> dict[str, float]:
 def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> SeedResult:
     begin = time.monotonic()
     run, metric = job.run, job.run.task.metric
+    folder.forget(lambda record: record.get("seed") == seed)  # of an earlier start that was cut off
     torch.manual_seed(seed)
     whole = _build_model(job)
     model = remember(whole, job.activations) if whole.frozen else whole

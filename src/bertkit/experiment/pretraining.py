@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,14 +16,17 @@ import torch
 from bertkit import config
 from bertkit.checkpoint import folder as model_folder
 from bertkit.checkpoint import store
+from bertkit.config import Setting
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import BertkitError, DivergenceError, usage_error
 from bertkit.experiment._cards import fingerprint, write_pretraining_card
+from bertkit.experiment._resuming import check_unchanged, describe_run
 from bertkit.model import Model
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
+from bertkit.storage import require_space
 from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.distributed import ALONE, World, join_world, whole
@@ -63,6 +66,7 @@ class _Phase:
 class _Job:
     run: PretrainRun
     plan: Plan
+    corpus: Corpus
     tokenizer: WordPiece
     phases: list[_Phase]
     state: TrainingState
@@ -75,50 +79,69 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 
     Raises Interrupted (and has saved) on Ctrl-C or SIGTERM, BertkitError on anything the user can mend.
     """
-    with _begin(run.output, progress) as (world, folder, interrupts, progress):
+    with _begin(run.output, progress) as (world, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
         job = _build(_resolve(run, progress, world), world)
+        _require_space(job, folder)
         for line in job.data.lines():
             progress.say(line)
         origins = {**(origins or {}), **_measured(run, job.run)}
-        about = {"data_report": job.data.record(), "data": fingerprint(job.run)}
-        folder.begin(config.to_json(job.run), kind="pretrain", origins=origins, **about)
-        return _train(job, folder, interrupts, progress)
+        about: dict[str, Any] = {"data_report": job.data.record(), "data": fingerprint(job.run)}
+        # So far there was nothing to lose, and a signal ended it at once; from here on the first one asks.
+        with Interrupts(several=world.size > 1) as interrupts:
+            folder.begin(**describe_run(job.run), kind="pretrain", origins=origins, **about)
+            return _train(job, folder, interrupts, progress)
 
 
-def resume(path: Path, progress: Progress) -> PretrainResult:
+def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> PretrainResult:
     """Go on with an interrupted pre-training from its newest good checkpoint, with any number of processes.
 
-    With as many as before what follows is the same, bit for bit.
+    With as many as before what follows is the same, bit for bit. ``settings`` may change how often something is
+    logged, measured or saved; others, and other data, are refused.
     """
     record = read_run(path)
     if record.get("kind") != "pretrain":
         raise usage_error(f"{path} is not a pre-training run; only those are resumed.")
-    with _begin(path, progress) as (world, folder, interrupts, progress):
-        run = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
-        job = _build(run, world)
+    with _begin(path, progress) as (world, folder, progress):
+        recorded = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
+        run = config.apply(recorded, settings)
         newest, faults = world.from_first(store.latest(folder.checkpoints) if world.is_first else (None, []))
         for fault in faults:
             progress.say(f"{fault} Falling back to the checkpoint before it.")
+        saved = store.load_state(newest) if newest else {}
+        check_unchanged(run, saved if "run" in saved else record)
+        job = _build(run, world)
         if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
-            _restore(job, newest)
+            _restore(job, newest, saved)
             progress.say(f"resuming at step {job.state.step:,} of {job.plan.total_steps:,}")
-        folder.forget_after(job.state.step)
-        return _train(job, folder, interrupts, progress)
+        _require_space(job, folder)
+        with Interrupts(several=world.size > 1) as interrupts:
+            if folder.writes:
+                folder.forget(lambda record: bool(record["step"] > job.state.step))
+                folder.note(**describe_run(run))
+            return _train(job, folder, interrupts, progress)
+
+
+def _require_space(job: _Job, folder: RunFolder) -> None:
+    """See that the disk has room for the checkpoints that are kept, one more while it is written, and the models."""
+    if not folder.writes:
+        return
+    groups = job.state.groups()
+    sizes = {name: sum(tensor.nbytes for tensor in group.values()) for name, group in groups.items()}
+    missing = max(1, job.run.keep_checkpoints + 1 - len(store.checkpoints(folder.checkpoints)))
+    require_space(folder.path, missing * sum(sizes.values()) + job.run.snapshots * sizes["model"])
 
 
 @contextmanager
-def _begin(path: Path, progress: Progress) -> Iterator[tuple[World, RunFolder, Interrupts, Progress]]:
+def _begin(path: Path, progress: Progress) -> Iterator[tuple[World, RunFolder, Progress]]:
     """The run folder ``path`` in the hands of the first process; the others write nothing and are silent."""
-    with (
-        join_world() as world,
-        RunFolder(path, writes=world.is_first) as folder,
-        Interrupts(several=world.size > 1) as interrupts,
-    ):
-        yield world, folder, interrupts, progress if world.is_first else Progress("quiet")
+    with join_world() as world, RunFolder(path, writes=world.is_first) as folder:
+        if folder.notice:
+            progress.say(folder.notice)
+        yield world, folder, progress if world.is_first else Progress("quiet")
 
 
 def _resolve(run: PretrainRun, progress: Progress, world: World) -> PretrainRun:
@@ -182,6 +205,7 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
     return _Job(
         run=run,
         plan=plan,
+        corpus=corpus,
         tokenizer=tokenizer,
         phases=phases,
         state=TrainingState(model, build_optimizer(model, run.optimizer)),
@@ -219,7 +243,7 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
     run, state, total, world = job.run, job.state, job.plan.total_steps, job.world
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
-    saved, heldout = state.step, {}
+    saved, heldout = state.step, _last_heldout(folder)
     for phase in job.phases:
         for step in fit(state, phase.source, job.plan, first_step=phase.first, until=phase.until, world=world):
             progress.advance(step.step, **_figures(step))
@@ -227,11 +251,12 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
                 folder.log(_record(step))
             if step.step % run.evaluate_every == 0 or step.step == total:
                 heldout = _evaluate(job, phase, folder, progress)
+            # Before the checkpoint: what is not written when a crash comes is made again by the resume.
+            if step.step < total and is_snapshot(step.step, total, run.snapshots):
+                _save_model(job, folder.models / f"step-{step.step:08}", heldout)
             signal_number = int(world.highest(interrupts.requested))
             if step.step % run.save_every == 0 or signal_number:
                 saved = _save(job, folder)
-            if step.step < total and is_snapshot(step.step, total, run.snapshots):
-                _save_model(job, folder.path / "models" / f"step-{step.step:08}", heldout)
             if signal_number:
                 progress.finish()
                 message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
@@ -306,34 +331,44 @@ def _save_model(job: _Job, folder: Path, heldout: Mapping[str, float]) -> None:
         model_folder.save_model(folder, model, job.tokenizer, about=about)
 
 
+def _last_heldout(folder: RunFolder) -> dict[str, float]:
+    """What was measured last before a resume; a run that is resumed at its end measures nothing more."""
+    records = read_metrics(folder.metrics) if folder.metrics.exists() else []
+    measured = [record for record in records if record["kind"] == "heldout"]
+    return {name: value for name, value in measured[-1].items() if name not in ("kind", "step")} if measured else {}
+
+
 def _save(job: _Job, folder: RunFolder) -> int:
-    """Save; no process goes on, or leaves, before the checkpoint is whole."""
-    step, groups = job.state.step, job.state.groups()
+    """Save what is good; no process goes on, or leaves, before the checkpoint is whole."""
+    state, groups = job.state, job.state.groups()
+    if not all(bool(whole(weight).isfinite().all()) for weight in state.model.parameters()):
+        raise DivergenceError(f"a weight is not finite at step {state.step}; the checkpoints before are good.")
+    job.corpus.check_untouched()
 
     def write_shards(temporary: Path | None) -> None:
         _sharding().write_shards(job.world.from_first(temporary), groups)
 
     if folder.writes:
-        folder.checkpoints.mkdir(exist_ok=True)
+        folder.flush_log()
+        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **describe_run(job.run)}
         if job.run.shard:
-            store.save_written(folder.checkpoints, step, write_shards, {"step": step})
+            store.save_written(folder.checkpoints, state.step, write_shards, facts)
         else:
-            store.save(folder.checkpoints, step, groups, {"step": step})
+            store.save(folder.checkpoints, state.step, groups, facts)
         store.prune(folder.checkpoints, job.run.keep_checkpoints)
     elif job.run.shard:
         write_shards(None)
     job.world.wait()
-    return step
+    return state.step
 
 
-def _restore(job: _Job, checkpoint: Path) -> None:
+def _restore(job: _Job, checkpoint: Path, saved: Mapping[str, Any]) -> None:
     if job.run.shard:
-        groups, state = job.state.groups(), store.load_state(checkpoint)
+        groups = job.state.groups()
         _sharding().read_shards(checkpoint, groups)
-        job.state.restore(groups, int(state["step"]))
     else:
-        groups, state = store.load(checkpoint)
-        job.state.restore(groups, int(state["step"]))
+        groups, _ = store.load(checkpoint)
+    job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
 
 
 def _sharding() -> Any:

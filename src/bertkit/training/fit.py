@@ -6,6 +6,7 @@ steps with plain ``if``s.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -77,14 +78,14 @@ class TrainingState:
             "random": random,
         }
 
-    def restore(self, groups: dict[str, dict[str, Tensor]], step: int) -> None:
-        """Put back what ``groups`` returned after ``step`` steps."""
+    def restore(self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0) -> None:
+        """Put back what ``groups`` returned after ``step`` steps, the last ``skipped_in_a_row`` of them skipped."""
         self.model.load_state_dict(groups["model"])
         load_named_state(self.model, self.optimizer, groups["optimizer"])
         torch.set_rng_state(groups["random"]["cpu"])
         if torch.cuda.is_available() and "cuda" in groups["random"]:
             torch.cuda.set_rng_state(groups["random"]["cuda"])
-        self.step = step
+        self.step, self.skipped_in_a_row = step, skipped_in_a_row
 
 
 def fit(
@@ -102,7 +103,7 @@ def fit(
     losses. Alone a process draws dropout from torch's generator, which a checkpoint keeps; among others from (seed,
     step, rank), which nobody has to keep.
 
-    Raises DivergenceError after ten steps in a row whose gradient is not finite; such steps change nothing.
+    Raises DivergenceError after ten steps in a row whose loss or gradient is not finite; such steps change nothing.
     """
     device = next(state.model.parameters()).device
     per_epoch = batches_in_epoch(source, plan.batch_size)
@@ -119,7 +120,7 @@ def fit(
         lr = plan.optimizer.lr * rate(plan.schedule, state.step, plan.total_steps)
         losses = world.total(accumulate_gradients(state.model, batches, counts, device, plan.precision))
         world.sum_gradients(state.model.parameters())
-        grad_norm, skipped = _update(state, plan.optimizer.clip_norm, lr)
+        grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
         state.step += 1
         yield Step(
             step=state.step,
@@ -185,11 +186,11 @@ def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
     return torch.stack([term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
 
 
-def _update(state: TrainingState, clip_norm: float, lr: float) -> tuple[float, bool]:
-    """Clip by the global norm and step, or step over a gradient that is not finite."""
+def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr: float) -> tuple[float, bool]:
+    """Clip by the global norm and step, or step over a loss or a gradient that is not finite."""
     found = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm or float("inf"), foreach=True)
     norm = float(whole(found))
-    finite = norm < float("inf")
+    finite = all(map(math.isfinite, (norm, *losses.values())))
     if finite:
         set_lr(state.optimizer, lr)
         state.optimizer.step()
@@ -199,7 +200,7 @@ def _update(state: TrainingState, clip_norm: float, lr: float) -> tuple[float, b
     state.optimizer.zero_grad(set_to_none=True)
     if state.skipped_in_a_row >= _SKIPS_BEFORE_GIVING_UP:
         raise DivergenceError(
-            f"the gradient was not finite {_SKIPS_BEFORE_GIVING_UP} steps in a row, up to step {state.step + 1}. "
-            "The last checkpoint is good; resume it with a lower --set optimizer.lr."
+            f"the loss or its gradient was not finite {_SKIPS_BEFORE_GIVING_UP} steps in a row, up to step "
+            f"{state.step + 1}. What was saved before is good. Train anew with a lower --lr."
         )
     return norm, not finite

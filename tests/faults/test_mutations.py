@@ -1,0 +1,132 @@
+"""Each protection is taken away once: the test that is there for it must turn red.
+
+The mutation is made in a forked child, which then runs that one test; so nothing has to be put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from bertkit import run, storage
+from bertkit.checkpoint import _seal, store
+from bertkit.data import shards
+from bertkit.experiment import pretraining
+from bertkit.run import RunFolder
+from bertkit.training import fit
+from bertkit.training.interrupts import Interrupts
+
+pytestmark = [pytest.mark.faults, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
+
+TESTS = Path(__file__).parents[1]
+FLUSH = storage.flush_to_disk
+
+
+def nothing(*arguments: object, **named: object) -> None: ...
+
+
+def flush_only(wanted: Callable[[Path], bool]) -> Callable[[Path], None]:
+    return lambda path: FLUSH(path) if wanted(path) else None
+
+
+@contextlib.contextmanager
+def in_place(path: Path) -> Iterator[Path]:
+    """No temporary name."""
+    storage._delete(path)
+    yield path
+
+
+MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
+    "files are not flushed": (
+        [(module, "flush_to_disk", flush_only(Path.is_dir)) for module in (storage, store)],
+        "faults/test_checkpoint_faults.py::test_nothing_is_named_before_it_is_on_the_disk",
+    ),
+    "folders are not flushed": (
+        [(module, "flush_to_disk", flush_only(Path.is_file)) for module in (storage, store)],
+        "faults/test_checkpoint_faults.py::test_nothing_is_named_before_it_is_on_the_disk",
+    ),
+    "the manifest comes before what it vouches for": (
+        [(store, "flush_to_disk", nothing)],
+        "faults/test_checkpoint_faults.py::test_nothing_is_named_before_it_is_on_the_disk",
+    ),
+    "a new folder is not flushed": (
+        [(run, "make_folder", lambda path: path.mkdir(parents=True, exist_ok=True))],
+        "faults/test_resume_faults.py::test_the_log_is_on_the_disk_before_the_checkpoint_that_counts_on_it",
+    ),
+    "the log is not flushed": (
+        [(RunFolder, "flush_log", nothing)],
+        "faults/test_resume_faults.py::test_the_log_is_on_the_disk_before_the_checkpoint_that_counts_on_it",
+    ),
+    "no temporary name": (
+        [(storage, "_temporary_sibling", in_place)],
+        "faults/test_checkpoint_faults.py::test_a_crash_at_any_instruction_loses_nothing",
+    ),
+    "no checksum of a checkpoint": (
+        [(_seal, "_check_file", nothing)],
+        "faults/test_checkpoint_corruption.py::test_a_flipped_bit_in_a_checkpoint_is_found",
+    ),
+    "no checksum of a shard": (
+        [(shards, "verify_shard", nothing)],
+        "faults/test_corpus_faults.py::test_a_bit_that_flips_is_never_trained_on",
+    ),
+    "nobody looks whether a shard changes": (
+        [(shards.Corpus, "check_untouched", nothing)],
+        "faults/test_resume_faults.py::test_shards_that_change_while_they_are_read_are_found",
+    ),
+    "steps that are not finite are taken": (
+        [(fit, "math", SimpleNamespace(isfinite=lambda value: True))],
+        "training/test_fit.py::test_a_loss_that_is_not_finite_changes_nothing",
+    ),
+    "no lock": (
+        [(run, "fcntl", SimpleNamespace(flock=nothing, LOCK_EX=0, LOCK_NB=0))],
+        "faults/test_training_faults.py::test_a_second_run_is_refused_and_a_dead_one_gives_way",
+    ),
+    "no handler of signals": (
+        [(Interrupts, "__enter__", lambda self: self)],
+        "faults/test_training_faults.py::test_asked_to_stop_during_a_save_or_an_evaluation",
+    ),
+    "the random state is not restored": (
+        [(torch, "set_rng_state", nothing)],
+        "training/test_fit.py::test_a_resume_is_bit_exact_with_dropout_on",
+    ),
+    "the optimizer is not restored": (
+        [(fit, "load_named_state", nothing)],
+        "training/test_fit.py::test_a_resume_is_bit_exact_with_dropout_on",
+    ),
+    "steps that are done again stay in the log": (
+        [(RunFolder, "forget", nothing)],
+        "faults/test_training_faults.py::test_killed_at_any_time_it_comes_to_the_same",
+    ),
+    "a resume does not look at the settings": (
+        [(pretraining, "check_unchanged", nothing)],
+        "faults/test_resume_faults.py::test_other_settings_are_refused_by_name",
+    ),
+    "nobody asks how much room there is": (
+        [(pretraining, "require_space", nothing)],
+        "faults/test_resume_faults.py::test_a_disk_without_room_is_seen_before_the_first_step",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_protection_that_is_missing_is_seen(name: str, tmp_path: Path) -> None:
+    patches, test = MUTATIONS[name]
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            for owner, attribute, replacement in patches:
+                assert hasattr(owner, attribute), "the protection has another name by now"
+                setattr(owner, attribute, replacement)
+            options = ["-x", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "of-child")]
+            code = int(pytest.main([*options, str(TESTS / test)]))
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,147 @@
+"""Trainings that are killed, asked to stop or started twice: what they come to is the same, bit for bit.
+
+Every disturbed run is compared with an undisturbed one: weights, optimizer, random state, model, record, and the log,
+in which every step stands once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disturbed import SIGNALS, Bench, outcome
+
+from bertkit.checkpoint import store
+from bertkit.experiment import pretraining
+from bertkit.run import read_metrics
+
+pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.usefixtures("quick")]
+
+Outcome = dict[str, Any]
+Before = Callable[[], None]
+
+
+def long(number: int) -> Any:
+    """A number of repetitions that only ``make test-faults`` has the time for."""
+    return pytest.param(number, marks=pytest.mark.faults)
+
+
+@pytest.mark.parametrize("kills", [6, long(200)])
+def test_killed_at_any_time_it_comes_to_the_same(
+    bench: Bench, tmp_path: Path, expected: Outcome, seconds: float, kills: int
+) -> None:
+    draw = random.Random(13)
+    killed = 0
+    while killed < kills:
+        run, limit = tmp_path / f"run-{killed}", seconds
+        while True:
+            child = bench.start(bench.next_words(run))
+            time.sleep(draw.uniform(0, limit))
+            os.kill(child.pid, signal.SIGKILL)
+            if child.wait() == 0:
+                break
+            killed += 1
+            limit *= 1.1  # on a machine that has become slower than it was, it must get to the end as well
+        assert outcome(run) == expected
+
+
+@pytest.mark.parametrize("stops", [4, long(50)])
+def test_asked_to_stop_at_any_time_once_or_twice(
+    bench: Bench, tmp_path: Path, expected: Outcome, seconds: float, stops: int
+) -> None:
+    draw = random.Random(7)
+    stopped = 0
+    while stopped < stops:
+        run, limit = tmp_path / f"run-{stopped}", seconds
+        while True:
+            child = bench.start(bench.next_words(run))
+            time.sleep(draw.uniform(0, limit))
+            number = draw.choice(SIGNALS)
+            os.kill(child.pid, number)
+            if draw.random() < 0.5:
+                time.sleep(draw.uniform(0, 0.02))
+                os.kill(child.pid, number)
+            code = child.wait()
+            assert "Traceback" not in child.said()
+            if code == 0:
+                break
+            assert code == 128 + number, child.said()
+            stopped += 1
+            limit *= 1.1
+        assert outcome(run) == expected
+
+
+def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM, times: int = 1) -> Before:
+    """Let the process send itself a signal, so many times, at the so-manieth call of a function."""
+
+    def patch() -> None:
+        original, calls = getattr(module, name), 0
+
+        def wrapped(*arguments: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            for _ in range(times if calls == call else 0):
+                os.kill(os.getpid(), number)
+            return original(*arguments, **named)
+
+        setattr(module, name, wrapped)
+
+    return patch
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    ("module", "name"), [(store, "write_seal"), (pretraining, "evaluate_losses")], ids=["save", "evaluation"]
+)
+def test_asked_to_stop_during_a_save_or_an_evaluation(
+    bench: Bench, tmp_path: Path, expected: Outcome, module: object, name: str, times: int
+) -> None:
+    """The first signal lets it finish what it does and save; the second one ends it there, with nothing lost before."""
+    run = tmp_path / "run"
+    code, said = bench.run(bench.words(run), signal_at(module, name, 2, times=times))
+    assert code == 143, said
+    assert ("Resume: bertkit pretrain --resume" in said) is (times == 1)
+    newest, faults = store.latest(run / "checkpoints")
+    assert newest is not None
+    assert faults == []
+    steps = {("write_seal", 1): 9, ("write_seal", 2): 4, ("evaluate_losses", 1): 14, ("evaluate_losses", 2): 12}
+    assert store.load(newest)[1]["step"] == steps[name, times]
+    bench.finish(run)
+    assert outcome(run) == expected
+
+
+def test_a_second_run_is_refused_and_a_dead_one_gives_way(bench: Bench, tmp_path: Path, expected: Outcome) -> None:
+    run = tmp_path / "run"
+    child = bench.start(bench.words(run), signal_at(store, "prune", 2, signal.SIGSTOP))
+    try:
+        assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+        for words in (bench.words(run), bench.next_words(run)):
+            code, said = bench.run(words)
+            assert code == 2
+            assert f"run is in use by process {child.pid} on " in said
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    assert f"process {child.pid} on " in bench.finish(run)
+    assert outcome(run) == expected
+    code, said = bench.run(bench.words(run))
+    assert code == 2
+    assert f"holds a run already. Give --resume {run}" in said
+
+
+@pytest.mark.parametrize("times", [1, long(50)])
+def test_two_started_at_once(bench: Bench, tmp_path: Path, times: int) -> None:
+    for number in range(times):
+        run = tmp_path / str(number)
+        children = [bench.start([*bench.words(run), "steps=2"]) for _ in range(2)]
+        codes = [child.wait() for child in children]
+        assert sorted(codes) == [0, 2]
+        refused = children[codes.index(2)].said().splitlines()
+        assert "is in use by" in refused[-1] or "holds a run already" in refused[-1]
+        assert [record["step"] for record in read_metrics(run / "metrics.jsonl")] == [1, 2, 2]
