@@ -14,12 +14,12 @@ from bertkit.encoders import bert
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import usage_error
 from bertkit.experiment.planning import PretrainPlan, plan_pretraining
-from bertkit.experiment.pretraining import PretrainResult
+from bertkit.experiment.pretraining import PretrainResult, read_begun
 from bertkit.experiment.pretraining import pretrain as run_pretraining
 from bertkit.experiment.pretraining import resume as resume_pretraining
 from bertkit.experiment.profiles import Profile, settings_of_profile
 from bertkit.report.progress import Mode, Progress
-from bertkit.run import PretrainRun, read_run
+from bertkit.run import PretrainRun
 
 _MINUTES = 60.0
 """What a pre-training takes when neither steps nor minutes are given."""
@@ -56,7 +56,7 @@ def pretrain(
     if resume is not None:
         if data is not None or output is not None or plan:
             raise usage_error("a resumed run has its data and its folder: give --resume RUN without them or --plan.")
-        encoder = from_json(BertConfig, read_run(Path(resume))["run"]["encoder"], source=f"{resume}/run.json")
+        encoder = from_json(BertConfig, read_begun(Path(resume))["run"]["encoder"], source=f"{resume}/run.json")
         with Progress(progress) as bar:
             return resume_pretraining(Path(resume), bar, [*_named(size, profile, encoder), *written, *typed])
     if data is None or (output is None and not plan):

@@ -100,9 +100,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
     With as many as before what follows is the same, bit for bit. ``settings`` may change how often something is
     logged, measured or saved; others, and other data, are refused.
     """
-    record = read_run(path)
-    if record.get("kind") != "pretrain":
-        raise usage_error(f"{path} is not a pre-training run; only those are resumed.")
+    record = read_begun(path)
     with _begin(path, progress) as (world, folder, progress):
         recorded = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
         run = config.apply(recorded, settings)
@@ -123,6 +121,14 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
                 folder.forget(lambda record: bool(record["step"] > job.state.step))
                 folder.note(**describe_run(run))
             return _train(job, folder, interrupts, progress)
+
+
+def read_begun(path: Path) -> dict[str, Any]:
+    """The record of a pre-training; other runs are not resumed."""
+    record = read_run(path)
+    if record.get("kind") != "pretrain":
+        raise usage_error(f"{path} is not a pre-training run; only those are resumed.")
+    return record
 
 
 def _require_space(job: _Job, folder: RunFolder) -> None:
