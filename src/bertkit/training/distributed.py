@@ -6,6 +6,7 @@ so every process makes the same update as one process would with all the rows. G
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -148,6 +149,7 @@ def join_world() -> Iterator[World]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+            gc.collect()  # ends gloo's threads now: one that is still there at the interpreter's end aborts the process
 
 
 _LOST = "another process of this training has ended or hangs. What was saved is good: start all again with --resume."
