@@ -93,7 +93,7 @@ def test_a_signal_to_one_process_stops_both_after_a_save_and_one_process_goes_on
                 break
         said += wait(process)
     assert process.returncode == 1
-    assert sum(line.startswith("stopped after step ") for line in said) == 1, said
+    assert sum(line.startswith("stopped after step ") for line in said) == 1, "".join(said)
     assert sum(line.startswith("examples an epoch ") for line in said) == 1
     assert not any(line.startswith("error: ") for line in said), said
     (checkpoint,) = (run / "checkpoints").iterdir()

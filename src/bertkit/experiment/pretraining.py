@@ -247,6 +247,7 @@ def _phases(run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int) 
 def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     begin = time.monotonic()
     run, state, total, world = job.run, job.state, job.plan.total_steps, job.world
+    world.wait()  # so that all heed a request to stop once the first says that it has begun
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
     saved, heldout = state.step, _last_heldout(folder)

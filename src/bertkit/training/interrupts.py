@@ -22,7 +22,8 @@ class Interrupts:
     """A context in which ``requested`` turns from 0 to the number of the first signal that arrived.
 
     Among several processes a second signal stops nobody: torchrun passes on to all what the terminal has sent to them
-    already, and ends by itself who takes longer than 30 s.
+    already, and ends by itself who takes longer than 30 s. It also ends the others as soon as one has failed or
+    stopped, so after an error signals stay without effect: what this process has to say is still to come.
     """
 
     def __init__(self, *, several: bool = False) -> None:
@@ -40,6 +41,8 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._several and error:
+            return
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
