@@ -1,0 +1,75 @@
+"""The golden curve: 50 steps of a small BERT, dropout on, equal to the recorded ones bit for bit.
+
+What changes the bits of float32 on a CPU: torch's version, the vector instructions that its kernels and MKL pick by
+capability and maker of the processor, and the number of threads, which is one here. On a machine that differs in one
+of these there is nothing to compare with. After a change that is meant to alter the numbers, and for a new torch:
+
+    BERTKIT_RENEW_GOLDEN=1 pytest tests/training/test_golden.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertkit.data.prepare import prepare
+from bertkit.data.shards import Corpus
+from bertkit.encoders.bert import Bert, size
+from bertkit.model import Model
+from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.text import wordpiece
+from bertkit.training.fit import Plan, TrainingState, fit
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+
+GOLDEN = Path(__file__).with_name("golden.json")
+SENTENCES = [
+    "Seven wide rivers ran slowly.",
+    "The old mill stood still.",
+    "A miller counts coins.",
+    "It was dawn.",
+    "Nobody had crossed the bridge since winter.",
+]
+
+
+def machine() -> dict[str, str]:
+    """What the bits depend on."""
+    processor = Path("/proc/cpuinfo")
+    lines = processor.read_text().splitlines() if processor.exists() else []
+    maker = next((line.split(":")[1].strip() for line in lines if line.startswith("vendor_id")), platform.processor())
+    capability = torch.backends.cpu.get_cpu_capability()
+    return {"torch": torch.__version__, "capability": capability, "maker": maker, "machine": platform.machine()}
+
+
+def curve(folder: Path) -> list[dict[str, str]]:
+    """Losses and gradient norm of every step, as hexadecimal floats."""
+    texts = [" ".join(SENTENCES[number % 4 :] * (1 + number % 5)) for number in range(67)]
+    file = folder / "texts.jsonl"
+    file.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    tokenizer = wordpiece.train(texts, vocab_size=99)
+    prepare([file], tokenizer=tokenizer, output=folder / "data", heldout=0.1)
+    task = PretrainingTask()
+    source = task.source(Corpus.open(folder / "data"), tokenizer, seq_length=37, seed=5)
+    torch.manual_seed(5)
+    encoder = Bert(size("2/28/2", vocab_size=tokenizer.vocab_size, max_positions=37))
+    model = Model(encoder, task.objectives(encoder))
+    state = TrainingState(model, build_optimizer(model, OptimizerConfig(lr=1e-3)))
+    steps = fit(state, source, Plan(total_steps=50, batch_size=13, micro_batch_size=7, seed=5))
+    return [{name: value.hex() for name, value in {**step.losses, "norm": step.grad_norm}.items()} for step in steps]
+
+
+def test_fifty_steps_are_bit_equal_to_the_golden_ones(tmp_path: Path) -> None:
+    golden = json.loads(GOLDEN.read_text())
+    renew = "BERTKIT_RENEW_GOLDEN" in os.environ
+    if machine() != golden["machine"] and not renew:
+        pytest.skip(f"recorded on {golden['machine']}; this is {machine()}")
+    steps = curve(tmp_path)
+    if renew:
+        GOLDEN.write_text(json.dumps({"machine": machine(), "steps": steps}, indent=1) + "\n")
+        pytest.skip(f"renewed {GOLDEN}; run again without BERTKIT_RENEW_GOLDEN")
+    assert len(steps) == 50
+    assert steps == golden["steps"]
