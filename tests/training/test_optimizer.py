@@ -1,6 +1,9 @@
-"""BERT's Adam against its formula, written out."""
+"""BERT's Adam, and LAMB, against their formulas, written out."""
 
 from __future__ import annotations
+
+import math
+from typing import Literal
 
 import pytest
 import torch
@@ -42,15 +45,51 @@ def test_steps_equal_the_formula(corrected: bool) -> None:
         torch.testing.assert_close(parameter.double(), wanted, atol=1e-6, rtol=1e-5)
 
 
-def test_the_state_goes_round() -> None:
+def lamb_written_out(start: Tensor, grads: list[Tensor], config: OptimizerConfig) -> list[float]:
+    """Algorithm 2 of arXiv 1904.00962, number by number; a vector has neither decay nor trust ratio."""
+    x, count, is_matrix = start.double().flatten().tolist(), start.numel(), start.ndim > 1
+    m, v = [0.0] * count, [0.0] * count
+    for t, grad in enumerate(grads, start=1):
+        update = []
+        for i, g in enumerate(grad.double().flatten().tolist()):
+            m[i] = config.beta1 * m[i] + (1 - config.beta1) * g
+            v[i] = config.beta2 * v[i] + (1 - config.beta2) * g * g
+            first, second = (1 - config.beta1**t, 1 - config.beta2**t) if config.bias_correction else (1, 1)
+            decay = config.weight_decay if is_matrix else 0.0
+            update.append((m[i] / first) / (math.sqrt(v[i] / second) + config.eps) + decay * x[i])
+        size, length = math.hypot(*x), math.hypot(*update)
+        trust = size / length if is_matrix and size > 0 and length > 0 else 1.0
+        x = [each - config.lr * trust * step for each, step in zip(x, update, strict=True)]
+    return x
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_lamb_equals_the_algorithm(corrected: bool) -> None:
+    config = OptimizerConfig(kind="lamb", lr=0.01, weight_decay=0.1, bias_correction=corrected)
+    model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7), nn.Linear(7, 3))
+    nn.init.zeros_(model[2].weight)  # type: ignore[arg-type]
+    start = [p.detach().clone() for p in model.parameters()]
+    optimizer = build_optimizer(model, config)
+    steps = gradients(model, 5)
+    for grads in steps:
+        for parameter, grad in zip(model.parameters(), grads, strict=True):
+            parameter.grad = grad.clone()
+        optimizer.step()
+    for place, parameter in enumerate(model.parameters()):
+        wanted = torch.tensor(lamb_written_out(start[place], [grads[place] for grads in steps], config))
+        torch.testing.assert_close(parameter.flatten(), wanted.float(), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["adam", "lamb"])
+def test_the_state_goes_round(kind: Literal["adam", "lamb"]) -> None:
     model = nn.Linear(13, 7)
-    optimizer = build_optimizer(model, OptimizerConfig())
+    optimizer = build_optimizer(model, OptimizerConfig(kind=kind))
     for parameter, grad in zip(model.parameters(), gradients(model, 1)[0], strict=True):
         parameter.grad = grad
     optimizer.step()
     saved = {name: value.clone() for name, value in named_state(model, optimizer).items()}
     assert set(saved) == {f"{p}/{k}" for p in ("weight", "bias") for k in ("step", "exp_avg", "exp_avg_sq")}
-    fresh = build_optimizer(model, OptimizerConfig())
+    fresh = build_optimizer(model, OptimizerConfig(kind=kind))
     load_named_state(model, fresh, saved)
     for name, value in named_state(model, fresh).items():
         assert torch.equal(value, saved[name])

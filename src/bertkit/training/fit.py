@@ -63,7 +63,7 @@ class TrainingState:
     """Everything that a step changes. Saving it and the random state makes a resume bit-exact."""
 
     model: Model
-    optimizer: torch.optim.AdamW
+    optimizer: torch.optim.Optimizer
     step: int = 0
     skipped_in_a_row: int = 0
 

@@ -1,4 +1,4 @@
-"""BERT's Adam, and the usual one, on torch's fused AdamW.
+"""BERT's Adam, and the usual one, on torch's fused AdamW; LAMB for large batches.
 
 google-research/bert ``optimization.py`` (``AdamWeightDecayOptimizer``) leaves the bias correction of Adam
 out; that is Adam with a step counter so large that the correction factors 1 - beta^t are exactly one in
@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from bertkit.errors import usage_error
+from bertkit.training.lamb import Lamb
 
 _UNCORRECTED_STEP = 1.0e9
 """0.999^(1e9) is zero, and adding one to 1e9 in float32 changes nothing."""
@@ -22,8 +24,12 @@ _UNCORRECTED_STEP = 1.0e9
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Defaults are those of the paper's pre-training (section A.2 and ``optimization.py``)."""
+    """Defaults are those of the paper's pre-training (section A.2 and ``optimization.py``).
 
+    LAMB's paper corrects the bias; the authors' code, like BERT's, leaves that out.
+    """
+
+    kind: Literal["adam", "lamb"] = "adam"
     lr: float = 1e-4
     beta1: float = 0.9
     beta2: float = 0.999
@@ -39,8 +45,8 @@ class OptimizerConfig:
 
 def build_optimizer(
     model: nn.Module, config: OptimizerConfig, shares: Mapping[str, float] | None = None
-) -> torch.optim.AdamW:
-    """AdamW with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none.
+) -> torch.optim.Optimizer:
+    """AdamW or LAMB with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none.
 
     A parameter named in ``shares`` learns with that share of the learning rate; the others with all of it.
     """
@@ -51,15 +57,21 @@ def build_optimizer(
         for name, parameter in trained.items():
             if (parameter.ndim > 1) is is_matrix:
                 groups.setdefault((is_matrix, (shares or {}).get(name, 1.0)), []).append(parameter)
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": each, "weight_decay": config.weight_decay if is_matrix else 0.0, "share": share}
-            for (is_matrix, share), each in groups.items()
-        ],
-        lr=config.lr,
-        betas=(config.beta1, config.beta2),
-        eps=config.eps,
-        fused=True,
+    settings: list[dict[str, Any]] = [
+        {
+            "params": each,
+            "betas": (config.beta1, config.beta2),
+            "eps": config.eps,
+            "weight_decay": config.weight_decay if is_matrix else 0.0,
+            "share": share,
+            "adapts": is_matrix,
+        }
+        for (is_matrix, share), each in groups.items()
+    ]
+    optimizer = (
+        Lamb(settings, {"lr": config.lr})
+        if config.kind == "lamb"
+        else torch.optim.AdamW(settings, lr=config.lr, fused=True)
     )
     start = 0.0 if config.bias_correction else _UNCORRECTED_STEP
     for parameter in parameters:
