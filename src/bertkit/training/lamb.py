@@ -1,4 +1,4 @@
-"""LAMB (You et al., arXiv 1904.00962, Algorithm 2): Adam whose step is as long, tensor by tensor, as the weights allow."""
+"""LAMB (You et al., arXiv 1904.00962, Algorithm 2): Adam with a step as long as each tensor's weights allow."""
 
 from __future__ import annotations
 
