@@ -20,6 +20,7 @@ from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, read_metrics
 from bertkit.text import wordpiece
 from bertkit.training.distributed import World
+from bertkit.training.optimizer import OptimizerConfig
 
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
 
@@ -81,3 +82,8 @@ def test_snapshots_stand_at_even_distances(total: int, snapshots: int) -> None:
 def test_processes_that_cannot_have_as_many_rows_each_are_refused(run: PretrainRun) -> None:
     with pytest.raises(BertkitError, match="batch_size is 7; 2 processes need a multiple"):
         measure_step(run, 0.1, World(size=2))
+
+
+def test_lamb_is_not_divided_among_processes(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match="LAMB needs their norms whole"):
+        measure_step(replace(run, shard=True, optimizer=OptimizerConfig(kind="lamb")), 0.1)

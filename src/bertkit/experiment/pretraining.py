@@ -194,6 +194,10 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
         raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
     if run.batch_size % world.size:
         raise usage_error(f"batch_size is {run.batch_size}; {world.size} processes need a multiple of their number.")
+    if run.shard and run.optimizer.kind == "lamb":
+        raise usage_error(
+            "shard divides tensors, and LAMB needs their norms whole: give optimizer.kind=adam, or no shard."
+        )
     torch.manual_seed(run.seed)
     model = _build_model(run).to(default_device())
     if run.shard and world.size > 1:
