@@ -64,11 +64,11 @@ def digest_of_kernels() -> str:
     for function in (torch.erf, torch.exp, torch.tanh, F.gelu, torch.sum, torch.linalg.vector_norm):
         digest.update(function(tokens).numpy().tobytes())
     for width in (28, 13, 37):
-        for each in (F.softmax, F.log_softmax):
-            digest.update(each(tokens[:, :width], dim=-1).numpy().tobytes())
+        for normalize in (F.softmax, F.log_softmax):
+            digest.update(normalize(tokens[:, :width], dim=-1).numpy().tobytes())
     parameter = torch.nn.Parameter(weight)
     optimizer = torch.optim.AdamW([parameter], fused=True)
-    F.layer_norm(tokens @ parameter.T, (112,)).pow(3).sum().backward()
+    torch.autograd.backward(F.layer_norm(tokens @ parameter.T, (112,)).pow(3).sum())
     optimizer.step()
     digest.update(parameter.detach().numpy().tobytes())
     return digest.hexdigest()

@@ -22,14 +22,15 @@ class Lamb(torch.optim.Optimizer):
         for group in self.param_groups:
             parameters = [each for each in group["params"] if each.grad is not None]
             if parameters:
-                updates = self._directions(parameters, *group["betas"], group["eps"])
+                updates = self._directions(parameters, group["betas"], group["eps"])
                 torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
                 if group["adapts"]:
                     torch._foreach_mul_(updates, _trust_ratios(parameters, updates))
                 torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
-    def _directions(self, parameters: list[Tensor], beta1: float, beta2: float, eps: float) -> list[Tensor]:
+    def _directions(self, parameters: list[Tensor], betas: tuple[float, float], eps: float) -> list[Tensor]:
         """Adam's step for a rate of one, after its moments have taken in the gradients."""
+        beta1, beta2 = betas
         gradients = [each.grad for each in parameters if each.grad is not None]
         first = [self.state[each]["exp_avg"] for each in parameters]
         second = [self.state[each]["exp_avg_sq"] for each in parameters]
