@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy
 import tokenizers
@@ -53,8 +53,11 @@ from bertkit.training.schedule import ScheduleConfig
 class PretrainRun:
     """One pre-training. Of ``steps`` and ``minutes`` one is given; minutes are turned into steps by measuring.
 
-    With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128 then 512,
-    under one schedule. ``snapshots`` models, the finished one among them, are kept at even distances.
+    With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128 then 512. Whether the
+    optimizer and its schedule ``continue`` there the paper does not say; with ``restart`` both begin anew. A long batch
+    size, rate or warm-up that is not given is that of the short rows.
+
+    ``snapshots`` models, the finished one among them, are kept at even distances.
     """
 
     data: Path
@@ -66,6 +69,10 @@ class PretrainRun:
     seq_length: int = 128
     long_seq_length: int | None = None
     long_share: float = 0.1
+    long_phase: Literal["continue", "restart"] = "continue"
+    long_batch_size: int | None = None
+    long_lr: float | None = None
+    long_warmup: float | None = None
     batch_size: int = 256
     micro_batch_size: int | None = None
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -80,11 +87,25 @@ class PretrainRun:
     keep_checkpoints: int = 2
     snapshots: int = 1
 
+    def __post_init__(self) -> None:
+        for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
+            if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
+                raise usage_error(f"{name} is given and long_seq_length is not: there are no long rows.")
+        if self.long_warmup is not None and self.long_phase == "continue":
+            raise usage_error("long_warmup is given and long_phase is continue: one schedule has one warm-up.")
+        for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0}.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise usage_error(f"{name} is {value}; it must be {least} or more.")
+
     @property
     def tokens_per_step(self) -> float:
         """Tokens that a step reads if every row is full, the mean over both phases."""
-        long = self.seq_length if self.long_seq_length is None else self.long_seq_length
-        return self.batch_size * ((1 - self.long_share) * self.seq_length + self.long_share * long)
+        short = self.batch_size * self.seq_length
+        if self.long_seq_length is None:
+            return short
+        long = (self.long_batch_size or self.batch_size) * self.long_seq_length
+        return (1 - self.long_share) * short + self.long_share * long
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,27 +1,37 @@
-"""Two phases: rows of two lengths under one schedule, each held to held-out rows of its own length."""
+"""Two phases: rows of two lengths, under one schedule or two, each held to held-out rows of its own length."""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import torch
+from tests.disturbed import outcome
 
+from bertkit import config
+from bertkit.checkpoint import store
 from bertkit.checkpoint.folder import load_encoder
 from bertkit.data.prepare import prepare
+from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import size
 from bertkit.errors import BertkitError
+from bertkit.experiment._phases import build_phases
 from bertkit.experiment.planning import plan_pretraining
-from bertkit.experiment.pretraining import is_snapshot, measure_step, pretrain
+from bertkit.experiment.pretraining import is_snapshot, measure_step, pretrain, resume
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, read_metrics
 from bertkit.text import wordpiece
 from bertkit.training.distributed import World
 from bertkit.training.optimizer import OptimizerConfig
+from bertkit.training.schedule import ScheduleConfig
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pretraining.md"
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
 
 
@@ -52,6 +62,89 @@ def test_the_last_steps_have_the_long_rows(run: PretrainRun) -> None:
     tokens = [record["tokens"] for record in records if record["kind"] == "train"]
     assert max(tokens[:7]) <= 7 * 13 < min(tokens[7:])
     assert [record["step"] for record in records if record["kind"] == "heldout"] == [5, 10]
+
+
+def rates(run: PretrainRun) -> list[float]:
+    records = read_metrics(run.output / "metrics.jsonl")
+    return [record["lr"] for record in records if record["kind"] == "train"]
+
+
+def test_one_schedule_spans_both_phases(run: PretrainRun) -> None:
+    run = replace(run, schedule=ScheduleConfig(warmup=0.2), long_lr=3e-4, optimizer=OptimizerConfig(lr=1e-4))
+    pretrain(run, Progress("quiet"))
+    factors = [0.0, 0.5, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
+    assert rates(run) == pytest.approx([1e-4 * each for each in factors[:7]] + [3e-4 * each for each in factors[7:]])
+
+
+def test_a_phase_that_restarts_has_a_schedule_of_its_own(run: PretrainRun) -> None:
+    run = replace(
+        run,
+        long_phase="restart",
+        long_lr=3e-4,
+        long_warmup=0.4,
+        long_batch_size=3,
+        schedule=ScheduleConfig(warmup=0.2, decay="linear"),
+        optimizer=OptimizerConfig(lr=1e-4, bias_correction=True),
+        save_every=1,
+    )
+    pretrain(run, Progress("quiet"))
+    long = [0.0, 1.0, 0.5]
+    assert rates(run) == pytest.approx(
+        [0.0, *(1e-4 * (7 - step) / 6 for step in range(1, 7)), *(3e-4 * f for f in long)]
+    )
+    tokens = [record["tokens"] for record in read_metrics(run.output / "metrics.jsonl") if record["kind"] == "train"]
+    assert 3 * 20 < min(tokens[7:]) <= max(tokens[7:]) <= 3 * 41
+    assert run.tokens_per_step == pytest.approx(0.7 * 7 * 13 + 0.3 * 3 * 41)
+    groups, _ = store.load(run.output / "checkpoints" / "step-00000010")
+    assert {float(value) for name, value in groups["optimizer"].items() if name.endswith("/step")} == {3.0}
+
+
+@pytest.mark.parametrize("long_phase", ["continue", "restart"])
+def test_a_resume_in_either_phase_or_between_them_comes_to_the_same(
+    run: PretrainRun, tmp_path: Path, long_phase: Literal["continue", "restart"]
+) -> None:
+    lamb = OptimizerConfig(kind="lamb", lr=1e-2, bias_correction=True)
+    run = replace(run, long_phase=long_phase, long_lr=1e-3, long_batch_size=3, optimizer=lamb)
+    pretrain(replace(run, save_every=1, keep_checkpoints=10), Progress("quiet"))
+    for step in (5, 7, 8):
+        broken = tmp_path / f"broken-{step}"
+        shutil.copytree(run.output, broken, ignore=shutil.ignore_patterns("model"))
+        for later in range(step + 1, 11):
+            shutil.rmtree(broken / "checkpoints" / f"step-{later:08}")
+        resume(broken, Progress("quiet"))
+        assert outcome(broken) == outcome(run.output)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"long_seq_length": None, "long_lr": 1e-3}, "long_lr is given and long_seq_length is not"),
+        ({"long_seq_length": None, "long_phase": "restart"}, "long_phase is given and long_seq_length is not"),
+        ({"long_warmup": 0.1}, "long_warmup is given and long_phase is continue"),
+        ({"long_batch_size": 0}, "long_batch_size is 0; it must be 1 or more"),
+        ({"long_lr": -1e-3}, "long_lr is -0.001; it must be 0 or more"),
+    ],
+)
+def test_settings_of_long_rows_without_a_sense_are_refused(
+    run: PretrainRun, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BertkitError, match=said):
+        replace(run, **changes)
+
+
+def test_the_recipe_for_large_batches_has_the_phases_that_it_names(run: PretrainRun, tmp_path: Path) -> None:
+    (recipe,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "recipe.toml").write_text(recipe)
+    run = config.apply(run, config.read_settings(tmp_path / "recipe.toml"))
+    corpus = Corpus.open(run.data)
+    short, long = build_phases(run, corpus, corpus.load_tokenizer())
+    assert (short.until, long.until - long.first) == (7038, 1563)
+    assert [phase.plan.batch_size for phase in (short, long)] == [65_536, 32_768]
+    assert [phase.source.seq_length for phase in (short, long)] == [128, 512]
+    assert [phase.plan.optimizer.lr for phase in (short, long)] == [6e-3, 4e-3]
+    assert [phase.plan.schedule.warmup for phase in (short, long)] == [0.2843, 0.128]
+    assert long.restarts
+    assert run.optimizer.kind == "lamb"
 
 
 def test_the_plan_counts_both_phases(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:

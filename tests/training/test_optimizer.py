@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, set_lr
+from bertkit.training.optimizer import (
+    OptimizerConfig,
+    build_optimizer,
+    load_named_state,
+    named_state,
+    restart,
+    set_lr,
+)
 
 
 def gradients(model: nn.Module, steps: int) -> list[list[Tensor]]:
@@ -127,3 +134,17 @@ def test_equal_shares_change_nothing() -> None:
         [id(p) for p in group["params"]] for group in groups[1]
     ]
     assert len(groups[1]) == 2
+
+
+@pytest.mark.parametrize("kind", ["adam", "lamb"])
+@pytest.mark.parametrize("corrected", [False, True])
+def test_a_restart_is_as_a_new_optimizer(kind: Literal["adam", "lamb"], corrected: bool) -> None:
+    model = nn.Linear(13, 7)
+    config = OptimizerConfig(kind=kind, bias_correction=corrected)
+    optimizer = build_optimizer(model, config)
+    for parameter, grad in zip(model.parameters(), gradients(model, 1)[0], strict=True):
+        parameter.grad = grad
+    optimizer.step()
+    restart(optimizer, config)
+    fresh = named_state(model, build_optimizer(model, config))
+    assert all(torch.equal(value, fresh[name]) for name, value in named_state(model, optimizer).items())

@@ -21,17 +21,18 @@ from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError, DivergenceError, usage_error
 from bertkit.experiment._cards import fingerprint, write_pretraining_card
+from bertkit.experiment._phases import Phase, build_phases
 from bertkit.experiment._resuming import check_unchanged, describe_run
 from bertkit.model import Model
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
 from bertkit.storage import require_space
-from bertkit.tasks.pretrain import DataReport, PretrainingSource, report_data
+from bertkit.tasks.pretrain import DataReport, report_data
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.distributed import ALONE, World, join_world, whole
 from bertkit.training.evaluation import evaluate_losses
-from bertkit.training.fit import Plan, Step, TrainingState, fit
+from bertkit.training.fit import Step, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import choose_precision, default_device
@@ -53,25 +54,18 @@ class PretrainResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Phase:
-    """The steps from ``first`` up to ``until``, on rows of one length, and the held-out rows of that length."""
-
-    source: PretrainingSource
-    heldout: PretrainingSource | None
-    first: int
-    until: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Job:
     run: PretrainRun
-    plan: Plan
     corpus: Corpus
     tokenizer: WordPiece
-    phases: list[_Phase]
+    phases: list[Phase]
     state: TrainingState
     data: DataReport
     world: World
+
+    @property
+    def total_steps(self) -> int:
+        return self.phases[-1].until
 
 
 def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> PretrainResult:
@@ -114,7 +108,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
             _restore(job, newest, saved)
-            progress.say(f"resuming at step {job.state.step:,} of {job.plan.total_steps:,}")
+            progress.say(f"resuming at step {job.state.step:,} of {job.total_steps:,}")
         _require_space(job, folder)
         with Interrupts(several=world.size > 1) as interrupts:
             if folder.writes:
@@ -173,12 +167,13 @@ def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> floa
     job = _build(dataclasses.replace(run, steps=1_000_000), world)
     mean = 0.0
     for phase in job.phases:
-        steps = fit(job.state, phase.source, job.plan, first_step=job.state.step, world=world)
+        job.state.step = phase.first
+        steps = fit(job.state, phase.source, phase.plan, first_step=phase.first, world=world)
         next(steps)
         taken: list[float] = []
         while sum(taken) < seconds / len(job.phases):
             taken.append(world.highest(next(steps).seconds))
-        mean += sum(taken) / len(taken) * (phase.until - phase.first) / job.plan.total_steps
+        mean += sum(taken) / len(taken) * (phase.until - phase.first) / job.total_steps
     return mean
 
 
@@ -192,8 +187,9 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
     longest = max(run.seq_length, run.long_seq_length or 0)
     if longest > run.encoder.max_positions:
         raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
-    if run.batch_size % world.size:
-        raise usage_error(f"batch_size is {run.batch_size}; {world.size} processes need a multiple of their number.")
+    for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
+        if rows % world.size:
+            raise usage_error(f"{name} is {rows}; {world.size} processes need a multiple of their number.")
     if run.shard and run.optimizer.kind == "lamb":
         raise usage_error(
             "shard divides tensors, and LAMB needs their norms whole: give optimizer.kind=adam, or no shard."
@@ -202,19 +198,9 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
     model = _build_model(run).to(default_device())
     if run.shard and world.size > 1:
         _sharding().shard(model, model.encoder.layers)
-    plan = Plan(
-        total_steps=run.steps or 1,
-        batch_size=run.batch_size,
-        micro_batch_size=run.micro_batch_size,
-        optimizer=run.optimizer,
-        schedule=run.schedule,
-        precision=run.precision or "float32",
-        seed=run.seed,
-    )
-    phases = _phases(run, corpus, tokenizer, plan.total_steps)
+    phases = build_phases(run, corpus, tokenizer)
     return _Job(
         run=run,
-        plan=plan,
         corpus=corpus,
         tokenizer=tokenizer,
         phases=phases,
@@ -229,34 +215,16 @@ def _build_model(run: PretrainRun) -> Model:
     return Model(encoder, run.task.objectives(encoder))
 
 
-def _phases(run: PretrainRun, corpus: Corpus, tokenizer: WordPiece, steps: int) -> list[_Phase]:
-    """Short rows, and then long ones where they are asked for."""
-    heldout = Corpus.open(run.data, "heldout")
-
-    def make(seq_length: int, first: int, until: int) -> _Phase:
-        measured = run.task.source(heldout, tokenizer, seq_length=seq_length, seed=0)
-        return _Phase(
-            source=run.task.source(corpus, tokenizer, seq_length=seq_length, seed=run.seed),
-            heldout=measured if heldout.num_documents > 1 else None,
-            first=first,
-            until=until,
-        )
-
-    if run.long_seq_length is None:
-        return [make(run.seq_length, 0, steps)]
-    joint = steps - int(steps * run.long_share)
-    return [make(run.seq_length, 0, joint), make(run.long_seq_length, joint, steps)]
-
-
 def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     begin = time.monotonic()
-    run, state, total, world = job.run, job.state, job.plan.total_steps, job.world
+    run, state, total, world = job.run, job.state, job.total_steps, job.world
     world.wait()  # so that all heed a request to stop once the first says that it has begun
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
     saved, heldout = state.step, _last_heldout(folder)
     for phase in job.phases:
-        for step in fit(state, phase.source, job.plan, first_step=phase.first, until=phase.until, world=world):
+        phase.begin(state)
+        for step in fit(state, phase.source, phase.plan, first_step=phase.first, until=phase.until, world=world):
             progress.advance(step.step, **_figures(step))
             if step.step % run.log_every == 0 or step.step == total:
                 folder.log(_record(step))
@@ -307,14 +275,14 @@ def _record(step: Step) -> dict[str, Any]:
     }
 
 
-def _evaluate(job: _Job, phase: _Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
+def _evaluate(job: _Job, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
     if phase.heldout is None:
         return {}
     measured = evaluate_losses(
         job.state.model,
         phase.heldout,
-        batch_size=job.run.micro_batch_size or job.run.batch_size,
-        precision=job.plan.precision,
+        batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
+        precision=phase.plan.precision,
         limit=job.run.evaluation_examples,
     )
     if not all(value < float("inf") for value in measured.values()):

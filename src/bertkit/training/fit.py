@@ -32,13 +32,17 @@ _TOKENS = "tokens"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long and how to train. Each process cuts its share of a batch into micro-batches of ``micro_batch_size``."""
+    """How long and how to train. Each process cuts its share of a batch into micro-batches of ``micro_batch_size``.
+
+    The schedule counts from step ``schedule_from``, and ends ``total_steps`` later.
+    """
 
     total_steps: int
     batch_size: int
     micro_batch_size: int | None = None
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    schedule_from: int = 0
     precision: Precision = "float32"
     seed: int = 0
 
@@ -109,7 +113,7 @@ def fit(
     per_epoch = batches_in_epoch(source, plan.batch_size)
     state.model.train()
     keep_freed_memory()
-    while state.step < (plan.total_steps if until is None else until):
+    while state.step < (plan.schedule_from + plan.total_steps if until is None else until):
         begin = time.perf_counter()
         epoch, place = divmod(state.step - first_step, per_epoch)
         indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
@@ -117,7 +121,7 @@ def fit(
         if world.size > 1:
             torch.manual_seed(world.seed(plan.seed, state.step))
         counts = world.total({**count_labels(state.model, batches), _TOKENS: tokens})
-        lr = plan.optimizer.lr * rate(plan.schedule, state.step, plan.total_steps)
+        lr = plan.optimizer.lr * rate(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
         losses = world.total(accumulate_gradients(state.model, batches, counts, device, plan.precision))
         world.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)

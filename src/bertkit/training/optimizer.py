@@ -73,14 +73,22 @@ def build_optimizer(
         if config.kind == "lamb"
         else torch.optim.AdamW(settings, lr=config.lr, fused=True)
     )
-    start = 0.0 if config.bias_correction else _UNCORRECTED_STEP
     for parameter in parameters:
         optimizer.state[parameter] = {
-            "step": torch.tensor(start, device=parameter.device),
+            "step": torch.zeros((), device=parameter.device),
             "exp_avg": torch.zeros_like(parameter),
             "exp_avg_sq": torch.zeros_like(parameter),
         }
+    restart(optimizer, config)
     return optimizer
+
+
+def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
+    """Forget the moments, and count from the beginning."""
+    for state in optimizer.state.values():
+        state["step"].fill_(0.0 if config.bias_correction else _UNCORRECTED_STEP)
+        state["exp_avg"].zero_()
+        state["exp_avg_sq"].zero_()
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
