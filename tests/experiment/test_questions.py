@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from safetensors.torch import load_file
 from bertkit import api
 from bertkit.data.features import collate
 from bertkit.errors import BertkitError
+from bertkit.experiment.assessment import answer, ask_about
 from bertkit.inference.ensemble import Ensemble
 from bertkit.model import Model
+from bertkit.report.progress import Progress
 from bertkit.run import read_run
+from bertkit.tasks.squad import v1, v2
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 
@@ -126,3 +130,15 @@ def test_a_table_of_questions_is_known_by_its_columns(model: Path, tmp_path: Pat
     assert set(task.best.scores) >= {"exact", "f1"}
     record = read_run(tmp_path / "run")["run"]["task"]
     assert (record["shape"], record["null"], record["rules"]) == ("span", True, "v2")
+
+
+def test_a_task_that_knows_no_null_hears_the_best_passage(model: Path, tmp_path: Path) -> None:
+    """A model of SQuAD 2.0 that would rather say nothing, asked the questions of 1.1."""
+    hard = write(tmp_path / "hard.json", 37, 2, impossible=True)
+    asked = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)
+    asked.task = replace(asked.task, threshold=-1e9)  # type: ignore[call-arg]
+    with Progress("quiet") as progress:
+        silent, answers = ([*answer(asked, ask_about(task, hard, "dev"), progress)] for task in (v2, v1))
+    assert (len(silent), {each.text for each in silent}) == (37, {""})
+    assert len(answers) == sum(number % 3 != 1 for number in range(37))
+    assert all(each.text for each in answers)

@@ -51,7 +51,7 @@ def answer(model: Pipeline, questions: Questions, progress: Progress) -> list[An
     progress.start(f"evaluating {questions.name}", len(questions.examples), "example")
     predictions = []
     for prediction in model.stream(questions.examples):
-        predictions.append(prediction)
+        predictions.append(questions.task.reconsider(prediction))
         progress.advance(len(predictions))
     progress.finish()
     return predictions

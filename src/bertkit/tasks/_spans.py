@@ -204,6 +204,10 @@ class SpanTask(FileTask):
         decided = replace(self, threshold=_best_threshold(odds, np.array(gains)))
         return decided, [decided._decide(prediction) for prediction in predictions]
 
+    def reconsider(self, prediction: SpanPrediction) -> SpanPrediction:
+        """Without ``null`` the best passage, whatever a threshold made of it; with it what the model's task decided."""
+        return prediction if self.null else self._decide(prediction)
+
     def describe(self, example: SpanExample, prediction: SpanPrediction) -> dict[str, Any]:
         """``id``, ``answer`` with its ``start`` and ``end``, ``probability``, ``null_odds``, and the ``n_best``."""
         passage = prediction.passage

@@ -115,6 +115,10 @@ class FileTask(Task):
         """
         return self, predictions
 
+    def reconsider(self, prediction: Any) -> Any:
+        """What an answer that was given under another task of the same shape says under this one."""
+        return prediction
+
     def score_parts(self, examples: Iterable[Any], predictions: Iterable[Any]) -> list[ClassScore]:
         """Precision, recall and F1 of whatever answers consist of: types of entities, labels of which several apply.
 
