@@ -28,12 +28,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertkit.contracts import IGNORE, Batch, Objective
+from bertkit.contracts import Batch, Objective
 from bertkit.draws import Draws
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
+from bertkit.training.flops import count_flops
 from bertkit.training.memory import keep_freed_memory
 
 VOCAB = 30522
@@ -137,23 +138,6 @@ def make_ceiling(name: str, batch: Batch, precision: str) -> Step:
     return lambda: nn.functional.linear(states, weight)
 
 
-def count_useful(contest: Contest) -> int:
-    """Floating-point operations of the products in a step, two passes back for one forward.
-
-    Counted are those that the losses need: the last layer and the vocabulary at masked positions (and [CLS]) alone.
-    """
-    shape = size(contest.size, vocab_size=VOCAB)
-    hidden = shape.hidden_size
-    masked = int((make_batch(contest.rows, contest.tokens).labels["mlm"] != IGNORE).sum())
-    places, read = contest.rows * contest.tokens, masked + contest.rows
-    attend = 2 * contest.tokens * hidden
-    key_value = 2 * hidden * hidden
-    rest = 2 * hidden * hidden + 2 * hidden * shape.intermediate_size + attend
-    layers = (shape.num_layers - 1) * places * (key_value + rest) + places * key_value + read * rest
-    heads = masked * hidden * (hidden + VOCAB) + contest.rows * hidden * hidden
-    return 3 * 2 * (layers + heads)
-
-
 MAKERS = {"ours": make_ours, "hugging face": make_theirs, "ceiling": make_ceiling}
 RIVALS = ["ours", "hugging face"]
 
@@ -195,7 +179,8 @@ def measure(contest: Contest, contenders: list[tuple[str, str]], repeats: int) -
 
 def report(contest: Contest, speeds: dict[str, list[float]]) -> dict[str, float]:
     """Print the table; medians of tokens/s, and of the GFLOP/s of the ceiling."""
-    tokens, useful = contest.rows * contest.tokens, count_useful(contest) / 1e9
+    tokens = contest.rows * contest.tokens
+    useful = count_flops(size(contest.size, vocab_size=VOCAB), make_batch(contest.rows, contest.tokens)) / 1e9
     steps = {name: statistics.median(values) for name, values in speeds.items()}
     ceiling = steps.pop("ceiling bf16") * 2 * math.prod(CEILING) / 1e9
     rivals = {name: speed for name, speed in steps.items() if not name.startswith("ours")}

@@ -128,7 +128,8 @@ def outcome(run: Path) -> dict[str, Any]:
     assert faults == []
     records = [dict(record) for record in read_metrics(run / "metrics.jsonl")]
     for record in records:
-        record.pop("tokens_per_second", None)
+        for speed in ("tokens_per_second", "flops_per_second", "mfu"):
+            record.pop(speed, None)
     about = json.loads((run / "model" / "bertkit.json").read_text())
     ended = json.loads((run / "run.json").read_text())
     files = [*sorted(newest.glob("*.safetensors")), run / "model" / "model.safetensors"]

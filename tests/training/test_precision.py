@@ -35,3 +35,9 @@ def test_autocast_changes_products_and_not_parameters(name: precision.Precision,
     with precision.autocast(torch.device("cpu"), name):
         assert layer(torch.ones(3, 7)).dtype == dtype
     assert layer.weight.dtype == torch.float32
+
+
+def test_measuring_draws_none_of_torchs_random_numbers() -> None:
+    before = torch.get_rng_state()
+    precision.measure_products.__wrapped__(CPU)
+    assert torch.equal(torch.get_rng_state(), before)

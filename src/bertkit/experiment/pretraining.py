@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from bertkit.text.wordpiece import WordPiece
 from bertkit.training.distributed import ALONE, World, join_world, whole
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Step, TrainingState, fit
+from bertkit.training.flops import count_flops, peak_flops
 from bertkit.training.interrupts import Interrupted, Interrupts
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import choose_precision, default_device
@@ -222,12 +224,13 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
     saved, heldout = state.step, _last_heldout(folder)
+    peak = peak_flops(default_device(), run.precision or "float32")
     for phase in job.phases:
-        phase.begin(state)
-        for step in fit(state, phase.source, phase.plan, first_step=phase.first, until=phase.until, world=world):
-            progress.advance(step.step, **_figures(step))
+        for step in _steps(job, phase):
+            mfu = step.flops / step.seconds / (peak * world.size) if peak else None
+            progress.advance(step.step, **_figures(step, mfu))
             if step.step % run.log_every == 0 or step.step == total:
-                folder.log(_record(step))
+                folder.log(_record(step, mfu))
             if step.step % run.evaluate_every == 0 or step.step == total:
                 heldout = _evaluate(job, phase, folder, progress)
             # Before the checkpoint: what is not written when a crash comes is made again by the resume.
@@ -257,11 +260,26 @@ def _finish(job: _Job, folder: RunFolder, seconds: float, heldout: dict[str, flo
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
 
 
-def _figures(step: Step) -> dict[str, Any]:
-    return {"loss": sum(step.losses.values()), "tokens/s": step.tokens / step.seconds}
+def _steps(job: _Job, phase: Phase) -> Iterator[Step]:
+    """The steps that a phase still has."""
+    phase.begin(job.state)
+    return fit(
+        job.state,
+        phase.source,
+        phase.plan,
+        first_step=phase.first,
+        until=phase.until,
+        world=job.world,
+        count_flops=partial(count_flops, job.run.encoder),
+    )
 
 
-def _record(step: Step) -> dict[str, Any]:
+def _figures(step: Step, mfu: float | None) -> dict[str, Any]:
+    figures = {"loss": sum(step.losses.values()), "tokens/s": step.tokens / step.seconds}
+    return figures if mfu is None else {**figures, "mfu": round(mfu, 2)}
+
+
+def _record(step: Step, mfu: float | None) -> dict[str, Any]:
     return {
         "kind": "train",
         "step": step.step,
@@ -271,6 +289,8 @@ def _record(step: Step) -> dict[str, Any]:
         "grad_norm": step.grad_norm,
         "tokens": step.tokens,
         "tokens_per_second": round(step.tokens / step.seconds, 1),
+        "flops_per_second": round(step.flops / step.seconds),
+        "mfu": None if mfu is None else round(mfu, 4),
         "skipped": step.skipped,
     }
 

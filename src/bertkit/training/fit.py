@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +27,7 @@ from bertkit.training.precision import Precision, autocast
 from bertkit.training.schedule import ScheduleConfig, rate
 
 _SKIPS_BEFORE_GIVING_UP = 10
-_TOKENS = "tokens"
+_TOKENS, _FLOPS = "tokens", "flops"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What happened in one step. ``losses`` are means over the labels of the whole step; times in seconds."""
+    """What happened in one step. ``losses`` are means over the labels of the whole step; times in seconds.
+
+    ``flops`` are the floating-point operations that it could not do without, 0 where nobody counts them.
+    """
 
     step: int
     epoch: int
@@ -58,6 +61,7 @@ class Step:
     lr: float
     examples: int
     tokens: int
+    flops: int
     seconds: float
     skipped: bool
 
@@ -100,6 +104,7 @@ def fit(
     first_step: int = 0,
     until: int | None = None,
     world: World = ALONE,
+    count_flops: Callable[[Batch], int] | None = None,
 ) -> Iterator[Step]:
     """Train from ``state.step`` to ``until``; epochs of ``source`` are counted from ``first_step``.
 
@@ -117,10 +122,14 @@ def fit(
         begin = time.perf_counter()
         epoch, place = divmod(state.step - first_step, per_epoch)
         indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
-        batches, tokens = _read_share(source, epoch, indices, plan.micro_batch_size or plan.batch_size, world)
+        batches, real = _read_share(source, epoch, indices, plan.micro_batch_size or plan.batch_size, world)
+        work = {
+            _TOKENS: sum(batch.num_tokens for batch in real),
+            _FLOPS: sum(map(count_flops, real)) if count_flops else 0,
+        }
         if world.size > 1:
             torch.manual_seed(world.seed(plan.seed, state.step))
-        counts = world.total({**count_labels(state.model, batches), _TOKENS: tokens})
+        counts = world.total({**count_labels(state.model, batches), **work})
         lr = plan.optimizer.lr * rate(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
         losses = world.total(accumulate_gradients(state.model, batches, counts, device, plan.precision))
         world.sum_gradients(state.model.parameters())
@@ -134,6 +143,7 @@ def fit(
             lr=lr,
             examples=len(indices),
             tokens=counts[_TOKENS],
+            flops=counts[_FLOPS],
             seconds=time.perf_counter() - begin,
             skipped=skipped,
         )
@@ -141,20 +151,20 @@ def fit(
 
 def _read_share(
     source: BatchSource, epoch: int, indices: NDArray[np.int64], rows: int, world: World
-) -> tuple[list[Batch], int]:
-    """This process's micro-batches of a batch and their tokens.
+) -> tuple[list[Batch], list[Batch]]:
+    """This process's micro-batches of a batch, and those of them that are part of it.
 
     Where a short batch has no rows left for it, it reads one without labels: all processes make as many passes.
     """
-    batches, tokens = [], 0
+    batches, real = [], []
     for part in world.share(indices, rows):
         batch = source.batch(epoch, part if len(part) else indices[:1])
         if len(part):
-            tokens += batch.num_tokens
+            real.append(batch)
         else:
             batch = batch.with_labels(**{name: torch.full_like(each, IGNORE) for name, each in batch.labels.items()})
         batches.append(batch)
-    return batches, tokens
+    return batches, real
 
 
 def count_labels(model: Model, batches: list[Batch]) -> dict[str, int]:

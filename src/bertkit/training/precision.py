@@ -65,8 +65,10 @@ def _make_product(device: torch.device, name: str) -> Callable[[], float]:
     """A function that computes one product and returns its seconds."""
     number_format, _, freedom = name.partition(" ")
     dtype = getattr(torch, number_format)
-    states = torch.randn(_ROWS, _WIDTH, device=device, dtype=dtype)
-    weight = torch.randn(_INNER, _WIDTH, device=device, dtype=dtype)
+    # Of their own, so that whoever measures in the middle of a training changes none of its random numbers.
+    numbers = torch.Generator(device).manual_seed(0)
+    states = torch.randn(_ROWS, _WIDTH, device=device, dtype=dtype, generator=numbers)
+    weight = torch.randn(_INNER, _WIDTH, device=device, dtype=dtype, generator=numbers)
 
     def run() -> float:
         usual = torch.get_float32_matmul_precision()

@@ -1,0 +1,71 @@
+"""The arithmetic of a step, against torch's own count of what ran."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from bertkit.contracts import IGNORE, Batch, Objective
+from bertkit.encoders.bert import Bert, size
+from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.objectives.nsp import NextSentence
+from bertkit.training import flops
+from bertkit.training.fit import accumulate_gradients, count_labels
+from bertkit.training.flops import count_flops, peak_flops
+
+SHAPE = size("3/12/2", vocab_size=99, intermediate_size=37, max_positions=17)
+CPU = torch.device("cpu")
+
+
+def make_batch(*lengths: int, masked: int, pairs: bool = True) -> Batch:
+    rows, width = len(lengths), max(lengths)
+    real = torch.arange(width) < torch.tensor(lengths)[:, None]
+    ids = torch.randint(5, 99, (rows, width), generator=torch.Generator().manual_seed(1)).masked_fill(~real, 0)
+    places = torch.arange(width).expand(rows, width)
+    labels = {"mlm": torch.where((places >= 1) & (places <= masked), ids, IGNORE)}
+    if pairs:
+        labels["nsp"] = torch.arange(rows) % 2
+    return Batch(ids, torch.zeros_like(ids), real, labels)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize(("rows", "width", "masked"), [(3, 13, 4), (5, 7, 1), (1, 17, 2)])
+def test_the_count_is_that_of_the_products_that_run(rows: int, width: int, masked: int, dropout: float) -> None:
+    config = size("3/12/2", vocab_size=99, intermediate_size=37, max_positions=17, attention_dropout=dropout)
+    encoder = Bert(config)
+    heads: dict[str, Objective] = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(12)}
+    model = Model(encoder, heads).train()
+    batch = make_batch(*[width] * rows, masked=masked)
+    with FlopCounterMode(display=False) as counted:
+        accumulate_gradients(model, [batch], count_labels(model, [batch]), CPU, "float32")
+    assert count_flops(config, batch) == counted.get_total_flops()
+
+
+def test_padding_is_no_work() -> None:
+    alone = [count_flops(SHAPE, make_batch(length, masked=2)) for length in (13, 7, 17)]
+    assert count_flops(SHAPE, make_batch(13, 7, 17, masked=2)) == sum(alone)
+
+
+def test_without_next_sentences_only_masked_words_are_read() -> None:
+    config = size("1/12/2", vocab_size=99, intermediate_size=37)
+    found = count_flops(config, make_batch(13, masked=2, pairs=False))
+    keys, read, words = 13 * 2 * 144, 2 * (2 * 144 + 2 * 12 * 37 + 2 * 13 * 12), 2 * (144 + 12 * 99)
+    assert found == 6 * (keys + read + words)
+
+
+def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flops, "measure_products", lambda device: {"float32": 86.0, "bfloat16": 206.0})
+    assert peak_flops(CPU, "bfloat16") == 206e9
+    assert peak_flops(CPU, "float32") == 86e9
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [("NVIDIA H200", 989e12), ("NVIDIA H100 PCIe", 756e12), ("NVIDIA H100 80GB HBM3", 989e12), ("Unheard Of 1", None)],
+)
+def test_the_peak_of_a_gpu_is_in_its_data_sheet(monkeypatch: pytest.MonkeyPatch, name: str, peak: float | None) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
+    assert peak_flops(torch.device("cuda"), "bfloat16") == peak
+    assert peak_flops(torch.device("cuda"), "float32") is None
