@@ -72,12 +72,12 @@ def make_batch(rows: int, tokens: int) -> Batch:
     return mask_tokens(batch, draws, Masking(), vocab_size=VOCAB, mask_id=MASK, special_ids=(CLS, SEP))
 
 
-def make_step(model: nn.Module, find_loss: Callable[[], Tensor], precision: str) -> Step:
+def make_step(model: nn.Module, find_loss: Callable[[], Tensor], precision: str, device: str = "cpu") -> Step:
     """A whole step as a function; every contender gets the same optimizer and the same autocast."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> float:
-        with torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else nullcontext():
+        with torch.autocast(device, torch.bfloat16) if precision == "bf16" else nullcontext():
             loss = find_loss()
         torch.autograd.backward(loss)
         optimizer.step()
@@ -87,23 +87,24 @@ def make_step(model: nn.Module, find_loss: Callable[[], Tensor], precision: str)
     return step
 
 
-def make_ours(name: str, batch: Batch, precision: str) -> Step:
-    keep_freed_memory()
+def build_ours(name: str, batch: Batch) -> tuple[Model, Callable[[], Tensor]]:
+    """The model, where the batch is, and its loss."""
     encoder = Bert(size(name, vocab_size=VOCAB))
     heads: dict[str, Objective] = {
         "mlm": MaskedLanguageModel(encoder.embeddings.word),
         "nsp": NextSentence(encoder.hidden_size),
     }
-    model = Model(encoder, heads).train()
+    model = Model(encoder, heads).train().to(batch.input_ids.device)
 
     def find_loss() -> Tensor:
         terms = model.loss(model(batch), batch)
         return torch.stack([term.sum / term.count for term in terms.values()]).sum()
 
-    return make_step(model, find_loss, precision)
+    return model, find_loss
 
 
-def make_theirs(name: str, batch: Batch, precision: str) -> Step:
+def build_theirs(name: str, batch: Batch) -> tuple[nn.Module, Callable[[], Tensor]]:
+    """Hugging Face's, with torch's own attention."""
     import transformers
 
     ours = size(name, vocab_size=VOCAB)
@@ -114,8 +115,10 @@ def make_theirs(name: str, batch: Batch, precision: str) -> Step:
             num_hidden_layers=ours.num_layers,
             num_attention_heads=ours.num_heads,
             intermediate_size=ours.intermediate_size,
+            attn_implementation="sdpa",
         )
-    ).train()
+    )
+    model = model.train().to(batch.input_ids.device)
     inputs = {
         "input_ids": batch.input_ids,
         "token_type_ids": batch.segment_ids,
@@ -128,7 +131,16 @@ def make_theirs(name: str, batch: Batch, precision: str) -> Step:
         loss: Tensor = model(**inputs).loss
         return loss
 
-    return make_step(model, find_loss, precision)
+    return model, find_loss
+
+
+def make_ours(name: str, batch: Batch, precision: str) -> Step:
+    keep_freed_memory()
+    return make_step(*build_ours(name, batch), precision)
+
+
+def make_theirs(name: str, batch: Batch, precision: str) -> Step:
+    return make_step(*build_theirs(name, batch), precision)
 
 
 def make_ceiling(name: str, batch: Batch, precision: str) -> Step:
