@@ -184,14 +184,17 @@ def accumulate_gradients(
     Each term is divided by its true total, ``counts``: that of all micro-batches and all processes. So these are this
     process's parts of the gradient and of the means.
     """
-    totals: dict[str, float] = {}
+    sums: list[tuple[str, Tensor]] = []
     for batch in batches:
         moved = batch.to(device)
         with autocast(device, precision):
             terms = model.loss(model(moved), moved)
         torch.autograd.backward(mean_loss(terms, counts))
-        for name, term in terms.items():
-            totals[name] = totals.get(name, 0.0) + float(term.sum.detach()) / max(1, counts[name])
+        sums += [(name, term.sum.detach()) for name, term in terms.items()]
+    # Read when all passes are on their way: to read a number of a GPU is to wait for it.
+    totals: dict[str, float] = {}
+    for name, each in sums:
+        totals[name] = totals.get(name, 0.0) + float(each) / max(1, counts[name])
     return totals
 
 
