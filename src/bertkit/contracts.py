@@ -155,12 +155,15 @@ LossTerms = dict[str, LossTerm]
 class Encoder(nn.Module, ABC):
     """A network from a batch to hidden states, built from its own frozen ``Config`` alone.
 
-    With ``keep_layers`` its output has the states of every layer.
+    With ``keep_layers`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that has a
+    gradient keeps the input of every block and no more, and computes the block again on the way back (Chen et al.,
+    arXiv 1604.06174): the same bits in less memory and a third more time.
     """
 
     hidden_size: int
     num_layers: int
     keep_layers: bool = False
+    gradient_checkpointing: bool = False
 
     @abstractmethod
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:

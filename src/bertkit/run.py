@@ -75,6 +75,7 @@ class PretrainRun:
     long_warmup: float | None = None
     batch_size: int = 256
     micro_batch_size: int | None = None
+    gradient_checkpointing: bool = False
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     precision: Precision | None = None
@@ -127,6 +128,7 @@ class FinetuneRun:
     epochs: int = 3
     batch_size: int = 32
     micro_batch_size: int | None = None
+    gradient_checkpointing: bool = False
     limit: int | None = None
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))

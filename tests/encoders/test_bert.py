@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from bertkit.contracts import Batch
 from bertkit.encoders.bert import FOREIGN_NAMES, SIZES, Bert, BertConfig, size, specimen
@@ -87,6 +88,19 @@ def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
     states = encoder(padded_batch)
     assert len(states.layers) == encoder.num_layers + 1
     assert states.layers[-1] is states.hidden_states
+
+
+def test_gradient_checkpointing_keeps_little_more_than_the_inputs_of_blocks(padded_batch: Batch) -> None:
+    encoder, kept = Bert(size("7/12/2", vocab_size=99, max_positions=13)), [0, 0]
+
+    def count(tensor: Tensor) -> Tensor:
+        kept[encoder.gradient_checkpointing] += tensor.nbytes
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        for encoder.gradient_checkpointing in (False, True):
+            encoder(padded_batch)
+    assert kept[True] < kept[False] / 7
 
 
 def test_foreign_names_cover_every_weight_once() -> None:

@@ -118,3 +118,20 @@ def test_save_and_load_are_bit_equal(encoder: Encoder, padded_batch: Batch, tmp_
         torch.nn.init.constant_(weight, 0.37)
     encoder.load_state_dict(load_file(tmp_path / "weights.safetensors"))
     assert torch.equal(encoder(padded_batch).hidden_states, before)
+
+
+def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: Batch) -> None:
+    """Of the states, of any gradient, or of the random state behind them; with dropout, and where little is wanted."""
+    wanted = padded_batch.attention_mask & (padded_batch.input_ids % 5 == 0)
+    found = []
+    for encoder.gradient_checkpointing in (False, True):
+        torch.manual_seed(7)
+        encoder.zero_grad()
+        passes = []
+        for each in (None, wanted):
+            states = encoder(padded_batch, each)
+            (states.hidden_states[wanted].cos().sum() + states.pooled.sum()).backward()
+            passes.append(states.pooled)
+        gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
+        found.append([*passes, *gradients, torch.get_rng_state()])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))

@@ -64,6 +64,12 @@ def test_lower_layers_learn_less(table: Path, model: Path, tmp_path: Path) -> No
     assert moved == {"pooler.dense.weight", "pooler.dense.bias"}
 
 
+def test_gradient_checkpointing_changes_nothing(table: Path, model: Path, tmp_path: Path) -> None:
+    kept = finetune(table, model, tmp_path / "a", 1e-3)
+    computed_again = finetune(table, model, tmp_path / "b", 1e-3, set=["gradient_checkpointing=true"])
+    assert all(torch.equal(weight, computed_again[name]) for name, weight in kept.items())
+
+
 def test_restarts_draw_different_layers_and_the_same_seed_the_same(table: Path, model: Path, tmp_path: Path) -> None:
     name = "encoder.layer.1.output.dense.weight"
     drawn = [

@@ -111,6 +111,7 @@ def test_settings_that_were_edited_in_the_record_are_refused(bench: Bench, stopp
 
 def test_settings_that_no_step_depends_on_may_change(bench: Bench, stopped: Path, expected: Outcome) -> None:
     words = ["pretrain", "--resume", str(stopped), "--set", "save_every=3", "keep_checkpoints=1", "log_every=2"]
+    words.append("gradient_checkpointing=true")
     code, said = bench.run(words)
     assert code == 0, said
     found = outcome(stopped)
@@ -198,7 +199,7 @@ def test_out_of_memory_says_what_was_tried_and_what_to_lower(
     assert code == 1
     last = said.splitlines()[-1]
     assert message in last
-    assert "Lower --batch-size, or give --set micro_batch_size=N." in last
+    assert "Give --set micro_batch_size=N or --set gradient_checkpointing=true" in last
     bench.finish(stopped)
     assert outcome(stopped) == expected
 

@@ -22,6 +22,7 @@ from bertkit.objectives.nsp import NextSentence
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.precision import Precision
 
 VOCABULARY = 99
 
@@ -112,6 +113,18 @@ def test_micro_batches_weigh_every_label_alike() -> None:
         for name, value in ends[0][0].model.state_dict().items():
             torch.testing.assert_close(trained.model.state_dict()[name], value, atol=2e-5, rtol=1e-4)
         assert losses[0] == pytest.approx(ends[0][1][0], abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_gradient_checkpointing_trains_the_same_bits(precision: Precision) -> None:
+    kept, computed_again = state(), state()
+    computed_again.model.encoder.gradient_checkpointing = True
+    ends = []
+    for trained in (kept, computed_again):
+        torch.manual_seed(7)
+        ends.append([step.losses for step in run(trained, plan(micro_batch_size=3, precision=precision))])
+    assert ends[0] == ends[1]
+    assert same(kept, computed_again)
 
 
 class Poisoned:

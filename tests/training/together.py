@@ -93,7 +93,7 @@ def with_poison(world: World) -> dict[str, Any]:
 
 
 def when_sharded(world: World) -> list[dict[str, Any]]:
-    """With weights and moments divided, and saved after the fifth step; then again from there."""
+    """With weights and moments divided, and saved after the fifth step; then again from there, keeping less."""
 
     def build() -> TrainingState:
         model = state().model
@@ -109,6 +109,7 @@ def when_sharded(world: World) -> list[dict[str, Any]]:
     groups = second.groups()
     read_shards(folder, groups)
     second.restore(groups, 5)
+    second.model.encoder.gradient_checkpointing = True
     return steps + train(second, plan(batch_size=ROWS, micro_batch_size=7), (world, 12))
 
 

@@ -13,7 +13,7 @@ INTERRUPTED = 130
 _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
 """What PyTorch says in a plain RuntimeError when this machine's own memory is used up."""
 
-_LESS_MEMORY = "Lower --batch-size, or give --set micro_batch_size=N."
+_LESS_MEMORY = "Give --set micro_batch_size=N or --set gradient_checkpointing=true, or lower --batch-size."
 
 
 def explain(error: BaseException) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
 from bertkit.errors import did_you_mean, usage_error
@@ -182,11 +183,21 @@ class Bert(Encoder):
         for layer in self.layers:
             if self.keep_layers:
                 kept.append(layout.spread(states))
-            states = layer(states, layout, choice if layer is self.layers[-1] else None)
+            states = self._raise(layer, states, layout, choice if layer is self.layers[-1] else None)
         hidden = _put_back(states, layout, choice)
         if self.keep_layers:
             kept.append(hidden)
         return EncoderOutput(hidden_states=hidden, pooled=self.pooler(hidden), layers=tuple(kept))
+
+    def _raise(
+        self, block: nn.Module, states: Float[Tensor, "L H"], layout: Layout, choice: Choice | None
+    ) -> Float[Tensor, "M H"]:
+        """The states one layer higher. The random state is put back before a block is computed again."""
+        if self.gradient_checkpointing and states.requires_grad:
+            raised: Tensor = checkpoint(block, states, layout, choice, use_reentrant=False)
+        else:
+            raised = block(states, layout, choice)
+        return raised
 
 
 def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"]) -> Choice | None:

@@ -10,7 +10,14 @@ from bertkit.data.shards import read_manifest
 from bertkit.errors import data_error, usage_error
 from bertkit.run import PretrainRun
 
-FREE = ("log_every", "evaluate_every", "evaluation_examples", "save_every", "keep_checkpoints")
+FREE = (
+    "gradient_checkpointing",
+    "log_every",
+    "evaluate_every",
+    "evaluation_examples",
+    "save_every",
+    "keep_checkpoints",
+)
 """Settings that no step depends on, and so may be others after a resume."""
 
 _PLACES = ("data", "output")

@@ -202,6 +202,7 @@ def _build_model(job: Job) -> Model:
         if job.run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")
         encoder.redraw(job.run.reinit_layers)
+    encoder.gradient_checkpointing = job.run.gradient_checkpointing
     heads = job.run.task.objectives(encoder)
     model = Model(encoder, heads).to(default_device())
     if model.frozen and (job.run.from_scratch or job.run.reinit_layers or job.run.layer_decay < 1):

@@ -198,6 +198,7 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
         )
     torch.manual_seed(run.seed)
     model = _build_model(run).to(default_device())
+    model.encoder.gradient_checkpointing = run.gradient_checkpointing
     if run.shard and world.size > 1:
         _sharding().shard(model, model.encoder.layers)
     phases = build_phases(run, corpus, tokenizer)
