@@ -21,5 +21,6 @@ trap 'rm -rf "$work"' EXIT
 "$bin/bertkit" tokenizer train "${files[0]}" --vocab-size 8192 -o "$work/tok" --quiet
 "$bin/bertkit" prepare "${files[0]}" --tokenizer "$work/tok" -o "$work/data" --quiet
 "$bin/python" benchmarks/making_examples.py "$work/data"
+"$bin/python" benchmarks/memory.py "$work/data"
 "$bin/python" benchmarks/squad_features.py "$BERTKIT_DATA/vocab/bert-base-uncased"
 "$bin/python" benchmarks/finetuning_speed.py

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bertkit.nn.cross_entropy import sum_cross_entropy
+from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
 
 
 # 40,009 entries a row: the work is done in several blocks of rows.
@@ -19,6 +19,19 @@ def test_loss_and_gradient_are_torchs(rows: int, vocab: int) -> None:
         torch.autograd.backward(part * 0.37)
     assert ours.grad is not None
     torch.testing.assert_close(ours.grad, theirs.grad, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "vocab"), [(0, 13), (7, 13), (99, 40_009)])
+def test_without_a_gradient_the_loss_is_torchs_too(rows: int, vocab: int) -> None:
+    logits, labels = 3 * torch.randn(rows + 2, vocab), torch.randint(0, vocab, (rows,))
+    expected = F.cross_entropy(logits[:rows], labels, reduction="sum")
+    torch.testing.assert_close(sum_cross_entropy(logits, labels), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "vocab"), [(0, 13), (7, 13), (99, 40_009)])
+def test_the_highest_are_torchs(rows: int, vocab: int) -> None:
+    logits = torch.randn(rows, vocab).bfloat16()
+    assert torch.equal(find_highest(logits), logits.argmax(dim=-1))
 
 
 def test_narrow_logits_give_a_float32_loss() -> None:

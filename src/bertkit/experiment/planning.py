@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import resource
-import sys
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
 from bertkit.errors import usage_error
+from bertkit.experiment._footprint import estimate_peak
 from bertkit.experiment.pretraining import measure_step
 from bertkit.model import Model
 from bertkit.report.progress import Progress, describe_duration
@@ -24,7 +22,7 @@ _SECONDS_TO_MEASURE = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainPlan:
-    """Sizes and times of a pre-training; memory in bytes, at its peak while steps were measured.
+    """Sizes and times of a pre-training; memory in bytes, at its peak, of the device that computes.
 
     ``tokens`` are those that the steps read, padding not counted, so a corpus of fewer is gone through more than once.
     """
@@ -55,13 +53,15 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     if (run.steps is None) == (run.minutes is None):
         raise usage_error("give either --steps or --minutes.")
     run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
+    progress.say("measuring memory")
+    peak_memory = estimate_peak(run)
     progress.say(f"measuring steps for {_SECONDS_TO_MEASURE:.0f} s")
     seconds = measure_step(run, _SECONDS_TO_MEASURE)
     steps = run.steps or max(1, int((run.minutes or 0.0) * 60 / seconds))
     return PretrainPlan(
         parameters=_count_parameters(run),
         precision=str(run.precision),
-        peak_memory=_peak_memory(),
+        peak_memory=peak_memory,
         steps=steps,
         seconds_per_step=seconds,
         seconds=steps * seconds,
@@ -79,11 +79,3 @@ def _count_parameters(run: PretrainRun) -> dict[str, int]:
     inside = sum(parameter.numel() for parameter in encoder.parameters())
     embeddings = sum(parameter.numel() for parameter in encoder.embeddings.parameters())
     return {"embeddings": embeddings, "blocks and pooler": inside - embeddings, "heads": every - inside}
-
-
-def _peak_memory() -> int:
-    """Of the device that computes: this process's largest resident set, or what CUDA had allocated."""
-    if default_device().type == "cuda":
-        return torch.cuda.max_memory_allocated()
-    largest: Any = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(largest) * (1 if sys.platform == "darwin" else 1024)

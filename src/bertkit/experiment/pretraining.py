@@ -179,6 +179,17 @@ def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> floa
     return mean
 
 
+def train_briefly(run: PretrainRun, steps: int) -> None:
+    """Some steps of every phase and an evaluation, of a model that is thrown away: all that takes memory in a run."""
+    job = _build(run)
+    for phase in job.phases:
+        job.state.step = phase.first
+        for step in fit(job.state, phase.source, phase.plan, first_step=phase.first):
+            if step.step == phase.first + steps:
+                break
+        _measure_losses(job, phase)
+
+
 def _build(run: PretrainRun, world: World = ALONE) -> _Job:
     corpus = Corpus.open(run.data)
     tokenizer = corpus.load_tokenizer()
@@ -297,15 +308,9 @@ def _record(step: Step, mfu: float | None) -> dict[str, Any]:
 
 
 def _evaluate(job: _Job, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
-    if phase.heldout is None:
+    measured = _measure_losses(job, phase)
+    if not measured:
         return {}
-    measured = evaluate_losses(
-        job.state.model,
-        phase.heldout,
-        batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
-        precision=phase.plan.precision,
-        limit=job.run.evaluation_examples,
-    )
     if not all(value < float("inf") for value in measured.values()):
         raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
     measured["mlm_perplexity"] = float(torch.tensor(measured["mlm"]).exp())
@@ -313,6 +318,19 @@ def _evaluate(job: _Job, phase: Phase, folder: RunFolder, progress: Progress) ->
     shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())
     progress.say(f"step {job.state.step:,}, held out: {shown}")
     return measured
+
+
+def _measure_losses(job: _Job, phase: Phase) -> dict[str, float]:
+    """The held-out losses and hit rates; nothing where no documents are held out."""
+    if phase.heldout is None:
+        return {}
+    return evaluate_losses(
+        job.state.model,
+        phase.heldout,
+        batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
+        precision=phase.plan.precision,
+        limit=job.run.evaluation_examples,
+    )
 
 
 def is_snapshot(step: int, total: int, snapshots: int) -> bool:

@@ -27,5 +27,6 @@ def evaluate_losses(
             for name, term in {**model.loss(outputs, batch), **model.hits(outputs, batch)}.items():
                 sums[name] = sums.get(name, 0.0) + float(term.sum)
                 counts[name] = counts.get(name, 0) + term.count
+            del outputs  # before there are those of the next batch
     model.train(was_training)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}
