@@ -94,3 +94,12 @@ def test_impossible_wishes_are_refused(
 ) -> None:
     with pytest.raises(BertkitError, match=message):
         finetune(table, model, tmp_path / "run", 1e-3, **options)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_what_ended_before_its_first_step_does_not_hold_its_folder(table: Path, model: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="no model at"):
+        finetune(table, tmp_path / "nowhere", tmp_path / "run", 1e-3)
+    finetune(table, model, tmp_path / "run", 1e-3)
+    with pytest.raises(BertkitError, match="holds another run"):
+        finetune(table, model, tmp_path / "run", 1e-4)

@@ -262,3 +262,9 @@ def test_the_missing_extra_is_named(table: Path, model: Path, tmp_path: Path, mo
         tune(table, model, tmp_path / "sweep", trials=3)
     assert not (tmp_path / "sweep").exists()
     assert len(tune(table, model, tmp_path / "sweep", ["lr=1e-3"]).points) == 1  # a grid does without
+
+
+def test_a_sweep_of_a_model_that_is_not_there_leaves_no_folder(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="no model at"):
+        tune(table, tmp_path / "nowhere", tmp_path / "sweep", ["lr=1e-3"])
+    assert not (tmp_path / "sweep").exists()

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -200,3 +201,25 @@ def test_tags_stand_in_a_cell_with_spaces_between(tmp_path: Path, suffix: str, e
     output = tmp_path / f"out{suffix}"
     answer_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
     assert output.read_text() == expected
+
+
+def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id,text\n3,one\n7,two\n3,three\n")
+    parrot = Parrot(tmp_path / "model")
+    split = Split(files=("in.csv",), columns=Columns(first="text", id="id"))
+    parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
+    with pytest.raises(BertkitError, match=r'in\.csv: the id "3" comes twice, .* write \.jsonl'):
+        answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.json", lambda done: None)
+    assert parrot.answered == 0
+    assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".partial*"))
+    assert answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
+
+
+def test_a_library_that_parquet_needs_is_asked_for_before_anything_is_answered(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    parrot = Parrot(tmp_path / "model")
+    with pytest.raises(BertkitError, match="needs pyarrow"):
+        answer_file(parrot, texts, tmp_path / "out.parquet", lambda done: None)
+    assert parrot.answered == 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.tasks._tables import Format, Table, sniff
 
 HEADER = b"id,text,label\n"
@@ -65,11 +66,6 @@ def test_broken_csv_is_an_error_with_its_line(data: bytes, message: str, tmp_pat
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfid,text\n1,x\n")
     assert Table(tmp_path / "t.csv").columns == ("id", "text")
-
-
-def test_utf16_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match="line 1: byte 1 of the line is not UTF-8"):
-        read(tmp_path / "t.csv", "id,text\n1,x\n".encode("utf-16"))
 
 
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
@@ -188,3 +184,28 @@ def test_what_a_csv_writer_writes_comes_back(rows: list[tuple[str, str]], tmp_pa
         return
     form = Format(delimiter=",", quotes=True)
     assert [tuple(row.cells) for row in Table(path, form).rows("first name", "second name")] == rows
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"PK\x03\x04\x14\x00\x06\x00", "t.csv is an Excel workbook or another zip file. Save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an Excel workbook of old. Save it as CSV"),
+        (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
+        (gzip.compress(HEADER), "t.csv is compressed by gzip. Let its name end with .gz"),
+        ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_by_it(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        read(tmp_path / "t.csv", data)
+    assert caught.value.exit_code == BAD_DATA
+
+
+@pytest.mark.parametrize("name", ["column{}", "{}"])
+def test_a_table_of_very_many_columns_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    cells = ",".join(name.format(number) for number in range(100_000)).encode()
+    begin = time.monotonic()
+    with pytest.raises(BertkitError, match=r"t\.csv has 100,000 columns. More than 10,000 are not read"):
+        read(tmp_path / "t.csv", cells + b"\n" + cells + b"x\n")
+    assert time.monotonic() - begin < 30  # where every name is compared with every other, it takes minutes

@@ -125,6 +125,7 @@ def test_gradients_reach_every_parameter_of_the_head(task: TagTask, tokenizer: T
     ("rows", "message"),
     [
         ("a O\nb x O\n", "line 2: 3 columns, and 2"),
+        ("a O\nb\n", "line 2: 1 column, and 2 in the lines before. Mend the line"),
         ("a O\nb PER\n", 'line 2: "PER" is no tag'),
         ("a O\nb I-PRE\n", 'line 2: unknown tag "B-PRE"'),
     ],

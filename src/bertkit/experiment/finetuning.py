@@ -108,8 +108,13 @@ def begin_run(
     kind: str = "finetune",
     origins: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the record of what was ``asked``, or see that the folder holds just this, on the same data."""
+    """Write the record of what was ``asked``, or see that the folder holds just this, on the same data.
+
+    A fine-tuning that ended before its first step, such as one of a model that is not there, gives way.
+    """
     data = _fingerprint(task)
+    if folder.record.exists() and not folder.metrics.exists() and read_json(folder.record)["kind"] == "finetune":
+        folder.record.unlink()
     if not folder.record.exists():
         folder.begin(asked, kind=kind, origins=dict(origins or {}), data=data)
     elif read_json(folder.record)["run"] != asked:

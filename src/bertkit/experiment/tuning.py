@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit import config
+from bertkit.checkpoint.folder import read_config
 from bertkit.errors import DivergenceError, usage_error
 from bertkit.experiment._axes import Axis as Axis
 from bertkit.experiment._axes import Point, check, span
@@ -62,6 +63,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
         if sweep.trials < 1:
             raise usage_error(f"--trials is {sweep.trials}; it must be 1 or more.")
     check(sweep.axes, sweep.base)
+    read_config(sweep.base.model)  # a wrong name is said before there is a folder that remembers it
     worker = _Worker(sweep, progress)
     with Interrupts() as interrupts:
         try:

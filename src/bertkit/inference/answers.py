@@ -50,6 +50,10 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
     if output == STREAM:
         return _answer_to_stdout(pipeline, source)
     write = _writer(output)
+    if write is _write_json and source != STREAM:
+        _require_unlike_ids(pipeline.task.read(source), source)
+    if write is _write_parquet:
+        _load_arrow()
     partial = output.with_name(f".partial-{_fingerprint(pipeline, source)}-{output.name}")
     try:
         done = _keep_whole_lines(partial) if source != STREAM else _start_anew(partial)
@@ -132,6 +136,17 @@ def _writer(output: Path) -> Callable[[Path, Path], None]:
     return _WRITERS[suffix]
 
 
+def _require_unlike_ids(examples: Iterable[Any], source: Path) -> None:
+    """An object of answers has room for one answer an id; better said before the work than after it."""
+    seen: set[str] = set()
+    for example in examples:
+        if example.id in seen:
+            raise usage_error(
+                f'{source}: the id "{example.id}" comes twice, and .json names answers by it: write .jsonl.'
+            )
+        seen.add(example.id)
+
+
 def _read(partial: Path) -> Iterator[Mapping[str, Any]]:
     with partial.open(encoding="utf-8") as file:
         yield from map(json.loads, file)
@@ -148,11 +163,7 @@ def _write_txt(partial: Path, path: Path) -> None:
 
 def _write_json(partial: Path, path: Path, *, field: str | None = None) -> None:
     """One object, id -> answer, as SQuAD's programs read it; or id -> another ``field``."""
-    answers: dict[str, Any] = {}
-    for record in _read(partial):
-        if record["id"] in answers:
-            raise usage_error(f'the id "{record["id"]}" comes twice, and .json names answers by it: write .jsonl.')
-        answers[record["id"]] = _answer(record) if field is None else record[field]
+    answers = {record["id"]: _answer(record) if field is None else record[field] for record in _read(partial)}
     path.write_text(json.dumps(answers, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
@@ -189,12 +200,16 @@ def _write_tsv(partial: Path, path: Path) -> None:
 
 
 def _write_parquet(partial: Path, path: Path) -> None:
-    try:
-        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise usage_error("writing .parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
+    arrow, parquet = _load_arrow()
     rows = [{name: record.get(name) for name in _columns(partial)} for record in _read(partial)]
     parquet.write_table(arrow.Table.from_pylist(rows), path)
+
+
+def _load_arrow() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise usage_error("writing .parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
 
 
 def _cell(record: Mapping[str, Any], value: Any) -> Any:

@@ -206,7 +206,9 @@ class ChoiceTask(FileTask):
 def make_example(id: str, prompt: str, choices: Sequence[str], *, where: str, stem: str = "") -> ChoiceExample:
     """An example without a label; fewer than two choices or an empty one is an error that says ``where``."""
     if len(choices) < 2:
-        raise data_error(f"{where}: {len(choices)} choice; there must be at least two to choose from.")
+        raise data_error(
+            f"{where}: {len(choices)} choice{'s' * (not choices)}; there must be at least two to choose from."
+        )
     for place, choice in enumerate(choices):
         if not choice.strip():
             raise data_error(f"{where}: choice {place} of 0 to {len(choices) - 1} is empty. Give it a text.")

@@ -85,10 +85,9 @@ def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tup
 
 def _partner(first: str, names: Iterable[str]) -> str | None:
     """The column that is the second text where ``first`` is the first one, by their names."""
-    for second in names:
-        if (first.casefold(), second.casefold()) in _PAIR_NAMES or _counterpart(first) == second:
-            return second
-    return None
+    seconds = {second for known, second in _PAIR_NAMES if known == first.casefold()}
+    counterpart = _counterpart(first)
+    return next((name for name in names if name == counterpart or name.casefold() in seconds), None)
 
 
 def _counterpart(name: str) -> str | None:

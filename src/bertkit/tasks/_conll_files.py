@@ -47,7 +47,8 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
                 continue
             width = width or len(cells)
             if len(cells) != width:
-                raise data_error(f"{at_line(path, number)}: {len(cells)} columns, and {width} in the lines before.")
+                columns = f"{len(cells)} column{'s' * (len(cells) > 1)}, and {width} in the lines before"
+                raise data_error(f"{at_line(path, number)}: {columns}. Mend the line.")
             if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
                 raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is no tag. Tags are O, B-TYPE, I-TYPE, ...')
             first = first if rows else number

@@ -13,6 +13,16 @@ from bertkit.errors import data_error
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
 
+_NO_TEXT = (
+    (b"PK\x03\x04", "an Excel workbook or another zip file. Save it as CSV in UTF-8"),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook of old. Save it as CSV in UTF-8"),
+    (b"PAR1", "a Parquet file. Let its name end with .parquet"),
+    (b"\x1f\x8b", "compressed by gzip. Let its name end with .gz"),
+    (b"\xff\xfe", "in UTF-16. Save it as UTF-8"),
+    (b"\xfe\xff", "in UTF-16. Save it as UTF-8"),
+)
+"""How files begin that are often taken for text, and what to do with them."""
+
 
 def at_line(path: Path, line: int) -> str:
     """``reviews.csv, line 4,182``, the head of every complaint about a row."""
@@ -48,6 +58,9 @@ def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
 def _decode(path: Path, number: int, line: bytes) -> str:
     if len(line) == _LONGEST_LINE:
         raise data_error(f"{at_line(path, number)}: more than {_LONGEST_LINE:,} bytes without a line end.")
+    known = next((kind for start, kind in _NO_TEXT if line.startswith(start)), None) if number == 1 else None
+    if known is not None:
+        raise data_error(f"{path} is {known}.")
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +21,7 @@ from bertkit.tasks._lines import at_line, open_lines
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 1000
+_MOST_COLUMNS = 10_000
 _LONGEST_FIELD = 1_000_000
 """Characters; what an unclosed quote can swallow before it is noticed."""
 
@@ -57,6 +59,8 @@ class Table:
         self.form = form or sniff(path)
         self.columns = self.form.names or _read_names(path, self.form)
         self.broken = 0
+        if len(self.columns) > _MOST_COLUMNS:
+            raise data_error(f"{path} has {len(self.columns):,} columns. More than {_MOST_COLUMNS:,} are not read.")
 
     def place(self, column: str) -> int:
         """Where ``column`` is in a row; a wrong name is an error with the right ones."""
@@ -187,9 +191,9 @@ def _read_names(path: Path, form: Format) -> tuple[str, ...]:
         first = next(_delimited_rows(path, lines, form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
-    twice = [name for name in first.cells if first.cells.count(name) > 1]
-    if twice:
-        raise data_error(f'{path} has more than one column "{twice[0]}". Rename all but one.')
+    (often, count), *_ = Counter(first.cells).most_common(1)
+    if count > 1:
+        raise data_error(f'{path} has more than one column "{often}". Rename all but one.')
     return tuple(first.cells)
 
 
