@@ -16,9 +16,11 @@ _PEAKS = {
     "B200": 2250e12,
     "H200": 989e12,
     "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
     "H100": 989e12,
     "A100": 312e12,
     "L40S": 362e12,
+    "L40": 181e12,
     "L4": 121e12,
 }
 """Dense bfloat16 products, FLOP/s, in NVIDIA's data sheets; a name comes after the longer ones that contain it."""
