@@ -85,6 +85,15 @@ def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Pa
     assert set(task.labels) == set(cells)
 
 
+@pytest.mark.parametrize(
+    ("cells", "doubtful"), [(["bad", "bad;dull", "fine", "fine;long"], True), (["Arts; music", "Law"], False)]
+)
+def test_classes_that_may_be_several_labels_are_said_to_be(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
+    found = guess(write(tmp_path / "t.jsonl", cells), label="tags")
+    assert not isinstance(found.task, LabelsTask)
+    assert found.sentence.endswith("; if cells hold several: --kind labels)") == doubtful
+
+
 def test_lists_of_jsonl_are_labels(tmp_path: Path) -> None:
     rows = [{"text": f"film {row}", "tags": [["a", "b"], ["b"], []][row % 3]} for row in range(30)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

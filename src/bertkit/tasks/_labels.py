@@ -57,6 +57,15 @@ def find_separator(labels: Labels) -> str | None:
     return None
 
 
+def may_hold_several(labels: Labels) -> bool:
+    """Whether some cells, cut at a mark, have a part in common: ``bad``, ``bad;dull``, ``fine`` and ``fine;long``."""
+    for mark in _SEPARATORS:
+        parts = [part for cell in labels.counts for part in {part.strip() for part in cell.split(mark)}]
+        if len(set(parts)) < len(parts):
+            return True
+    return False
+
+
 def split_cells(labels: Labels, separator: str) -> Labels:
     """The labels in cells that hold several, with the cells in which each was seen first."""
     counts: Counter[str] = Counter()

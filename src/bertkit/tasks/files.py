@@ -27,6 +27,7 @@ from bertkit.tasks._labels import (
     count_labels,
     find_separator,
     in_order,
+    may_hold_several,
     split_cells,
 )
 from bertkit.tasks._lines import at_line
@@ -271,7 +272,8 @@ def _describe(table: Table, columns: Columns, asked: _Asked) -> str:
 def _describe_answers(asked: _Asked) -> str:
     counts = asked.labels.counts
     if asked.kind == "classes":
-        return f"{len(counts)} classes: {_list_classes(counts)}"
+        doubt = "; if cells hold several: --kind labels" if may_hold_several(asked.labels) else ""
+        return f"{len(counts)} classes: {_list_classes(counts)}{doubt}"
     if asked.kind == "labels":
         mean = counts.total() / asked.rows
         return (
