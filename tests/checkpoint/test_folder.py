@@ -279,3 +279,10 @@ def test_no_weights(tmp_path: Path) -> None:
     write_config(tmp_path)
     with pytest.raises(BertkitError, match=r"has no weights: neither model\.safetensors nor pytorch_model\.bin"):
         load_encoder(tmp_path)
+
+
+def test_a_sweep_names_its_best_model(tmp_path: Path) -> None:
+    (tmp_path / "best").mkdir()
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(BertkitError, match=r"which is a sweep\. Its best model: .*best$"):
+        resolve(tmp_path)

@@ -67,7 +67,7 @@ def write_results(folder: Path, task: TextTask, *seeds: dict[str, float]) -> Pat
     best = max(results, key=lambda result: result.scores[task.metric])
     result = FinetuneResult(folder=folder, metric=task.metric, seeds=results, mean=0.0, sd=None, best=best)
     write_json(folder / "results.json", to_json(result))
-    write_json(folder / "run.json", {"run": {"task": task.record()}})
+    write_json(folder / "run.json", {"kind": "finetune", "run": {"task": task.record()}})
     return folder
 
 
@@ -243,3 +243,11 @@ def test_the_commands_say_what_they_wrote(
     write_results(run, glue.rte, {"accuracy": 0.5})
     assert app.run(["glue", "table", str(run)]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["RTE", "accuracy", "0.5000"]
+
+
+@pytest.mark.parametrize("kind", ["pretrain", "tune"])
+def test_a_run_of_another_verb_is_no_column(kind: str, tmp_path: Path) -> None:
+    write_json(tmp_path / "run.json", {"kind": kind, "run": {"task": {"sampling": {}}}})
+    with pytest.raises(BertkitError, match=f"is a run of bertkit {kind}\\. Give runs of bertkit finetune") as caught:
+        api.glue_table([tmp_path])
+    assert caught.value.exit_code == WRONG_USAGE

@@ -61,6 +61,8 @@ def resolve(path: Path | str) -> Path:
 
 
 def _what_is_there(path: Path) -> str:
+    if (path / "best").exists():
+        return f"in {path}, which is a sweep. Its best model: {path / 'best'}"
     if (path / "run.json").is_file():
         return f"in {path} yet: that run has not come to its end. Repeat or resume its command."
     if path.exists():

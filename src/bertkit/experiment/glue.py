@@ -57,7 +57,7 @@ def tabulate(runs: Sequence[Path]) -> GlueTable:
     The average is that of the paper, which its own rows bear out: the mean of the columns, MNLI matched and mismatched
     being two of them, without WNLI.
     """
-    by_task = _by_task((str(read_run(run)["run"]["task"]["name"]), run) for run in runs)
+    by_task = _by_task((_task_of(run), run) for run in runs)
     scores = {column.name: _score(column, by_task) for column in TABLE}
     found = [score for score in scores.values() if score is not None]
     missing = [column.name for column in TABLE if column.counts and scores[column.name] is None]
@@ -94,6 +94,13 @@ def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path
     if not rows:
         raise data_error("no file of a submission can be written: " + "; ".join(dict.fromkeys(missing.values())) + ".")
     return GlueSubmission(folder=output, rows=rows, missing=missing)
+
+
+def _task_of(run: Path) -> str:
+    record = read_run(run)
+    if record["kind"] != "finetune":
+        raise usage_error(f"{run} is a run of bertkit {record['kind']}. Give runs of bertkit finetune, or SWEEP/best.")
+    return str(record["run"]["task"]["name"])
 
 
 def _by_task(runs: Iterator[tuple[str, Path]]) -> dict[str, Path]:
