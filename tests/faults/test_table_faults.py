@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "NUL": (table(line=5, row="3,film \0,bad\n"), "line 5: a NUL character"),
     "a row of NUL": (table(line=5, row="\0" * 99 + "\n"), "line 5: a NUL character"),
     "latin-1": (table().replace(b"number 3,", b"caf\xe9,"), "line 5: byte 11 of the line is not UTF-8"),
-    "UTF-16": (table().decode().encode("utf-16"), "line 1: byte 1 of the line is not UTF-8"),
+    "UTF-16": (table().decode().encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
     "a million columns": (table(line=5, row="3" + "," * 1_000_000 + "\n"), "line 5: 1,000,001 cells, but 3 columns"),
     "names again": (table(line=5, row=HEADER), "line 5: the line of column names again"),
     "one name twice": (table(header="text,text,label\n"), 'more than one column "text"'),
