@@ -6,6 +6,7 @@ The mutation is made in a forked child, which then runs that one test; so nothin
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,6 +119,8 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_protection_that_is_missing_is_seen(name: str, tmp_path: Path) -> None:
     patches, test = MUTATIONS[name]
+    # Its watchdog is a thread, which a child does not get; to cancel it there would wait for ever.
+    faulthandler.cancel_dump_traceback_later()
     child = os.fork()
     if child == 0:
         code = 99
