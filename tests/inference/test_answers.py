@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ from bertkit.tasks import (
     ChoiceTask,
     Columns,
     Prediction,
+    SpanTask,
     Split,
     TagPrediction,
     TagTask,
@@ -213,6 +215,20 @@ def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tm
     assert parrot.answered == 0
     assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".partial*"))
     assert answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
+
+
+def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, lines may bring ids of their own, and are seen one by one."""
+    questions = [{"id": name, "question": "who", "context": name} for name in ("a", "b", "a")]
+    parrot = Parrot(tmp_path / "model")
+    task = SpanTask(name="parrot")
+    monkeypatch.setattr(task.__class__, "describe", lambda self, example, prediction: {"id": example.id, "answer": ""})
+    monkeypatch.setattr(parrot, "stream", lambda examples, batch_size: iter(examples))
+    parrot.__dict__["task"] = task
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(each) + "\n" for each in questions)))
+    with pytest.raises(BertkitError, match=r'-: the id "a" comes twice, .* write \.jsonl'):
+        answer_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_a_library_that_parquet_needs_is_asked_for_before_anything_is_answered(

@@ -51,7 +51,8 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
         return _answer_to_stdout(pipeline, source)
     write = _writer(output)
     if write is _write_json and source != STREAM:
-        _require_unlike_ids(pipeline.task.read(source), source)
+        # Better said before the work than after it.
+        deque(_with_unlike_ids(pipeline.task.read(source), source), maxlen=0)
     if write is _write_parquet:
         _load_arrow()
     partial = output.with_name(f".partial-{_fingerprint(pipeline, source)}-{output.name}")
@@ -60,8 +61,11 @@ def answer_file(pipeline: Pipeline, source: Path, output: Path, report: Report) 
     except OSError as error:
         raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
     report(done)
+    examples = _examples(pipeline, source)
+    if write is _write_json and source == STREAM:
+        examples = _with_unlike_ids(examples, source)
     with explain_writing(output), partial.open("a", encoding="utf-8") as file, Interrupts() as interrupts:
-        for record in _answers(pipeline, islice(_examples(pipeline, source), done, None)):
+        for record in _answers(pipeline, islice(examples, done, None)):
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
             done += 1
             if done % _ROWS_BETWEEN_REPORTS == 0:
@@ -136,8 +140,8 @@ def _writer(output: Path) -> Callable[[Path, Path], None]:
     return _WRITERS[suffix]
 
 
-def _require_unlike_ids(examples: Iterable[Any], source: Path) -> None:
-    """An object of answers has room for one answer an id; better said before the work than after it."""
+def _with_unlike_ids(examples: Iterable[Any], source: Path) -> Iterator[Any]:
+    """The examples, as long as no id comes twice: an object of answers has room for one answer an id."""
     seen: set[str] = set()
     for example in examples:
         if example.id in seen:
@@ -145,6 +149,7 @@ def _require_unlike_ids(examples: Iterable[Any], source: Path) -> None:
                 f'{source}: the id "{example.id}" comes twice, and .json names answers by it: write .jsonl.'
             )
         seen.add(example.id)
+        yield example
 
 
 def _read(partial: Path) -> Iterator[Mapping[str, Any]]:
