@@ -25,19 +25,6 @@ NO_DROPOUT = ["encoder.dropout=0", "encoder.attention_dropout=0"]
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    for number in range(13):
-        (home / f"{number}.txt").write_text(
-            f"Boat {number} leaves the harbour. It comes back on day {number + 7}. " * 9
-        )
-    files = sorted(home.glob("*.txt"))
-    api.tokenizer_train(files, output=home / "tok", vocab_size=99, progress="quiet")
-    api.prepare(files, tokenizer=home / "tok", output=home / "data", heldout=0.3, progress="quiet")
-    return home / "data"
-
-
-@pytest.fixture(scope="module")
 def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The records of one process that nobody disturbs, without dropout."""
     run = tmp_path_factory.mktemp("alone") / "run"

@@ -24,6 +24,16 @@ def gradients(model: nn.Module, steps: int) -> list[list[Tensor]]:
     return [[torch.randn(p.shape, generator=generator) for p in model.parameters()] for _ in range(steps)]
 
 
+def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, count: int) -> list[list[Tensor]]:
+    """So many updates; returns the gradients of each."""
+    steps = gradients(model, count)
+    for grads in steps:
+        for parameter, grad in zip(model.parameters(), grads, strict=True):
+            parameter.grad = grad.clone()
+        optimizer.step()
+    return steps
+
+
 def written_out(start: Tensor, grads: list[Tensor], config: OptimizerConfig, decay: float) -> Tensor:
     """google-research/bert ``optimization.py``: no correction, decay beside the update, all times the rate."""
     value, m, v = start.double().clone(), torch.zeros_like(start).double(), torch.zeros_like(start).double()
@@ -41,11 +51,7 @@ def test_steps_equal_the_formula(corrected: bool) -> None:
     model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7))
     start = [p.detach().clone() for p in model.parameters()]
     optimizer = build_optimizer(model, config)
-    steps = gradients(model, 5)
-    for grads in steps:
-        for parameter, grad in zip(model.parameters(), grads, strict=True):
-            parameter.grad = grad.clone()
-        optimizer.step()
+    steps = take_steps(model, optimizer, 5)
     for place, parameter in enumerate(model.parameters()):
         decay = config.weight_decay if parameter.ndim > 1 else 0.0
         wanted = written_out(start[place], [grads[place] for grads in steps], config, decay)
@@ -77,11 +83,7 @@ def test_lamb_equals_the_algorithm(corrected: bool) -> None:
     nn.init.zeros_(model[2].weight)  # type: ignore[arg-type]
     start = [p.detach().clone() for p in model.parameters()]
     optimizer = build_optimizer(model, config)
-    steps = gradients(model, 5)
-    for grads in steps:
-        for parameter, grad in zip(model.parameters(), grads, strict=True):
-            parameter.grad = grad.clone()
-        optimizer.step()
+    steps = take_steps(model, optimizer, 5)
     for place, parameter in enumerate(model.parameters()):
         wanted = torch.tensor(lamb_written_out(start[place], [grads[place] for grads in steps], config))
         torch.testing.assert_close(parameter.flatten(), wanted.float(), atol=1e-6, rtol=1e-5)
@@ -91,9 +93,7 @@ def test_lamb_equals_the_algorithm(corrected: bool) -> None:
 def test_the_state_goes_round(kind: Literal["adam", "lamb"]) -> None:
     model = nn.Linear(13, 7)
     optimizer = build_optimizer(model, OptimizerConfig(kind=kind))
-    for parameter, grad in zip(model.parameters(), gradients(model, 1)[0], strict=True):
-        parameter.grad = grad
-    optimizer.step()
+    take_steps(model, optimizer, 1)
     saved = {name: value.clone() for name, value in named_state(model, optimizer).items()}
     assert set(saved) == {f"{p}/{k}" for p in ("weight", "bias") for k in ("step", "exp_avg", "exp_avg_sq")}
     fresh = build_optimizer(model, OptimizerConfig(kind=kind))
@@ -142,9 +142,7 @@ def test_a_restart_is_as_a_new_optimizer(kind: Literal["adam", "lamb"], correcte
     model = nn.Linear(13, 7)
     config = OptimizerConfig(kind=kind, bias_correction=corrected)
     optimizer = build_optimizer(model, config)
-    for parameter, grad in zip(model.parameters(), gradients(model, 1)[0], strict=True):
-        parameter.grad = grad
-    optimizer.step()
+    take_steps(model, optimizer, 1)
     restart(optimizer, config)
     fresh = named_state(model, build_optimizer(model, config))
     assert all(torch.equal(value, fresh[name]) for name, value in named_state(model, optimizer).items())
