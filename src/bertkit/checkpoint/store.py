@@ -83,7 +83,7 @@ def save_written(folder: Path, step: int, write: Callable[[Path], object], state
 
 def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """The groups and the state of one checkpoint, after every byte was checked."""
-    manifest = _verify(path)
+    manifest = verify(path)
     files = [name for name in manifest["files"] if name.endswith(_SUFFIX)]
     groups = {name.removesuffix(_SUFFIX): read_tensors(path / name) for name in files}
     state: dict[str, Any] = read_json(path / _STATE)
@@ -91,10 +91,21 @@ def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """The state alone, after every byte of the checkpoint was checked."""
-    _verify(path)
+    """The state alone of a checkpoint that ``latest`` has found whole; nothing is checked again."""
     state: dict[str, Any] = read_json(path / _STATE)
     return state
+
+
+def verify(path: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint, after every byte was checked; raises a data error where one is not what it was."""
+    if not path.is_dir():
+        raise data_error(f"{path} is not a checkpoint: it is {'not a folder' if path.exists() else 'not there'}.")
+    manifest = check_files(path / _MANIFEST)
+    if manifest.get("format") != _FORMAT or _STATE not in manifest["files"]:
+        raise data_error(f"{path / _MANIFEST} is not the manifest of a checkpoint that this version reads.")
+    if _NAME.fullmatch(path.name) and manifest.get("step") != _step(path.name):
+        raise data_error(f"{path} holds step {manifest.get('step')}, not that of its name.")
+    return manifest
 
 
 def latest(folder: Path) -> tuple[Path | None, list[str]]:
@@ -105,7 +116,7 @@ def latest(folder: Path) -> tuple[Path | None, list[str]]:
     faults: list[str] = []
     for path in reversed(checkpoints(folder)):
         try:
-            _verify(path)
+            verify(path)
         except BertkitError as error:
             faults.append(str(error))
         else:
@@ -143,20 +154,9 @@ def _step(name: str) -> int:
     return int(match[1])
 
 
-def _verify(path: Path) -> dict[str, Any]:
-    if not path.is_dir():
-        raise data_error(f"{path} is not a checkpoint: it is {'not a folder' if path.exists() else 'not there'}.")
-    manifest = check_files(path / _MANIFEST)
-    if manifest.get("format") != _FORMAT or _STATE not in manifest["files"]:
-        raise data_error(f"{path / _MANIFEST} is not the manifest of a checkpoint that this version reads.")
-    if _NAME.fullmatch(path.name) and manifest.get("step") != _step(path.name):
-        raise data_error(f"{path} holds step {manifest.get('step')}, not that of its name.")
-    return manifest
-
-
 def _is_whole(path: Path) -> bool:
     try:
-        _verify(path)
+        verify(path)
     except BertkitError:
         return False
     return True

@@ -64,6 +64,8 @@ class _Job:
     state: TrainingState
     data: DataReport
     world: World
+    about: dict[str, Any]
+    """What checkpoints and the record remember of the run: ``describe_run``."""
 
     @property
     def total_steps(self) -> int:
@@ -86,7 +88,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         about: dict[str, Any] = {"data_report": job.data.record(), "data": fingerprint(job.run)}
         # So far there was nothing to lose, and a signal ended it at once; from here on the first one asks.
         with Interrupts(several=world.size > 1) as interrupts:
-            folder.begin(**describe_run(job.run), kind="pretrain", origins=origins, **about)
+            folder.begin(**job.about, kind="pretrain", origins=origins, **about)
             return _train(job, folder, interrupts, progress)
 
 
@@ -115,7 +117,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
         with Interrupts(several=world.size > 1) as interrupts:
             if folder.writes:
                 folder.forget(lambda record: bool(record["step"] > job.state.step))
-                folder.note(**describe_run(run))
+                folder.note(**job.about)
             return _train(job, folder, interrupts, progress)
 
 
@@ -221,6 +223,7 @@ def _build(run: PretrainRun, world: World = ALONE) -> _Job:
         state=TrainingState(model, build_optimizer(model, run.optimizer)),
         data=report_data(phases[0].source),
         world=world,
+        about=describe_run(run),
     )
 
 
@@ -368,7 +371,7 @@ def _save(job: _Job, folder: RunFolder) -> int:
 
     if folder.writes:
         folder.flush_log()
-        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **describe_run(job.run)}
+        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **job.about}
         if job.run.shard:
             store.save_written(folder.checkpoints, state.step, write_shards, facts)
         else:
@@ -382,6 +385,7 @@ def _save(job: _Job, folder: RunFolder) -> int:
 
 def _restore(job: _Job, checkpoint: Path, saved: Mapping[str, Any]) -> None:
     if job.run.shard:
+        store.verify(checkpoint)
         groups = job.state.groups()
         _sharding().read_shards(checkpoint, groups)
     else:
