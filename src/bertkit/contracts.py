@@ -9,7 +9,7 @@ Letters: B examples, T tokens, H hidden width.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -86,6 +86,9 @@ class Batch:
 
     Choices lie below each other, so that an encoder sees rows like any others: ``choices`` says how many rows each of
     the E features has, and labels are those of features. Without it every row is a feature.
+
+    ``host`` is what it was before it went to another device. Whoever needs a number of it to go on, a count or a
+    shape, reads ``on_host``: to read it from the device is to wait until all that was asked of it is done.
     """
 
     input_ids: Int[Tensor, "B T"]
@@ -93,28 +96,45 @@ class Batch:
     attention_mask: Bool[Tensor, "B T"]
     labels: Mapping[str, Tensor]
     choices: Int[Tensor, E] | None = None
+    host: Batch | None = None
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     @property
+    def on_host(self) -> Batch:
+        """The same batch where its numbers are at hand."""
+        return self if self.host is None else self.host
+
+    @property
     def num_tokens(self) -> int:
         """Real tokens, padding not counted."""
-        return int(self.attention_mask.sum())
+        return int(self.on_host.attention_mask.sum())
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on ``device``."""
-        return Batch(
-            input_ids=self.input_ids.to(device, non_blocking=True),
-            segment_ids=self.segment_ids.to(device, non_blocking=True),
-            attention_mask=self.attention_mask.to(device, non_blocking=True),
-            labels={name: label.to(device, non_blocking=True) for name, label in self.labels.items()},
-            choices=None if self.choices is None else self.choices.to(device, non_blocking=True),
-        )
+        if device == self.input_ids.device:
+            return self
+        return replace(self._map(lambda tensor: tensor.to(device, non_blocking=True)), host=self.on_host)
+
+    def pinned(self) -> Batch:
+        """The same batch in memory that a GPU copies from by itself, while the processor goes on."""
+        return self._map(Tensor.pin_memory)
 
     def with_labels(self, **labels: Tensor) -> Batch:
-        """The same batch with more labels."""
+        """The same batch with more labels, while it is on the host."""
+        assert self.host is None
         return replace(self, labels={**self.labels, **labels})
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        return replace(
+            self,
+            input_ids=change(self.input_ids),
+            segment_ids=change(self.segment_ids),
+            attention_mask=change(self.attention_mask),
+            labels={name: change(label) for name, label in self.labels.items()},
+            choices=None if self.choices is None else change(self.choices),
+        )
 
 
 @runtime_checkable
@@ -169,7 +189,7 @@ class Encoder(nn.Module, ABC):
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """Hidden states of the ``wanted`` positions, or of every one; the others hold what nobody reads.
 
-        Padding is never wanted. The pooled state is always there.
+        Padding is never wanted, and ``wanted`` is on the host. The pooled state is always there.
         """
 
 
@@ -186,7 +206,10 @@ class Objective(nn.Module, ABC):
     reads_layers: ClassVar[bool] = False
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """The positions whose hidden states it will read; None for all. The pooled state is free."""
+        """The positions whose hidden states it will read; None for all. The pooled state is free.
+
+        Asked of the batch on the host.
+        """
         return None
 
     @abstractmethod
@@ -203,7 +226,7 @@ class Objective(nn.Module, ABC):
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """How many labels each loss term will count, from the labels alone."""
-        return {self.label: int((batch.labels[self.label] != IGNORE).sum())}
+        return {self.label: int((batch.on_host.labels[self.label] != IGNORE).sum())}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The answers of every objective, by its name."""
-        states = self.encoder(batch, self._wanted(batch))
+        states = self.encoder(batch, self._wanted(batch.on_host))
         return {name: objective(states, batch) for name, objective in self._named_objectives()}
 
     def counts(self, batch: Batch) -> dict[str, int]:

@@ -135,3 +135,13 @@ def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: B
         gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
         found.append([*passes, *gradients, torch.get_rng_state()])
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Batch, some: bool) -> None:
+    """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
+    wanted = torch.zeros_like(padded_batch.attention_mask)
+    wanted[0, 5] = wanted[3, 1] = True
+    meta = torch.device("meta")
+    states = encoder.to(meta)(padded_batch.to(meta), wanted if some else None)
+    (states.hidden_states.sum() + states.pooled.sum()).backward()

@@ -175,9 +175,11 @@ class Bert(Encoder):
                 f"a batch has rows of {tokens} tokens and the model has {self.config.max_positions} positions; "
                 f"cut the text shorter."
             )
-        real = batch.attention_mask
-        layout = Layout.of(real)
+        real, device = batch.on_host.attention_mask, batch.input_ids.device
+        layout = Layout.of(real).to(device)
         choice = None if wanted is None or self.keep_layers else _choose_places(wanted, real)
+        if choice is not None:
+            choice = choice.to(device)
         states = layout.collect(self.embeddings(batch.input_ids, batch.segment_ids))
         kept: list[Tensor] = []
         for layer in self.layers:

@@ -6,12 +6,14 @@ without padding, and attention alone lays them out in rows.
 A product of every new number of tokens makes the CPU library (oneDNN) build a kernel, some milliseconds and megabytes
 that it keeps for the next thousand of them. So lists are filled up to round lengths with tokens that nobody reads.
 
+A layout has lengths that the program needs to go on, so it is made on the host and then moved to where the tokens are.
+
 Letters: B rows, T tokens of the longest row, N tokens in the list, M tokens chosen from it, W any width.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,6 +32,10 @@ class Layout:
     width: int
     slots: Int[Tensor, " N"] | None = None
     mask: Bool[Tensor, "B T"] | None = None
+
+    def to(self, device: torch.device) -> Layout:
+        """The same layout for tokens on ``device``."""
+        return replace(self, slots=_move(self.slots, device), mask=_move(self.mask, device))
 
     @staticmethod
     def of(filled: Bool[Tensor, "B T"]) -> Layout:
@@ -60,6 +66,10 @@ class Choice:
     index: Int[Tensor, " M"]
     layout: Layout
 
+    def to(self, device: torch.device) -> Choice:
+        """The same choice from a list on ``device``."""
+        return Choice(self.index.to(device, non_blocking=True), self.layout.to(device))
+
     @staticmethod
     def of(wanted: Bool[Tensor, "B T"], filled: Bool[Tensor, "B T"]) -> Choice:
         """The ``wanted`` ones of the list of all ``filled`` places, in reading order."""
@@ -69,6 +79,10 @@ class Choice:
         places = (ranks + most * torch.arange(rows, device=wanted.device)[:, None])[wanted]
         index = (filled.flatten().cumsum(dim=0) - 1)[wanted.flatten()]
         return Choice(index, Layout(rows, most, None if len(places) == rows * most else places))
+
+
+def _move(tensor: Tensor | None, device: torch.device) -> Tensor | None:
+    return None if tensor is None else tensor.to(device, non_blocking=True)
 
 
 def round_up(count: int) -> int:

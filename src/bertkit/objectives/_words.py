@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, LossTerm
+from bertkit.contracts import IGNORE
 
 
-def sum_losses(logits: Tensor, labels: Tensor) -> LossTerm:
-    """Cross-entropy of logits (B, T, C) against labels (B, T), summed over those that there are."""
-    total = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="sum")
-    return LossTerm(total, _count(labels))
+def sum_losses(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
+    """Cross-entropy, summed over the words that have a label."""
+    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="sum")
 
 
-def count_hits(logits: Tensor, labels: Tensor) -> LossTerm:
-    """Words whose highest logit is the label's."""
-    return LossTerm((logits.argmax(dim=-1) == labels).sum(), _count(labels))
-
-
-def _count(labels: Tensor) -> int:
-    return int((labels != IGNORE).sum())
+def count_hits(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
+    """How many words have the highest logit where the label is."""
+    return (logits.argmax(dim=-1) == labels).sum()

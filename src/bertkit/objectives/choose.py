@@ -61,10 +61,11 @@ class Choose(Objective):
 
 def _find_choices(batch: Batch) -> Bool[Tensor, "E K"]:
     """Which choices there are."""
-    if batch.choices is None:
+    choices = batch.on_host.choices
+    if choices is None:
         return batch.attention_mask.new_ones(1, len(batch))
-    places = torch.arange(int(batch.choices.max()), device=batch.choices.device)
-    return places < batch.choices[:, None]
+    there = torch.arange(int(choices.max())) < choices[:, None]
+    return there.to(batch.input_ids.device, non_blocking=True)
 
 
 def _hide_absent(logits: Tensor, batch: Batch) -> Tensor:

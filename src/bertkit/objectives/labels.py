@@ -57,7 +57,7 @@ class TellLabels(Objective):
         losses = F.binary_cross_entropy_with_logits(
             outputs["logits"].float(), labels.float(), pos_weight=self.weights, reduction="none"
         )
-        return {self.label: LossTerm(losses[labels != IGNORE].sum(), self.counts(batch)[self.label])}
+        return {self.label: LossTerm(losses.masked_fill(labels == IGNORE, 0).sum(), self.counts(batch)[self.label])}
 
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``labels_accuracy``: cells on the right side of one half."""

@@ -196,7 +196,8 @@ class MaskedLanguageModel(Objective):
         rows = states.hidden_states.flatten(0, 1)
         if self.label in batch.labels:
             labelled = self._labelled(batch)
-            rows = rows[F.pad(labelled, (0, round_up(len(labelled)) - len(labelled)))]
+            padded = F.pad(labelled, (0, round_up(len(labelled)) - len(labelled)))
+            rows = rows[padded.to(rows.device, non_blocking=True)]
         rows = self.norm(self.activation(self.transform(rows)))
         logits = F.linear(rows, self._tied[0].weight)
         # Added in place: torch's product with a bias first fills the whole output with the bias.
@@ -214,10 +215,11 @@ class MaskedLanguageModel(Objective):
         return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
 
     def _labelled(self, batch: Batch) -> Int[Tensor, " M"]:
-        return (batch.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
+        return (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
 
     def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:
-        return batch.labels[self.label].flatten()[self._labelled(batch)]
+        wanted = batch.on_host.labels[self.label].flatten()[self._labelled(batch)]
+        return wanted.to(batch.input_ids.device, non_blocking=True)
 
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -42,8 +42,8 @@ class Regress(Objective):
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Squared error, summed."""
         labels = batch.labels[self.label]
-        labelled = labels != IGNORE
-        total = (outputs["value"].float() - labels.float())[labelled].square().sum()
+        errors = (outputs["value"].float() - labels.float()).masked_fill(labels == IGNORE, 0)
+        total = errors.square().sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:

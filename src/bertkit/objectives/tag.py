@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerms, Objective, Outputs
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.objectives._words import count_hits, sum_losses
@@ -40,11 +40,13 @@ class Tag(Objective):
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""
-        return {self.label: sum_losses(outputs["logits"], batch.labels[self.label])}
+        total = sum_losses(outputs["logits"], batch.labels[self.label])
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``tags_accuracy``: words whose highest logit is the label's."""
-        return {f"{self.label}_accuracy": count_hits(outputs["logits"], batch.labels[self.label])}
+        right = count_hits(outputs["logits"], batch.labels[self.label])
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {

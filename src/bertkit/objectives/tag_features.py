@@ -11,9 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerms, Objective, Outputs
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.layout import Layout, choose
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
 from bertkit.objectives._words import count_hits, sum_losses
@@ -49,21 +50,25 @@ class TagFeatures(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, T, C)."""
-        starts = self.reads(batch)
+        device = batch.input_ids.device
+        starts = self.reads(batch.on_host)
+        rows, width = starts.shape
         places, there = _find_words(starts)
+        places = places.to(device, non_blocking=True)
         words = self.mixture([_pick(layer, places) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, there)))
-        spread = logits.new_zeros(*starts.shape, logits.shape[-1])
-        spread[starts] = logits[there & starts.any(dim=1, keepdim=True)]
-        return {"logits": spread}
+        said = choose(logits.flatten(0, 1), _number(there & starts.any(dim=1, keepdim=True)).to(device))
+        return {"logits": Layout(rows, width, _number(starts).to(device)).spread(said)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""
-        return {self.label: sum_losses(outputs["logits"], batch.labels[self.label])}
+        total = sum_losses(outputs["logits"], batch.labels[self.label])
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``word_tags_accuracy``: words whose highest logit is the label's."""
-        return {f"{self.label}_accuracy": count_hits(outputs["logits"], batch.labels[self.label])}
+        right = count_hits(outputs["logits"], batch.labels[self.label])
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def _find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
@@ -72,6 +77,11 @@ def _find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[T
     most = int(counts.max())
     places = (~starts).byte().argsort(dim=1, stable=True)[:, :most]
     return places, torch.arange(most, device=starts.device) < counts[:, None]
+
+
+def _number(places: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
+    """The numbers of these places, row by row."""
+    return places.flatten().nonzero().squeeze(1)
 
 
 def _pick(states: Float[Tensor, "B T H"], places: Int[Tensor, "B W"]) -> Float[Tensor, "B W H"]:
