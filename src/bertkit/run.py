@@ -57,7 +57,8 @@ class PretrainRun:
     optimizer and its schedule ``continue`` there the paper does not say; with ``restart`` both begin anew. A long batch
     size, rate or warm-up that is not given is that of the short rows.
 
-    ``snapshots`` models, the finished one among them, are kept at even distances.
+    ``loader_workers`` threads make the batches of the steps to come; with 0 each step makes its own. ``snapshots``
+    models, the finished one among them, are kept at even distances.
     """
 
     data: Path
@@ -80,6 +81,7 @@ class PretrainRun:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     precision: Precision | None = None
     shard: bool = False
+    loader_workers: int = 1
     seed: int = 0
     log_every: int = 10
     evaluate_every: int = 500
@@ -94,7 +96,7 @@ class PretrainRun:
                 raise usage_error(f"{name} is given and long_seq_length is not: there are no long rows.")
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup is given and long_phase is continue: one schedule has one warm-up.")
-        for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0}.items():
+        for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0, "loader_workers": 0}.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise usage_error(f"{name} is {value}; it must be {least} or more.")

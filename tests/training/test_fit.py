@@ -98,6 +98,18 @@ def test_a_resume_is_bit_exact_with_dropout_on(stop: int, kind: Literal["adam", 
     assert same(whole, second)
 
 
+@pytest.mark.parametrize("workers", [0, 3, 20])
+def test_who_makes_the_batches_changes_nothing(workers: int) -> None:
+    expected = state()
+    steps = run(expected, plan())
+    trained = state()
+    found = run(trained, plan(loader_workers=workers), until=5) + run(trained, plan(loader_workers=workers))
+    assert [(step.epoch, step.losses, step.tokens) for step in found] == [
+        (step.epoch, step.losses, step.tokens) for step in steps
+    ]
+    assert same(trained, expected)
+
+
 def test_micro_batches_weigh_every_label_alike() -> None:
     """With dropout off, any cutting of the batch is the same step."""
     ends = []

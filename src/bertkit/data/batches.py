@@ -1,12 +1,15 @@
-"""In which order examples are seen, and in which company.
+"""In which order examples are seen, in which company, and who makes the batches.
 
-Everything here is a pure function of (seed, epoch): any process can say which examples are in batch 7
-of epoch 3 without having seen the batches before it.
+The order is a pure function of (seed, epoch): any process can say which examples are in batch 7 of epoch 3 without
+having seen the batches before it. So any number of threads may make them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,8 @@ from numpy.typing import NDArray
 from bertkit.contracts import Batch, BatchSource, Feature
 from bertkit.data.features import collate
 from bertkit.draws import permute
+
+T = TypeVar("T")
 
 
 class FeatureSource:
@@ -43,3 +48,24 @@ def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int
     """
     places = np.arange(step * batch_size, min((step + 1) * batch_size, len(source)))
     return permute(places, len(source), seed=seed, epoch=epoch)
+
+
+def work_ahead(calls: Iterable[Callable[[], T]], workers: int) -> Generator[T, None, None]:
+    """What every call returns, in order; so many threads make what is next while the caller is busy with the last.
+
+    Without workers each call is made when its turn comes. What a call raises is raised in its turn.
+    """
+    if not workers:
+        yield from (call() for call in calls)
+        return
+    threads = ThreadPoolExecutor(workers, thread_name_prefix="loader")
+    begun: deque[Future[T]] = deque()
+    try:
+        for call in calls:
+            begun.append(threads.submit(call))
+            if len(begun) > workers:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        threads.shutdown(cancel_futures=True)

@@ -80,4 +80,5 @@ def _plan(run: PretrainRun) -> Plan:
         schedule=run.schedule,
         precision=run.precision or "float32",
         seed=run.seed,
+        loader_workers=run.loader_workers,
     )

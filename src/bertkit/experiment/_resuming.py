@@ -12,6 +12,7 @@ from bertkit.run import PretrainRun
 
 FREE = (
     "gradient_checkpointing",
+    "loader_workers",
     "log_every",
     "evaluate_every",
     "evaluation_examples",

@@ -82,24 +82,26 @@ class Remembered(Encoder):
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The layers at the ``wanted`` tokens, and zeros elsewhere, for the pooled state too."""
-        chosen = batch.attention_mask if wanted is None else wanted
-        keys = [
-            _key(*row) for row in zip(batch.input_ids, batch.segment_ids, batch.attention_mask, chosen, strict=True)
-        ]
+        host, device = batch.on_host, batch.input_ids.device
+        chosen = host.attention_mask if wanted is None else wanted
+        keys = [_key(*row) for row in zip(host.input_ids, host.segment_ids, host.attention_mask, chosen, strict=True)]
         if unknown := {key: row for row, key in enumerate(keys) if key not in self._activations}:
-            self._meet(batch, chosen, unknown)
+            self._meet(host, chosen, unknown, device)
         states = np.concatenate([self._activations.read(key) for key in keys], axis=1)
-        layers = torch.zeros(self.num_layers + 1, *chosen.shape, self.hidden_size, device=chosen.device)
-        layers[:, chosen] = torch.from_numpy(states).to(chosen.device).float()
+        layers = torch.zeros(self.num_layers + 1, *chosen.shape, self.hidden_size)
+        layers[:, chosen] = torch.from_numpy(states).float()
+        layers = layers.to(device, non_blocking=True)
         return EncoderOutput(hidden_states=layers[-1], pooled=torch.zeros_like(layers[-1][:, 0]), layers=tuple(layers))
 
-    def _meet(self, batch: Batch, chosen: Bool[Tensor, "B T"], unknown: Mapping[bytes, int]) -> None:
+    def _meet(
+        self, batch: Batch, chosen: Bool[Tensor, "B T"], unknown: Mapping[bytes, int], device: torch.device
+    ) -> None:
         rows = list(unknown.values())
         part = Batch(batch.input_ids[rows], batch.segment_ids[rows], batch.attention_mask[rows], labels={})
         with torch.no_grad():
-            layers = torch.stack(self._encoder[0](part).layers)
+            layers = torch.stack(self._encoder[0](part.to(device)).layers).half().cpu()
         for place, (key, row) in enumerate(unknown.items()):
-            self._activations.keep(key, layers[:, place, chosen[row]].half().cpu().numpy())
+            self._activations.keep(key, layers[:, place, chosen[row]].numpy())
 
 
 def remember(model: Model, activations: Activations) -> Model:
@@ -110,4 +112,4 @@ def remember(model: Model, activations: Activations) -> Model:
 
 def _key(input_ids: Tensor, segment_ids: Tensor, real: Tensor, chosen: Tensor) -> bytes:
     """The row without its padding, and which of its tokens are asked for."""
-    return torch.stack([input_ids[real], segment_ids[real], chosen[real].long()]).cpu().numpy().tobytes()
+    return torch.stack([input_ids[real], segment_ids[real], chosen[real].long()]).numpy().tobytes()

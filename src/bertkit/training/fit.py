@@ -10,14 +10,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bertkit.contracts import IGNORE, Batch, BatchSource, LossTerms
-from bertkit.data.batches import batch_indices, batches_in_epoch
+from bertkit.data.batches import batch_indices, batches_in_epoch, work_ahead
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
 from bertkit.training.distributed import ALONE, World, whole
@@ -34,7 +34,8 @@ _TOKENS, _FLOPS = "tokens", "flops"
 class Plan:
     """How long and how to train. Each process cuts its share of a batch into micro-batches of ``micro_batch_size``.
 
-    The schedule counts from step ``schedule_from``, and ends ``total_steps`` later.
+    The schedule counts from step ``schedule_from``, and ends ``total_steps`` later. ``loader_workers`` threads make the
+    batches of the steps to come; how many they are changes nothing else.
     """
 
     total_steps: int
@@ -45,6 +46,7 @@ class Plan:
     schedule_from: int = 0
     precision: Precision = "float32"
     seed: int = 0
+    loader_workers: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,56 +117,69 @@ def fit(
     Raises DivergenceError after ten steps in a row whose loss or gradient is not finite; such steps change nothing.
     """
     device = next(state.model.parameters()).device
-    per_epoch = batches_in_epoch(source, plan.batch_size)
+    read = partial(_read_share, source, plan, world=world, pin=device.type == "cuda", count_flops=count_flops)
+    steps = range(state.step, plan.schedule_from + plan.total_steps if until is None else until)
     state.model.train()
     keep_freed_memory()
-    while state.step < (plan.schedule_from + plan.total_steps if until is None else until):
-        begin = time.perf_counter()
-        epoch, place = divmod(state.step - first_step, per_epoch)
-        indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
-        batches, real = _read_share(source, epoch, indices, plan.micro_batch_size or plan.batch_size, world)
-        work = {
-            _TOKENS: sum(batch.num_tokens for batch in real),
-            _FLOPS: sum(map(count_flops, real)) if count_flops else 0,
-        }
+    begin = time.perf_counter()
+    for share in work_ahead((partial(read, step - first_step) for step in steps), plan.loader_workers):
         if world.size > 1:
             torch.manual_seed(world.seed(plan.seed, state.step))
-        counts = world.total({**count_labels(state.model, batches), **work})
+        counts = world.total({**count_labels(state.model, share.batches), **share.work})
         lr = plan.optimizer.lr * rate(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
-        losses = world.total(accumulate_gradients(state.model, batches, counts, device, plan.precision))
+        losses = world.total(accumulate_gradients(state.model, share.batches, counts, device, plan.precision))
         world.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
         state.step += 1
         yield Step(
             step=state.step,
-            epoch=epoch,
+            epoch=share.epoch,
             losses=losses,
             grad_norm=grad_norm,
             lr=lr,
-            examples=len(indices),
+            examples=share.examples,
             tokens=counts[_TOKENS],
             flops=counts[_FLOPS],
             seconds=time.perf_counter() - begin,
             skipped=skipped,
         )
+        begin = time.perf_counter()
+
+
+class _Share(NamedTuple):
+    """This process's micro-batches of a batch that has so many ``examples`` in all, and what work they are."""
+
+    epoch: int
+    examples: int
+    batches: list[Batch]
+    work: dict[str, int]
 
 
 def _read_share(
-    source: BatchSource, epoch: int, indices: NDArray[np.int64], rows: int, world: World
-) -> tuple[list[Batch], list[Batch]]:
-    """This process's micro-batches of a batch, and those of them that are part of it.
+    source: BatchSource,
+    plan: Plan,
+    step: int,
+    *,
+    world: World,
+    pin: bool,
+    count_flops: Callable[[Batch], int] | None,
+) -> _Share:
+    """The share of ``step``, counted from the first of epoch 0.
 
-    Where a short batch has no rows left for it, it reads one without labels: all processes make as many passes.
+    Where a short batch has no rows left for this process, it reads one without labels: all make as many passes.
     """
-    batches, real = [], []
-    for part in world.share(indices, rows):
+    epoch, place = divmod(step, batches_in_epoch(source, plan.batch_size))
+    indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
+    batches, work = [], {_TOKENS: 0, _FLOPS: 0}
+    for part in world.share(indices, plan.micro_batch_size or plan.batch_size):
         batch = source.batch(epoch, part if len(part) else indices[:1])
         if len(part):
-            real.append(batch)
+            work[_TOKENS] += batch.num_tokens
+            work[_FLOPS] += count_flops(batch) if count_flops else 0
         else:
             batch = batch.with_labels(**{name: torch.full_like(each, IGNORE) for name, each in batch.labels.items()})
-        batches.append(batch)
-    return batches, real
+        batches.append(batch.pinned() if pin else batch)
+    return _Share(epoch, len(indices), batches, work)
 
 
 def count_labels(model: Model, batches: list[Batch]) -> dict[str, int]:
