@@ -7,12 +7,14 @@ is given the letters, in our order, and the words as often as they occur.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from bertkit.text._rules import CONTINUES
+from bertkit.text._rules import CONTINUES, LONGEST_WORD, WORD_END
 
 _COVERAGE = 0.9999
 """Share of all letters of the text that the alphabet covers; of the rest, a third of Wikipedia's letters, each would
@@ -35,29 +37,67 @@ def learn_pieces(texts: Iterable[str], rules: Tokenizer, *, size: int, first: It
     ``rules`` is any tokenizer with the normalizer and the pre-tokenizer wanted. Without a word in ``texts`` there are
     only the ``first``.
     """
-    first = list(first)
-    words = _count_words(texts, rules)
+
+    def forms(letter: str) -> list[str]:
+        return [letter, CONTINUES + letter] if _can_continue(letter, rules) else [letter]
+
+    words = _count_words(texts, rules, rules.model.max_input_chars_per_word)
+    learner, trainer = Tokenizer(models.WordPiece()), trainers.WordPieceTrainer
+    return _in_order(_learn(learner, trainer, words, forms, list(first), size, continuing_subword_prefix=CONTINUES))
+
+
+def learn_merges(
+    texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The same for byte pairs, where the last piece of a word is marked: pieces, and what is merged in which order.
+
+    Every letter has both forms, as in the published vocabulary.
+    """
+
+    def forms(letter: str) -> list[str]:
+        return [letter, letter + WORD_END]
+
+    words = _count_words(texts, rules, LONGEST_WORD)
+    learner, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
+    model = _learn(learner, trainer, words, forms, list(first), size, end_of_word_suffix=WORD_END)
+    return _in_order(model), [(left, right) for left, right in model["merges"]]
+
+
+def _learn(
+    learner: Tokenizer,
+    trainer: Callable[..., Any],
+    words: Counter[str],
+    forms: Callable[[str], list[str]],
+    first: list[str],
+    size: int,
+    **marks: str,
+) -> dict[str, Any]:
+    """The ``model`` of the learner's ``tokenizer.json``; ``forms`` are the pieces that a letter is on its own."""
     room = max(size // 2, min(_SMALL_ALPHABET, size - len(first)))
-    letters = _choose_letters(words, rules, room=room)
-    alphabet = [letter for letter in letters if len(letter) == 1]
-    learner = Tokenizer(models.WordPiece())
+    letters = _choose_letters(words, forms, room=room)
+    pieces = sorted((form for letter in letters for form in forms(letter)), key=lambda form: (len(form), form))
     learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    trainer = trainers.WordPieceTrainer(
+    rules = trainer(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,
-        special_tokens=[*first, *letters],
-        initial_alphabet=alphabet,
-        limit_alphabet=len(alphabet),
-        continuing_subword_prefix=CONTINUES,
+        special_tokens=[*first, *pieces],
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
         show_progress=False,
+        **marks,
     )
-    learner.train_from_iterator(_repeat(words, set(alphabet)), trainer)
-    vocabulary: dict[str, int] = learner.get_vocab()
+    learner.train_from_iterator(_repeat(words, set(letters)), rules)
+    model: dict[str, Any] = json.loads(learner.to_str())["model"]
+    return model
+
+
+def _in_order(model: dict[str, Any]) -> list[str]:
+    vocabulary: dict[str, int] = model["vocab"]
     return sorted(vocabulary, key=lambda piece: vocabulary[piece])
 
 
-def _count_words(texts: Iterable[str], rules: Tokenizer) -> Counter[str]:
-    """How often each word occurs; a word too long for any piece is none.
+def _count_words(texts: Iterable[str], rules: Tokenizer, longest: int) -> Counter[str]:
+    """How often each word occurs; one of more than ``longest`` characters, too long for any piece, is none.
 
     White space ends a word under all rules, so what stands between is counted as it is, and the rules are put to
     each kind of it once.
@@ -69,16 +109,15 @@ def _count_words(texts: Iterable[str], rules: Tokenizer) -> Counter[str]:
         chunks.update(text.split())
         size += len(text)
         if size > _CHARACTERS_AT_ONCE:
-            _count_parts(chunks, rules, words)
+            _count_parts(chunks, rules, words, longest)
             chunks.clear()
             size = 0
-    _count_parts(chunks, rules, words)
+    _count_parts(chunks, rules, words, longest)
     return words
 
 
-def _count_parts(chunks: Counter[str], rules: Tokenizer, words: Counter[str]) -> None:
+def _count_parts(chunks: Counter[str], rules: Tokenizer, words: Counter[str], longest: int) -> None:
     """Add the words of ``chunks`` to ``words``, and let go of rare ones when there are too many."""
-    longest = rules.model.max_input_chars_per_word
     for chunk, count in chunks.items():
         for word, _ in rules.pre_tokenizer.pre_tokenize_str(rules.normalizer.normalize_str(chunk)):
             if len(word) <= longest:
@@ -89,8 +128,8 @@ def _count_parts(chunks: Counter[str], rules: Tokenizer, words: Counter[str]) ->
             del words[word]
 
 
-def _choose_letters(words: Counter[str], rules: Tokenizer, *, room: int) -> list[str]:
-    """The most frequent letters, each at the beginning of a word and, where it can stand there, inside one."""
+def _choose_letters(words: Counter[str], forms: Callable[[str], list[str]], *, room: int) -> list[str]:
+    """The most frequent letters whose ``forms`` have room together, in alphabetical order."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for letter in word:
@@ -98,12 +137,12 @@ def _choose_letters(words: Counter[str], rules: Tokenizer, *, room: int) -> list
     wanted = _COVERAGE * counts.total()
     kept: list[str] = []
     for letter, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        forms = [letter, CONTINUES + letter] if _can_continue(letter, rules) else [letter]
-        if wanted <= 0 or len(kept) + len(forms) > room:
+        room -= len(forms(letter))
+        if wanted <= 0 or room < 0:
             break
-        kept += forms
+        kept.append(letter)
         wanted -= count
-    return sorted(kept, key=lambda form: (len(form), form))
+    return sorted(kept)
 
 
 def _can_continue(letter: str, rules: Tokenizer) -> bool:

@@ -16,6 +16,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 UnicodeForm = Literal["NFC", "NFD"]
 
 CONTINUES = "##"
+"""What stands before a piece of WordPiece that is not the first of its word."""
+
+WORD_END = "</w>"
+"""What stands behind a byte-pair piece that is the last of its word."""
+
 LONGEST_WORD = 200
 """Characters; a longer word is [UNK]. The first release and Hugging Face have 100."""
 

@@ -1,0 +1,119 @@
+"""Byte pairs beside transformers' OpenAIGPTTokenizer, and beside the merging of openai/finetune-transformer-lm."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer, OpenAIGPTTokenizer
+
+from bertkit.text.bpe import BytePairs, train
+
+HARD = [
+    "Isn't it the foxes' den?! (\"Yes,\" said Ann — twice...)",
+    "naïve résumé e\u0301 Ångström İstanbul ΑΣ ß ﬁ",
+    "中文and日本語 한국어 \U0002f800 \ue000 👍\u200d👍",
+    "a\tb\u00a0c\u2003d\u200be\0f\ufffdg\r\nh",
+    "x" * 300,
+    "3.14 $5 50% C++ http://a.b/c?d=e_f",
+    "",
+    " \n ",
+]
+
+
+@pytest.fixture(scope="module")
+def published(data_folder: Path) -> BytePairs:
+    return BytePairs.load(data_folder / "vocab" / "gpt1-bpe")
+
+
+@pytest.fixture(scope="module")
+def theirs(data_folder: Path) -> Any:
+    folder = data_folder / "vocab" / "gpt1-bpe"
+    lines = (folder / "vocab_40000.bpe").read_text(encoding="utf-8").split("\n")[1:-1]
+    vocabulary = json.loads((folder / "encoder_bpe_40000.json").read_text(encoding="utf-8"))
+    return OpenAIGPTTokenizer(vocab=vocabulary, merges=[tuple(line.split(" ")) for line in lines])
+
+
+def real_texts(data_folder: Path, count: int) -> list[str]:
+    """Paragraphs of encyclopaedias in two scripts and of a book."""
+    found: list[str] = []
+    for name in ("enwiki-00.jsonl.zst", "kowiki.jsonl.zst"):
+        with (data_folder / "corpora" / name).open("rb") as packed:
+            lines = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), encoding="utf-8")
+            paragraphs = (part for line in lines for part in json.loads(line)["text"].split("\n"))
+            found += [next(paragraphs) for _ in range(count)]
+    book = sorted((data_folder / "corpora" / "books").glob("*.txt.gz"))[0]
+    return found + gzip.decompress(book.read_bytes()).decode("utf-8").split("\n\n")[:count]
+
+
+def assert_same(ours: BytePairs, theirs: Any, texts: list[str]) -> None:
+    wanted = theirs(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    rows = zip(texts, ours.encode_batch(texts), wanted["input_ids"], wanted["offset_mapping"], strict=True)
+    for text, tokens, ids, offsets in rows:
+        assert tokens.ids == ids, ascii(text)
+        if not any(unicodedata.category(each) == "Mn" or "\u1160" <= each <= "\u11ff" for each in text):
+            assert tokens.offsets == offsets, ascii(text)  # else theirs stop before the marks
+
+
+def test_real_text_is_cut_as_transformers_cuts_it(published: BytePairs, theirs: Any, data_folder: Path) -> None:
+    texts = real_texts(data_folder, 400)
+    assert sum(map(len, texts)) > 100_000
+    assert_same(published, theirs, texts)
+
+
+def test_hard_text_is_cut_as_transformers_cuts_it(published: BytePairs, theirs: Any) -> None:
+    assert_same(published, theirs, HARD)
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.lists(st.one_of(st.sampled_from([*HARD, "the "]), st.characters(codec="utf-8"))).map("".join))
+def test_any_text_is_cut_as_transformers_cuts_it(published: BytePairs, theirs: Any, text: str) -> None:
+    if "<unk>" not in text:  # which theirs finds in a text
+        assert_same(published, theirs, [text])
+
+
+def test_words_are_merged_as_openai_merges_them(published: BytePairs, data_folder: Path) -> None:
+    """The lowest-ranking pair of neighbours again and again, everywhere in the word (``text_utils.py``, ``bpe``)."""
+    lines = (data_folder / "vocab" / "gpt1-bpe" / "vocab_40000.bpe").read_text(encoding="utf-8").split("\n")[1:-1]
+    ranks = {tuple(line.split(" ")): place for place, line in enumerate(lines)}
+    words = {word for text in real_texts(data_folder, 40) for word in published.words(text)}
+    assert len(words) > 1000
+    known = set(published.pieces)
+    for word in words:
+        parts = [*word[:-1], word[-1] + "</w>"]
+        while pairs := [pair for pair in itertools.pairwise(parts) if pair in ranks]:
+            first = min(pairs, key=lambda pair: ranks[pair])
+            merged: list[str] = []
+            for part in parts:
+                if merged and (merged[-1], part) == first:
+                    merged[-1] += part
+                else:
+                    merged.append(part)
+            parts = merged
+        expected = [part if part in known else "<unk>" for part in parts]
+        assert [published.piece(number) for number in published.encode(word).ids] == expected
+
+
+def test_the_published_vocabulary_is_whole(published: BytePairs) -> None:
+    assert published.vocab_size == 40_478 + 3
+    assert [published.piece(40_478 + place) for place in range(3)] == ["_start_", "_delimiter_", "_classify_"]
+
+
+def test_a_trained_vocabulary_serves_transformers(tmp_path: Path, data_folder: Path) -> None:
+    texts = real_texts(data_folder, 60)
+    trained = train(texts, vocab_size=700)
+    trained.save(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert_same(trained, theirs, texts + HARD)
+    assert theirs.decode(trained.encode("the end").ids) == trained.decode(trained.encode("the end").ids) == "the end"
+    assert (theirs.cls_token_id, theirs.sep_token_id, theirs.bos_token_id) == (3, 2, 1)
+    assert len(theirs) == trained.vocab_size == 700
