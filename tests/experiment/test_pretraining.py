@@ -22,7 +22,7 @@ from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import size
 from bertkit.errors import BertkitError
 from bertkit.experiment._phases import build_phases
-from bertkit.experiment.planning import plan_pretraining
+from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import is_snapshot, measure_step, pretrain, resume
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, read_metrics
@@ -152,6 +152,30 @@ def test_the_plan_counts_both_phases(run: PretrainRun, monkeypatch: pytest.Monke
     plan = plan_pretraining(run, Progress("quiet"))
     assert plan.tokens == 10 * 7 * 0.7 * 13 + 10 * 7 * 0.3 * 41
     assert replace(run, long_seq_length=None).tokens_per_step == 7 * 13
+
+
+@pytest.mark.parametrize(
+    ("free", "said"),
+    [
+        (3 << 30, "memory      2.00 GiB at the peak, in bfloat16; 3.00 GiB are free"),
+        (1 << 30, "memory      2.00 GiB at the peak, in bfloat16, and only 1.00 GiB are free: lower micro_batch_size"),
+        (None, "memory      2.00 GiB at the peak, in bfloat16"),
+    ],
+)
+def test_a_plan_says_whether_the_memory_suffices(free: int | None, said: str) -> None:
+    plan = PretrainPlan(
+        parameters={"blocks": 99},
+        precision="bfloat16",
+        peak_memory=2 << 30,
+        available_memory=free,
+        steps=13,
+        seconds_per_step=1.0,
+        seconds=13.0,
+        tokens=7,
+        corpus_tokens=7,
+    )
+    assert plan.lines()[1].startswith(said)
+    assert (free is None) == plan.lines()[1].endswith("bfloat16")
 
 
 def test_models_are_kept_on_the_way(run: PretrainRun) -> None:

@@ -23,5 +23,5 @@ def test_what_is_missing_comes_with_its_cure(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_system_without_proc_says_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_memory", lambda: (None, None))
+    monkeypatch.setattr(doctor, "host_memory", lambda: (None, None))
     assert "memory      unknown, unknown of it free" in doctor.examine().lines()

@@ -15,6 +15,7 @@ from bertkit.experiment.pretraining import measure_step
 from bertkit.model import Model
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.run import PretrainRun
+from bertkit.training.memory import available_memory
 from bertkit.training.precision import choose_precision, default_device
 
 _SECONDS_TO_MEASURE = 5.0
@@ -22,7 +23,7 @@ _SECONDS_TO_MEASURE = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainPlan:
-    """Sizes and times of a pre-training; memory in bytes, at its peak, of the device that computes.
+    """Sizes and times of a pre-training; memory in bytes, of the device that computes: at its peak, and what is free.
 
     ``tokens`` are those that the steps read, padding not counted, so a corpus of fewer is gone through more than once.
     """
@@ -30,6 +31,7 @@ class PretrainPlan:
     parameters: dict[str, int]
     precision: str
     peak_memory: int
+    available_memory: int | None
     steps: int
     seconds_per_step: float
     seconds: float
@@ -42,10 +44,18 @@ class PretrainPlan:
         passes = self.tokens / self.corpus_tokens
         return [
             f"parameters  {sum(self.parameters.values()):,} ({parts})",
-            f"memory      {self.peak_memory / 2**30:.2f} GiB at the peak, in {self.precision}",
+            f"memory      {self.peak_memory / 2**30:.2f} GiB at the peak, in {self.precision}{self._room()}",
             f"tokens      at most {self.tokens:,}, {passes:.2f} times the {self.corpus_tokens:,} of the corpus",
             f"time        {describe_duration(self.seconds)}: {self.steps:,} steps of {self.seconds_per_step:.2f} s",
         ]
+
+    def _room(self) -> str:
+        if self.available_memory is None:
+            return ""
+        free = f"{self.available_memory / 2**30:.2f} GiB"
+        if self.peak_memory <= self.available_memory:
+            return f"; {free} are free"
+        return f", and only {free} are free: lower micro_batch_size, or set gradient_checkpointing=true"
 
 
 def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
@@ -62,6 +72,7 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
         parameters=_count_parameters(run),
         precision=str(run.precision),
         peak_memory=peak_memory,
+        available_memory=available_memory(default_device()),
         steps=steps,
         seconds_per_step=seconds,
         seconds=steps * seconds,

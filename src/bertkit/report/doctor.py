@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from bertkit._version import __version__
+from bertkit.training.memory import host_memory
 from bertkit.training.precision import Precision, choose_precision, default_device, explain_precision, measure_products
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
@@ -65,7 +66,7 @@ def examine() -> Diagnosis:
     on_cuda = device.type == "cuda"
     missing = {name: extra for name, extra in _EXTRAS.items() if importlib.util.find_spec(name) is None}
     libraries = [*_LIBRARIES, *(name for name in _EXTRAS if name not in missing)]
-    memory_total, memory_available = _memory()
+    memory_total, memory_available = host_memory()
     return Diagnosis(
         bertkit=__version__,
         python=platform.python_version(),
@@ -98,16 +99,6 @@ def _processor() -> str:
     except OSError:
         names = []
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _memory() -> tuple[int | None, int | None]:
-    """Bytes of memory, all and available; None where the system has no /proc/meminfo."""
-    try:
-        with Path("/proc/meminfo").open(encoding="utf-8") as file:
-            kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in file)}
-    except OSError:
-        return None, None
-    return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
 
 
 def _gigabytes(size: int | None) -> str:

@@ -1,13 +1,33 @@
-"""Memory that is freed in one step and wanted again in the next."""
+"""How much memory there is, and what is freed in one step and wanted again in the next."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
+
+import torch
 
 # <malloc.h>
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+
+
+def host_memory() -> tuple[int | None, int | None]:
+    """Bytes of the host's memory, all and available; None where the system has no /proc/meminfo."""
+    try:
+        with Path("/proc/meminfo").open(encoding="utf-8") as file:
+            kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in file)}
+    except OSError:
+        return None, None
+    return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that a new process may have on ``device``; None where nobody knows."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return host_memory()[1]
 
 
 def keep_freed_memory() -> bool:
