@@ -1,11 +1,11 @@
-"""The six choices of layers, on layers that are told apart by their values."""
+"""The six choices of layers, on layers that are told apart by their values, and ELMo's mixture by its formula."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from bertkit.nn.mixture import MIXTURES, Mixture
+from bertkit.nn.mixture import MIXTURES, Mixture, ScalarMixture
 
 LAYERS = [torch.full((3, 5, 2), float(number)) for number in range(7)]
 
@@ -43,3 +43,43 @@ def test_the_weights_of_a_sum_are_a_trained_softmax() -> None:
     mixture(LAYERS).sum().backward()
     assert mixture.weights.grad is not None
     assert mixture.weights.grad.all()
+
+
+MASK = torch.arange(5) < torch.tensor([[5], [2], [4]])
+
+
+def make_scalar_mixture(*, layer_norm: bool) -> ScalarMixture:
+    mixture = ScalarMixture(2, layer_norm=layer_norm)
+    with torch.no_grad():
+        mixture.weights.copy_(torch.tensor([0.3, -1.1, 0.7]))
+        mixture.gamma.fill_(2.5)
+    return mixture
+
+
+def test_elmos_mixture_is_its_formula() -> None:
+    layers = [torch.randn(3, 5, 7) for _ in range(3)]
+    shares = torch.tensor([0.3, -1.1, 0.7]).exp() / torch.tensor([0.3, -1.1, 0.7]).exp().sum()
+    expected = 2.5 * sum(share * layer for share, layer in zip(shares, layers, strict=True))
+    torch.testing.assert_close(make_scalar_mixture(layer_norm=False)(layers, MASK), expected)
+
+
+def test_elmos_layer_norm_is_over_all_real_tokens_of_the_batch() -> None:
+    layers = [torch.randn(3, 5, 7) * 3 + number for number in range(3)]
+    mixed = make_scalar_mixture(layer_norm=True)(layers, MASK)
+    shares = torch.tensor([0.3, -1.1, 0.7]).softmax(0)
+    expected = torch.zeros(3, 5, 7)
+    for share, layer in zip(shares, layers, strict=True):
+        numbers = [float(number) for row, real in zip(layer, MASK, strict=True) for number in row[real].flatten()]
+        mean = sum(numbers) / len(numbers)
+        deviation = (sum((number - mean) ** 2 for number in numbers) / len(numbers)) ** 0.5
+        expected += 2.5 * share * (layer - mean) / deviation
+    torch.testing.assert_close(mixed[MASK], expected[MASK], rtol=1e-5, atol=1e-5)
+
+
+def test_elmos_mixture_begins_as_the_mean_of_all_layers() -> None:
+    mixture = ScalarMixture(6)
+    torch.testing.assert_close(mixture(LAYERS, MASK), torch.full((3, 5, 2), 3.0))
+    mixture(LAYERS, MASK).sum().backward()
+    assert mixture.gamma.grad is not None
+    assert mixture.weights.grad is not None
+    assert mixture.weights.grad[[0, 1, 2, 4, 5, 6]].all()  # the layer in the middle is the mean already

@@ -1,11 +1,11 @@
-"""One state of a token from the states of all layers: the six choices of the paper's Table 7."""
+"""One state of a token from the states of all layers: the six choices of BERT's Table 7, and the one of ELMo."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 MIXTURES: Mapping[str, tuple[slice, str]] = {
@@ -20,6 +20,8 @@ MIXTURES: Mapping[str, tuple[slice, str]] = {
 
 ``sum-all`` is the row "Weighted Sum All 12 Layers": the blocks without the embeddings.
 """
+
+_EPSILON = 1e-12
 
 
 class Mixture(nn.Module):
@@ -38,3 +40,28 @@ class Mixture(nn.Module):
         if self.weights is None:
             return torch.cat(states, dim=-1)
         return torch.stack(states, dim=-1) @ self.weights.softmax(0)
+
+
+class ScalarMixture(nn.Module):
+    """``gamma * sum_j softmax(weights)_j * layer_j`` over all layers, the embeddings too (ELMo, formula 1).
+
+    With ``layer_norm`` every layer is first brought to mean 0 and variance 1 *over all real tokens of the batch*, as in
+    allenai/bilm-tf (``elmo.py``): a row then depends on the rows beside it.
+    """
+
+    def __init__(self, num_layers: int, *, layer_norm: bool = False) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(num_layers + 1))
+        self.gamma = nn.Parameter(torch.ones(()))
+        self.layer_norm = layer_norm
+
+    def forward(self, layers: Sequence[Float[Tensor, "B T H"]], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
+        """``layers`` are the embeddings and then every layer's output; ``mask`` is true on real tokens."""
+        if self.layer_norm:
+            layers = [_normalize(layer, mask) for layer in layers]
+        return torch.stack(list(layers), dim=-1) @ self.weights.softmax(0) * self.gamma
+
+
+def _normalize(layer: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
+    variance, mean = torch.var_mean(layer[mask], correction=0)
+    return (layer - mean) * torch.rsqrt(variance + _EPSILON)

@@ -34,9 +34,10 @@ _SENTENCE_MARKS = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
 
 
 def spell_word(word: str, *, length: int = WORD_LENGTH) -> NDArray[np.int64]:
-    """(C,) the ids of one word: its first ``length - 2`` bytes between the marks. Halves of surrogate pairs are left out.
+    """(C,) the ids of one word: its first ``length - 2`` bytes between the marks.
 
-    The words ``<S>`` and ``</S>`` are the marks of a sentence, here as in the original.
+    Halves of surrogate pairs are left out. The words ``<S>`` and ``</S>`` are the marks of a sentence, here as in the
+    original.
     """
     assert length >= 3, f"no letter fits between two marks in {length} characters"
     mark = _SENTENCE_MARKS.get(word)

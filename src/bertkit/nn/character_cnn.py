@@ -1,0 +1,33 @@
+"""One vector for a word from its characters (Kim et al., arXiv 1508.06615).
+
+Letters: N words, C characters a word, F filters of all widths together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class CharacterCnn(nn.Module):
+    """Filters of several widths slide over a word; each gives the most that it found anywhere, activated.
+
+    The place of a filter is anywhere in the C characters, what fills up a short word included: a word has to be as long
+    as the words of the training.
+    """
+
+    def __init__(self, *, embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], activation: nn.Module) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.convolutions = nn.ModuleList(convolutions)
+        self.activation = activation
+
+    def forward(self, characters: Int[Tensor, "N C"]) -> Float[Tensor, "N F"]:
+        """Each word by itself, the widths side by side."""
+        letters = self.embedding(characters).transpose(1, 2)
+        found = [convolution(letters).amax(dim=2) for convolution in self.convolutions]
+        new_states: Tensor = self.activation(torch.cat(found, dim=1))
+        return new_states
