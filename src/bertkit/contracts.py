@@ -3,7 +3,7 @@
     text --Tokenizer--> ids --Task.encode--> Feature --collate--> Batch --Encoder--> EncoderOutput
          --Objective--> outputs, LossTerms --fit--> model --Task.decode--> predictions --Task.score--> metrics
 
-Letters: B examples, T tokens, H hidden width.
+Letters: B examples, T tokens, C characters of a word, H hidden width.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Feature:
     the tokens of the text that found no room.
 
     With ``lengths`` it is K choices, one of which is to be told: its arrays are K x T, and so many tokens of each row
-    are real.
+    are real. Where tokens are words that are read as characters, ``input_ids`` has them in one more axis.
     """
 
     input_ids: NDArray[np.integer[Any]]
@@ -77,12 +77,14 @@ class Feature:
     lengths: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
-        return int(self.input_ids.shape[-1])
+        return int(self.segment_ids.shape[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Collated features. ``attention_mask`` is True on real tokens; padding comes last in a row.
+
+    Tokens are numbers, or words of C characters each for an encoder that reads those.
 
     Choices lie below each other, so that an encoder sees rows like any others: ``choices`` says how many rows each of
     the E features has, and labels are those of features. Without it every row is a feature.
@@ -91,7 +93,7 @@ class Batch:
     shape, reads ``on_host``: to read it from the device is to wait until all that was asked of it is done.
     """
 
-    input_ids: Int[Tensor, "B T"]
+    input_ids: Int[Tensor, "B T *C"]
     segment_ids: Int[Tensor, "B T"]
     attention_mask: Bool[Tensor, "B T"]
     labels: Mapping[str, Tensor]
@@ -177,11 +179,13 @@ class Encoder(nn.Module, ABC):
 
     With ``keep_layers`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that has a
     gradient keeps the input of every block and no more, and computes the block again on the way back (Chen et al.,
-    arXiv 1604.06174): the same bits in less memory and a third more time.
+    arXiv 1604.06174): the same bits in less memory and a third more time. With a ``word_length`` it reads words of so
+    many characters, and not tokens.
     """
 
     hidden_size: int
     num_layers: int
+    word_length: int | None = None
     keep_layers: bool = False
     gradient_checkpointing: bool = False
 

@@ -139,7 +139,7 @@ def _rows(feature: Feature) -> list[Feature]:
 
 
 def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int) -> NDArray[np.int64]:
-    padded = np.full((len(rows), width), fill, dtype=np.int64)
+    padded = np.full((len(rows), width, *rows[0].shape[1:]), fill, dtype=np.int64)
     for place, row in zip(padded, rows, strict=True):
         place[: len(row)] = row
     return padded
