@@ -1,0 +1,118 @@
+"""The bidirectional language model (ELMo, section 3.1): what does each direction read next?
+
+Letters: B examples, T words, H hidden width, E = H / 2, V vocabulary, M asked words of both directions,
+R right word and drawn ones.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
+from bertkit.errors import usage_error
+from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
+from bertkit.nn.layout import round_up
+from bertkit.nn.sampled_softmax import draw_words, sample_logits
+
+
+def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(T, 2) for every word of a text the one behind it and the one before it; IGNORE at the ends.
+
+    A long text is labelled whole and cut afterwards, so that no word goes unasked at a cut.
+    """
+    labels = np.full((len(words), 2), IGNORE, dtype=np.int64)
+    labels[:-1, 0] = words[1:]
+    labels[1:, 1] = words[:-1]
+    return labels
+
+
+class BidirectionalLanguageModel(Objective):
+    """One softmax over the vocabulary for both directions: the first half of a state tells the word behind, the second
+    the word before.
+
+    In training the softmax is over the right word and ``num_samples`` drawn ones, for which words have to be numbered
+    by falling frequency (``nn/sampled_softmax.py``); with None, and in evaluation, it is over all. Departure from
+    allenai/bilm-tf: both directions share one draw.
+    """
+
+    label = "bilm"
+    reads_pooled: ClassVar[bool] = False
+
+    def __init__(self, hidden_size: int, vocab_size: int, *, num_samples: int | None = 8192) -> None:
+        super().__init__()
+        assert hidden_size % 2 == 0, f"two directions cannot share a width of {hidden_size}"
+        if num_samples is not None and not 0 < num_samples < vocab_size:
+            raise usage_error(
+                f"num_samples is {num_samples} and the vocabulary has {vocab_size} words; it must be between them, "
+                "or None for a softmax over all."
+            )
+        self.num_samples = num_samples
+        self.output = nn.Linear(hidden_size // 2, vocab_size)
+        nn.init.normal_(self.output.weight, std=(hidden_size // 2) ** -0.5)
+        nn.init.zeros_(self.output.bias)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """The words of which a neighbour is asked; without labels, all."""
+        return (batch.labels[self.label] != IGNORE).any(dim=2) if self.label in batch.labels else None
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (M, V) of what is asked, word by word and the word behind before the word before; of every
+        position without labels. In training with samples ``sampled`` (M, 1 + S), the right word first.
+
+        Up to a round number (see ``nn/layout.py``) rows follow that nobody reads.
+        """
+        rows = states.hidden_states.reshape(-1, self.output.in_features)
+        if self.label not in batch.labels:
+            return {"logits": self.output(rows)}
+        asked, right = self._asked(batch)
+        filling = (0, round_up(len(asked)) - len(asked))
+        rows = rows[F.pad(asked, filling).to(rows.device, non_blocking=True)]
+        if self.num_samples is None or not self.training:
+            return {"logits": self.output(rows)}
+        right = F.pad(right, filling).to(rows.device, non_blocking=True)
+        return {"sampled": self._sample(rows, right, self.num_samples)}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over the words that are asked, of both directions."""
+        _, right = self._asked(batch)
+        right = right.to(batch.input_ids.device, non_blocking=True)
+        if "sampled" in outputs:
+            total = sum_cross_entropy(outputs["sampled"], torch.zeros_like(right))
+        else:
+            total = sum_cross_entropy(outputs["logits"], right)
+        return {self.label: LossTerm(total, len(right))}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``bilm_accuracy``: words that have the highest logit of all; of samples it would say nothing."""
+        if "sampled" in outputs:
+            return {}
+        _, right = self._asked(batch)
+        found = find_highest(outputs["logits"][: len(right)])
+        hits = (found == right.to(found.device, non_blocking=True)).sum()
+        return {f"{self.label}_accuracy": LossTerm(hits, len(right))}
+
+    def _asked(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
+        """Where words are asked, and which are right; on the host."""
+        labels = batch.on_host.labels[self.label].flatten()
+        asked = (labels != IGNORE).nonzero().squeeze(1)
+        return asked, labels[asked]
+
+    def _sample(self, rows: Float[Tensor, "M E"], right: Int[Tensor, " M"], count: int) -> Float[Tensor, "M R"]:
+        samples = draw_words(count, self.output.out_features)
+        return sample_logits(rows, right, self.output.weight, self.output.bias, samples)
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[BidirectionalLanguageModel, Batch]:
+    """A small instance and ``batch`` with labels for it: what the shelf's tests run on."""
+    labels = torch.full((*batch.input_ids.shape, 2), IGNORE)
+    for row, length in enumerate(batch.attention_mask.sum(dim=1).tolist()):
+        labels[row, :length] = torch.from_numpy(label_words(batch.input_ids[row, :length].numpy()))
+    head = BidirectionalLanguageModel(hidden_size, 99, num_samples=37)
+    return head, batch.with_labels(**{BidirectionalLanguageModel.label: labels})
