@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertkit.contracts import IGNORE, Feature, Tokens
-from bertkit.data.features import assemble, collate, truncated_lengths
+from bertkit.data.features import assemble, collate, stack, truncated_lengths
 
 
 class Letters:
@@ -85,3 +85,14 @@ def test_a_batch_moves_whole(name: str) -> None:
     batch = collate([Feature(np.arange(7), np.zeros(7, int), {"class": 1})], pad_id=0).to(torch.device("meta"))
     assert getattr(batch, name).device.type == "meta"
     assert batch.labels["class"].device.type == "meta"
+
+
+def test_words_of_characters_are_padded_word_by_word() -> None:
+    """Also where they are choices; a feature is as long as it has words."""
+    short, long = (Feature(np.full((words, 7), words), np.zeros(words, int)) for words in (2, 5))
+    assert [len(short), len(long), len(stack([short, long], labels={}))] == [2, 5, 5]
+    for batch in (collate([short, long], pad_id=0), collate([stack([short, long], labels={})], pad_id=0)):
+        assert batch.input_ids.shape == (2, 5, 7)
+        assert batch.segment_ids.shape == (2, 5)
+        assert batch.input_ids[:, :, 3].tolist() == [[2, 2, 0, 0, 0], [5] * 5]
+        assert batch.num_tokens == 7

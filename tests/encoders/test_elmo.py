@@ -178,6 +178,23 @@ def test_a_configuration_without_a_sense_cannot_be_made(changes: dict[str, Any],
         ElmoConfig(**changes)
 
 
+@torch.no_grad()
+def test_the_first_values_are_the_published_ones() -> None:
+    elmo = specimen()
+    bounds = {
+        "words.embedding.weight": 1,
+        "words.convolutions.2.weight": 0.05,
+        "directions.1.1.gates.weight": (6 / (2 * E + 4 * 11)) ** 0.5,
+        "directions.1.1.projection.weight": (6 / (11 + E)) ** 0.5,
+    }
+    for name, bound in bounds.items():
+        assert 0.8 * bound < float(elmo.get_parameter(name).abs().max()) <= bound, name
+    for name in ("highways.1.carry.weight", "highways.0.transform.weight", "projection.weight"):
+        assert 0.75 < float(elmo.get_parameter(name).std() * 17**0.5) < 1.25, name
+    biases = {name: set(weight.tolist()) for name, weight in elmo.named_parameters() if name.endswith("bias")}
+    assert all(found == ({-2} if "carry" in name else {0}) for name, found in biases.items())
+
+
 def test_the_defaults_are_the_published_network() -> None:
     """93.6 million weights without the softmax, as the authors say of theirs."""
     with torch.device("meta"):

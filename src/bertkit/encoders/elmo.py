@@ -80,6 +80,8 @@ class Elmo(Encoder):
     ``layers`` are the words twice side by side, and then for every layer both directions side by side. ``pooled`` is
     what each direction says at the end of its way: forward at the last word of a row, backward at the first.
 
+    The words that begin and end a sentence have states like all others; the published programs take them off.
+
     With ``stateful`` a row goes on from what the row in its place left in the batch before; gradients stop there, and
     ``forget`` begins anew. In allenai/bilm-tf it is always so. Without it a row depends on itself alone.
     """
