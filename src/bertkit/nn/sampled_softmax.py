@@ -42,7 +42,10 @@ def draw_words(count: int, vocab_size: int) -> Samples:
 
 
 def expect_counts(words: Int[Tensor, " N"], draws: int, vocab_size: int) -> Float[Tensor, " N"]:
-    """The chance of each word to be among those of so many draws: ``1 - (1 - p) ** draws``."""
+    """The chance of each word to be among those of so many draws: ``1 - (1 - p) ** draws``.
+
+    Departure from TensorFlow: it takes ``p * draws`` where no word came twice, which is hardly ever.
+    """
     ranks = words.double()
     chances = torch.log1p(1 / (ranks + 1)) / math.log1p(vocab_size)
     return -torch.expm1(draws * torch.log1p(-chances)).float()
