@@ -103,6 +103,17 @@ def test_when_one_process_is_killed_the_other_ends_in_one_line_and_the_run_goes_
     assert_same(read_metrics(run / "metrics.jsonl"), alone)
 
 
+def test_when_one_process_finds_its_disk_full_all_end_in_one_line(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with launch(VICTIM, *words(data, run, "shard=true"), victim="1:full disk:2") as process:
+        said = wait(process)
+    assert process.returncode == 1
+    errors = [line for line in said if line.startswith("error: ")]
+    assert errors
+    assert all("cannot write" in line and "No space left on device" in line for line in errors), "".join(said)
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000003"]
+
+
 @pytest.mark.faults
 @pytest.mark.parametrize("shard", [False, True])
 @pytest.mark.parametrize("victim", ["1:forward:8", "1:all-reduce:50", "0:all-reduce:51", "0:save:2"])

@@ -1,25 +1,30 @@
 """``bertkit``, one process of which is killed in the middle of something; run by ``test_torchrun.py`` through torchrun.
 
-VICTIM is ``rank:place:count``: process ``rank`` is killed when it enters ``place`` for the ``count``-th time.
+VICTIM is ``rank:place:count``: process ``rank`` is killed when it enters ``place`` for the ``count``-th time, or finds
+its disk full where that is the place.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 from typing import Any
 
 import torch.distributed
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 
 from bertkit.checkpoint import store
 from bertkit.cli.main import main
 from bertkit.model import Model
 
+FULL_DISK = "full disk"
 PLACES: dict[str, tuple[Any, str]] = {
     "forward": (Model, "forward"),
     "all-reduce": (torch.distributed, "all_reduce"),
     "save": (store, "write_json"),
+    FULL_DISK: (HuggingFaceStorageWriter, "write_data"),
 }
 
 
@@ -29,6 +34,8 @@ def lay_trap(place: str, count: int) -> None:
 
     def trap(*arguments: Any, **options: Any) -> Any:
         if next(calls, None) is None:
+            if place == FULL_DISK:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments, **options)
 

@@ -15,10 +15,13 @@ from pathlib import Path
 from warnings import catch_warnings
 
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.fsdp import fully_shard
+
+from bertkit.storage import explain_writing
 
 Groups = Mapping[str, Mapping[str, Tensor]]
 
@@ -32,10 +35,17 @@ def shard(model: nn.Module, blocks: Iterable[nn.Module]) -> None:
 
 
 def write_shards(folder: Path, groups: Groups) -> None:
-    """Write this process's part of the tensors into ``folder``; all processes do so together."""
+    """Write this process's part of the tensors into ``folder``; all processes do so together.
+
+    Where one of them cannot, the same BertkitError is raised in all.
+    """
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    with catch_warnings(action="ignore"):  # that one process alone is not distributed
-        save(_flatten(groups), storage_writer=writer)
+    with explain_writing(folder.parent), catch_warnings(action="ignore"):  # that one process alone is not distributed
+        try:
+            save(_flatten(groups), storage_writer=writer)
+        except CheckpointException as error:
+            (failure, _), *_ = error.failures.values()
+            raise failure from error
 
 
 def read_shards(folder: Path, groups: Groups) -> None:
