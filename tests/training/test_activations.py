@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
 from bertkit.encoders.bert import specimen as bert
+from bertkit.encoders.elmo import specimen as elmo
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.nn.mixture import Mixture
@@ -71,6 +73,17 @@ def test_only_the_wanted_tokens_are_kept_and_others_are_another_question(tmp_pat
     assert layers[2][wanted].ne(0).any(dim=1).all()
     assert not layers[2][~wanted].any()
     assert remembered(padded_batch).layers[2][padded_batch.attention_mask].ne(0).any(dim=1).all()
+
+
+def test_words_of_characters_are_remembered_too(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = elmo().requires_grad_(False).eval()
+    encoder.keep_layers = True
+    remembered = Remembered(encoder, Activations(tmp_path))
+    spelled = replace(padded_batch, input_ids=padded_batch.input_ids.unsqueeze(2) * torch.arange(1, 8) % 101)
+    other = replace(spelled, input_ids=spelled.input_ids.flip(2))
+    for batch in (spelled, other, spelled):
+        expected, real = encoder(batch).hidden_states, batch.attention_mask
+        torch.testing.assert_close(remembered(batch).hidden_states[real], expected[real], rtol=1e-3, atol=1e-3)
 
 
 def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path, padded_batch: Batch) -> None:

@@ -77,6 +77,7 @@ class Remembered(Encoder):
         super().__init__()
         assert not any(weight.requires_grad for weight in encoder.parameters()), "a frozen encoder does not learn"
         self.hidden_size, self.num_layers, self.keep_layers = encoder.hidden_size, encoder.num_layers, True
+        self.word_length = encoder.word_length
         self._encoder = (encoder.eval(),)  # in a tuple it is no module of this one
         self._activations = activations
 
@@ -112,4 +113,4 @@ def remember(model: Model, activations: Activations) -> Model:
 
 def _key(input_ids: Tensor, segment_ids: Tensor, real: Tensor, chosen: Tensor) -> bytes:
     """The row without its padding, and which of its tokens are asked for."""
-    return torch.stack([input_ids[real], segment_ids[real], chosen[real].long()]).numpy().tobytes()
+    return torch.cat([input_ids[real].flatten(), segment_ids[real], chosen[real].long()]).numpy().tobytes()
