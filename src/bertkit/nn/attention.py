@@ -1,4 +1,4 @@
-"""Multi-head self-attention (Vaswani et al. 2017, section 3.2), bidirectional.
+"""Multi-head self-attention (Vaswani et al. 2017, section 3.2), bidirectional or causal.
 
 Letters: L tokens in a list, M of them that read; laid out in rows: B examples, T tokens, Q that read; H hidden width,
 N heads, D width of a head (H / N).
@@ -19,18 +19,21 @@ from bertkit.nn.layout import Choice, Layout, choose
 
 
 class SelfAttention(nn.Module):
-    """Every token reads every real token of its row.
+    """Every token reads every real token of its row, or if ``causal`` itself and those before it.
 
     ``qkv`` maps H to 3H, queries, keys and values in one product; ``output`` maps H to H. ``dropout`` is
     the rate on the attention probabilities, in training only.
     """
 
-    def __init__(self, *, qkv: nn.Linear, output: nn.Linear, num_heads: int, dropout: float) -> None:
+    def __init__(
+        self, *, qkv: nn.Linear, output: nn.Linear, num_heads: int, dropout: float, causal: bool = False
+    ) -> None:
         super().__init__()
         self.qkv = qkv
         self.output = output
         self.num_heads = num_heads
         self.dropout = dropout
+        self.causal = causal
 
     def forward(
         self,
@@ -39,14 +42,16 @@ class SelfAttention(nn.Module):
         choice: Choice | None = None,
     ) -> Float[Tensor, "M H"]:
         """What the tokens of ``choice`` make of all ``states`` in their row; by default every token reads."""
-        mask = layout.mask
         query, key, value = (self._split_heads(part) for part in self._project(states, layout, choice))
         rate = self.dropout if self.training else 0.0
         if trains_on_cpu(query):
-            mixed = _Attend.apply(query, key, value, mask, rate)  # type: ignore[no-untyped-call]
+            mixed = _Attend.apply(query, key, value, self._readable(layout, choice), rate)  # type: ignore[no-untyped-call]
+        elif self.causal and choice is None:  # which the library has kernels for
+            mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=True)
         else:
-            readable = None if mask is None else mask[:, None, None, :]
-            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=readable, dropout_p=rate)
+            readable = self._readable(layout, choice)
+            mask = None if readable is None else readable[:, None]
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
         readers = layout if choice is None else choice.layout
         new_states: Tensor = self.output(readers.collect(mixed.transpose(1, 2).flatten(2)))
         return new_states
@@ -59,6 +64,17 @@ class SelfAttention(nn.Module):
         query = F.linear(choose(states, choice.index), weight[:width], bias[:width])
         read = F.linear(states, weight[width:], bias[width:])
         return choice.layout.spread(query), *torch.chunk(layout.spread(read), 2, dim=-1)
+
+    def _readable(self, layout: Layout, choice: Choice | None) -> Bool[Tensor, "#B #Q T"] | None:
+        """Which token of its row each reader may read; None for every one.
+
+        Padding comes last in a row, so no real token has any before it.
+        """
+        if not self.causal:
+            return None if layout.mask is None else layout.mask[:, None]
+        columns = torch.arange(layout.width, device=self.qkv.weight.device)
+        readers = columns[None] if choice is None else choice.find_columns(layout)
+        return columns <= readers[..., None]
 
     def _split_heads(self, states: Float[Tensor, "B T H"]) -> Float[Tensor, "B N T D"]:
         rows, tokens, _ = states.shape
@@ -78,15 +94,15 @@ class _Attend(torch.autograd.Function):
         query: Float[Tensor, "B N Q D"],
         key: Float[Tensor, "B N T D"],
         value: Float[Tensor, "B N T D"],
-        mask: Bool[Tensor, "B T"] | None,
+        readable: Bool[Tensor, "#B #Q T"] | None,
         rate: float,
     ) -> Float[Tensor, "B N Q D"]:
         shape = query.shape
         query, key, value = (part.flatten(0, 1).contiguous() for part in (query, key, value))
         scores = _product(query, key.transpose(1, 2), shape[-1] ** -0.5)
-        if mask is not None:
-            unread = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(~mask, float("-inf"))
-            scores.view(*shape[:3], -1).add_(unread[:, None, None, :])
+        if readable is not None:
+            unread = torch.zeros(readable.shape, dtype=scores.dtype).masked_fill_(~readable, float("-inf"))
+            scores.view(*shape[:3], -1).add_(unread[:, None])
         probabilities = torch.softmax(scores, dim=-1)
         kept = draw_kept(probabilities.shape, rate) if rate > 0 else None
         ctx.save_for_backward(query, key, value, probabilities, kept)

@@ -70,6 +70,14 @@ class Choice:
         """The same choice from a list on ``device``."""
         return Choice(self.index.to(device, non_blocking=True), self.layout.to(device))
 
+    def find_columns(self, origin: Layout) -> Int[Tensor, "B Q"]:
+        """Which place of its row each of them has in ``origin``, the layout of the whole list; 0 where none stands."""
+        slots = self.index if origin.slots is None else origin.slots[self.index]
+        columns = slots.new_zeros(self.layout.rows * self.layout.width)
+        places = slice(None) if self.layout.slots is None else self.layout.slots
+        columns[places] = slots % origin.width
+        return columns.view(self.layout.rows, -1)
+
     @staticmethod
     def of(wanted: Bool[Tensor, "B T"], filled: Bool[Tensor, "B T"]) -> Choice:
         """The ``wanted`` ones of the list of all ``filled`` places, in reading order."""
