@@ -1,4 +1,4 @@
-"""What a token is before its context is known: word + position + segment, normalised.
+"""What a token is before its context is known.
 
 Letters: B examples, T tokens, H hidden width.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from bertkit.errors import usage_error
+
 
 class Embeddings(nn.Module):
-    """Sum of three learned tables, then LayerNorm, then dropout (paper, section 3 and figure 2)."""
+    """Sum of three learned tables (word, position, segment), then LayerNorm, then dropout (BERT, figure 2)."""
 
     def __init__(
         self,
@@ -30,7 +32,32 @@ class Embeddings(nn.Module):
 
     def forward(self, input_ids: Int[Tensor, "B T"], segment_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         """One vector a token; token t of every row has position t."""
-        positions = self.position.weight[: input_ids.shape[1]]
-        summed = self.word(input_ids) + self.segment(segment_ids) + positions
+        summed = self.word(input_ids) + self.segment(segment_ids) + _place(input_ids, self.position)
         states: Tensor = self.dropout(self.norm(summed))
         return states
+
+
+class PlainEmbeddings(nn.Module):
+    """Sum of two learned tables, then dropout: a token knows no segment and is not normalised (GPT)."""
+
+    def __init__(self, *, word: nn.Embedding, position: nn.Embedding, dropout: nn.Module) -> None:
+        super().__init__()
+        self.word = word
+        self.position = position
+        self.dropout = dropout
+
+    def forward(self, input_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
+        """One vector a token; token t of every row has position t."""
+        states: Tensor = self.dropout(self.word(input_ids) + _place(input_ids, self.position))
+        return states
+
+
+def _place(input_ids: Int[Tensor, "B T"], table: nn.Embedding) -> Float[Tensor, "T H"]:
+    """The vectors of the positions; a row with more tokens than there are is an error of the user."""
+    tokens = input_ids.shape[1]
+    if tokens > table.num_embeddings:
+        raise usage_error(
+            f"a batch has rows of {tokens} tokens and the model has {table.num_embeddings} positions; "
+            f"cut the text shorter."
+        )
+    return table.weight[:tokens]

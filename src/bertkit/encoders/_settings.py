@@ -1,0 +1,64 @@
+"""What the configurations of encoders have in common: sizes by name, and the checks of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from bertkit.errors import did_you_mean, usage_error
+from bertkit.nn.activation import ACTIVATIONS
+
+Config = TypeVar("Config")
+
+
+def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str, Any]:
+    """The fields for layers, width and heads that one of ``sizes`` means, or a name such as ``4/256/4``."""
+    parts = name.split("/")
+    if name in sizes:
+        numbers = sizes[name]
+    elif len(parts) == 3 and all(part.isdecimal() for part in parts):
+        numbers = (int(parts[0]), int(parts[1]), int(parts[2]))
+    else:
+        raise usage_error(
+            f'no size named "{name}".{did_you_mean(name, sizes)} There are: {", ".join(sizes)}, '
+            f"or layers/width/heads such as 4/256/4."
+        )
+    return dict(zip(("num_layers", "hidden_size", "num_heads"), numbers, strict=True))
+
+
+def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Config:
+    """The configuration with these fields; ``model`` is what an unknown one is said to be no setting of."""
+    known: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    for field in fields:
+        if field not in known:
+            raise usage_error(
+                f'{model} has no setting "{field}".{did_you_mean(field, known)} It has: {", ".join(known)}.'
+            )
+    return kind(**fields)
+
+
+def check_counts(config: Any, *names: str) -> None:
+    """These fields are 1 or more."""
+    for name in names:
+        if getattr(config, name) < 1:
+            raise usage_error(f"{name} is {getattr(config, name)}; it must be 1 or more.")
+
+
+def check_transformer(config: Any) -> None:
+    """Heads share the width, rates are rates, and the activation is one that there is."""
+    if config.hidden_size % config.num_heads:
+        raise usage_error(
+            f"hidden_size {config.hidden_size} is not a multiple of num_heads {config.num_heads}; "
+            f"every head has the same width."
+        )
+    for name in ("dropout", "attention_dropout"):
+        if not 0 <= getattr(config, name) < 1:
+            raise usage_error(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1.")
+    for name in ("layer_norm_eps", "initializer_range"):
+        if getattr(config, name) <= 0:
+            raise usage_error(f"{name} is {getattr(config, name)}; it must be above 0.")
+    if config.activation not in ACTIVATIONS:
+        raise usage_error(
+            f'activation "{config.activation}" is unknown.{did_you_mean(config.activation, ACTIVATIONS)} '
+            f"There are: {', '.join(ACTIVATIONS)}."
+        )

@@ -1,0 +1,164 @@
+"""OpenAI GPT, the first (Radford et al. 2018): configuration, network, and its names in Hugging Face's files.
+
+Source: openai/finetune-transformer-lm ``train.py``. BERT-base was given its size.
+
+Letters: B examples, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
+from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.block import PostNormBlock, ResidualNorm
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.embeddings import PlainEmbeddings
+from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.init import initialize
+from bertkit.nn.layout import choose
+from bertkit.nn.stack import BlockStack
+
+SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12)}
+"""Layers, hidden width and heads of the published model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GptConfig:
+    """Everything the network's shape and behaviour depend on. The defaults are the paper's.
+
+    ``vocab_size`` counts the three pieces that fine-tuning adds. ``dropout`` acts on the embeddings and on every
+    sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate width is always four
+    times the hidden width.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    max_positions: int = 512
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation: str = "gelu_tanh"
+    layer_norm_eps: float = 1e-5
+    initializer_range: float = 0.02
+
+    def __post_init__(self) -> None:
+        check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
+        check_transformer(self)
+
+    @property
+    def intermediate_size(self) -> int:
+        """The width inside the feed-forward network."""
+        return 4 * self.hidden_size
+
+
+def size(name: str, *, vocab_size: int, **changes: Any) -> GptConfig:
+    """The configuration of the published size, or of any layers/width/heads such as ``"4/256/4"``.
+
+    ``changes`` are fields of GptConfig.
+    """
+    return configure(GptConfig, "GPT", {"vocab_size": vocab_size, **read_size(name, SIZES), **changes})
+
+
+class Gpt(Encoder):
+    """Embeddings and a stack of post-norm blocks in which every token reads itself and those before it.
+
+    ``pooled`` is the state of a row's last token, as it is: when GPT is fine-tuned that is ``_classify_``, which has
+    read all of the row. Segments are not read. First values are those of ``nn/init.py``; the paper's normal
+    distribution is cut at two sigma there.
+    """
+
+    def __init__(self, config: GptConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.hidden_size = config.hidden_size
+        self.num_layers = config.num_layers
+        self.embeddings = PlainEmbeddings(
+            word=nn.Embedding(config.vocab_size, config.hidden_size),
+            position=nn.Embedding(config.max_positions, config.hidden_size),
+            dropout=Dropout(config.dropout),
+        )
+        self.layers = BlockStack(_build_block(config) for _ in range(config.num_layers))
+        initialize(self, config.initializer_range)
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """States of the ``wanted`` tokens and of the last; raises a usage error where a row is too long."""
+        last = _find_last(batch.on_host.attention_mask)
+        if wanted is not None:
+            wanted = wanted.scatter(1, last[:, None], value=True)
+        hidden, layers = self.layers(
+            self.embeddings(batch.input_ids),
+            batch.on_host.attention_mask,
+            wanted,
+            keep=self.keep_layers,
+            recompute=self.gradient_checkpointing,
+        )
+        places = torch.arange(len(last)) * hidden.shape[1] + last
+        pooled = choose(hidden.flatten(0, 1), places.to(hidden.device, non_blocking=True))
+        return EncoderOutput(hidden_states=hidden, pooled=pooled, layers=layers)
+
+
+def _find_last(real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
+    """The place of the last real token of every row."""
+    return real.sum(dim=1) - 1
+
+
+def _build_block(config: GptConfig) -> PostNormBlock:
+    hidden = config.hidden_size
+    return PostNormBlock(
+        attention=SelfAttention(
+            qkv=nn.Linear(hidden, 3 * hidden),
+            output=nn.Linear(hidden, hidden),
+            num_heads=config.num_heads,
+            dropout=config.attention_dropout,
+            causal=True,
+        ),
+        attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
+        feed_forward=FeedForward(
+            inner=nn.Linear(hidden, config.intermediate_size),
+            activation=ACTIVATIONS[config.activation](),
+            outer=nn.Linear(config.intermediate_size, hidden),
+        ),
+        feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
+    )
+
+
+FOREIGN_PREFIX = "transformer."
+"""What stands before the foreign names in a file that also has heads; a bare encoder's file has none."""
+
+_LAYER = "h.{layer}."
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "embeddings.word.weight": ("tokens_embed.weight",),
+    "embeddings.position.weight": ("positions_embed.weight",),
+    "layers.{layer}.attention.qkv.weight": (f"{_LAYER}attn.c_attn.weight.T",),
+    "layers.{layer}.attention.qkv.bias": (f"{_LAYER}attn.c_attn.bias",),
+    "layers.{layer}.attention.output.weight": (f"{_LAYER}attn.c_proj.weight.T",),
+    "layers.{layer}.attention.output.bias": (f"{_LAYER}attn.c_proj.bias",),
+    "layers.{layer}.attention_norm.weight": (f"{_LAYER}ln_1.weight",),
+    "layers.{layer}.attention_norm.bias": (f"{_LAYER}ln_1.bias",),
+    "layers.{layer}.feed_forward.inner.weight": (f"{_LAYER}mlp.c_fc.weight.T",),
+    "layers.{layer}.feed_forward.inner.bias": (f"{_LAYER}mlp.c_fc.bias",),
+    "layers.{layer}.feed_forward.outer.weight": (f"{_LAYER}mlp.c_proj.weight.T",),
+    "layers.{layer}.feed_forward.outer.bias": (f"{_LAYER}mlp.c_proj.bias",),
+    "layers.{layer}.feed_forward_norm.weight": (f"{_LAYER}ln_2.weight",),
+    "layers.{layer}.feed_forward_norm.bias": (f"{_LAYER}ln_2.bias",),
+}
+"""Our name -> Hugging Face's, read in both directions. ``{layer}`` counts from 0.
+
+``.T`` behind a name: theirs is the transpose of ours (their ``Conv1D`` keeps inputs first).
+"""
+
+
+def specimen() -> Gpt:
+    """A small network of odd sizes: what the shelf's tests run on."""
+    return Gpt(size("3/12/2", vocab_size=99, max_positions=41))

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertkit.contracts import Batch
+from bertkit.encoders.gpt import FOREIGN_NAMES, Gpt, GptConfig, size, specimen
+from bertkit.errors import BertkitError
+
+
+def test_the_published_size_has_the_published_shapes(data_folder: Path) -> None:
+    """The list beside OpenAI's weights: positions, words, and twelve tensors a layer."""
+    published = json.loads((data_folder / "vocab" / "gpt1-bpe" / "params_shapes.json").read_text(encoding="utf-8"))
+    with torch.device("meta"):
+        encoder = Gpt(size("base", vocab_size=40_478))
+    # Theirs are products from the left, with an axis of length one before them.
+    theirs = Counter(tuple(sorted(length for length in shape if length > 1)) for shape in published)
+    assert Counter(tuple(sorted(weight.shape)) for weight in encoder.parameters()) == theirs
+    assert sum(weight.numel() for weight in encoder.parameters()) == 116_534_784
+
+
+def test_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
+    encoder, seen = specimen().eval(), list[Tensor]()
+    encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
+    states = encoder(padded_batch).hidden_states
+    for row, reader in padded_batch.attention_mask.nonzero().tolist():
+        (gradient,) = torch.autograd.grad(states[row, reader].sin().sum(), seen, retain_graph=True)
+        depends = gradient.abs().sum(dim=-1) > 0
+        assert depends[row, : reader + 1].all()
+        assert int(depends.sum()) == reader + 1
+
+
+def test_a_row_is_its_last_token(padded_batch: Batch) -> None:
+    states = specimen().eval()(padded_batch)
+    for row, last in enumerate((12, 6, 10, 1)):
+        assert torch.equal(states.pooled[row], states.hidden_states[row, last])
+
+
+def test_segments_are_not_read(padded_batch: Batch) -> None:
+    encoder = specimen().eval()
+    other = replace(padded_batch, segment_ids=1 - padded_batch.segment_ids)
+    assert torch.equal(encoder(padded_batch).hidden_states, encoder(other).hidden_states)
+
+
+def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
+    encoder = specimen()
+    encoder.keep_layers = True
+    states = encoder(padded_batch)
+    assert len(states.layers) == encoder.num_layers + 1
+    assert states.layers[-1] is states.hidden_states
+
+
+def test_too_long_a_row_is_refused() -> None:
+    ids = torch.full((2, 43), 7)
+    batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
+    with pytest.raises(BertkitError, match="rows of 43 tokens and the model has 41 positions"):
+        specimen()(batch)
+
+
+def test_sizes_and_settings() -> None:
+    config = size("3/12/2", vocab_size=99, max_positions=37)
+    assert (config.num_layers, config.hidden_size, config.num_heads) == (3, 12, 2)
+    assert (config.intermediate_size, config.max_positions, config.layer_norm_eps) == (48, 37, 1e-5)
+    with pytest.raises(BertkitError, match="There are: base, or layers/width/heads such as 4/256/4"):
+        size("large", vocab_size=99)
+    with pytest.raises(BertkitError, match=r'GPT has no setting "num_head".* Did you mean "num_heads"\?'):
+        size("base", vocab_size=99, num_head=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 13}, "hidden_size 13 is not a multiple of num_heads 2"),
+        ({"max_positions": 0}, "max_positions is 0; it must be 1 or more"),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
+        ({"layer_norm_eps": 0.0}, "layer_norm_eps is 0.0; it must be above 0"),
+        ({"activation": "gelu_tan"}, 'Did you mean "gelu_tanh"?'),
+    ],
+)
+def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], message: str) -> None:
+    fields = {"vocab_size": 99, "hidden_size": 12, "num_heads": 2, **changes}
+    with pytest.raises(BertkitError) as caught:
+        GptConfig(**fields)
+    assert message in str(caught.value)
+
+
+def test_foreign_names_cover_every_weight_once() -> None:
+    encoder = specimen()
+    ours = [name.format(layer=layer) for name in FOREIGN_NAMES for layer in range(encoder.num_layers)]
+    assert set(ours) == set(encoder.state_dict())
+    theirs = [name for foreign in FOREIGN_NAMES.values() for name in foreign]
+    assert len(theirs) == len(set(theirs))

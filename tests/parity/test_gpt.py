@@ -1,0 +1,156 @@
+"""Our bricks beside OpenAI GPT in Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bertkit.contracts import IGNORE, Batch
+from bertkit.encoders.gpt import FOREIGN_NAMES, FOREIGN_PREFIX, Gpt, GptConfig
+from bertkit.model import Model
+from bertkit.nn.block import PostNormBlock
+from bertkit.nn.layout import Layout
+from bertkit.objectives.causal import CausalLanguageModel, label_next
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import transformers
+    from transformers.models.openai import modeling_openai as theirs
+
+SIMPLE, COMPOSITE = 1e-5, 1e-4
+
+CONFIG = GptConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, max_positions=41)
+
+
+def build_theirs(kind: Callable[[Any], Any]) -> Any:
+    """A small model of theirs with weights that are neither constant nor near zero."""
+    config = transformers.OpenAIGPTConfig(
+        vocab_size=CONFIG.vocab_size,
+        n_embd=CONFIG.hidden_size,
+        n_layer=CONFIG.num_layers,
+        n_head=CONFIG.num_heads,
+        n_positions=CONFIG.max_positions,
+    )
+    model = kind(config).eval()
+    for name, weight in model.named_parameters():
+        nn.init.normal_(weight, mean=1.0 if "ln_" in name and "weight" in name else 0.0, std=0.2)
+    return model
+
+
+def translate(weights: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
+    """Their weights under our names."""
+    translated = {}
+    for ours, (name,) in FOREIGN_NAMES.items():
+        for layer in range(CONFIG.num_layers):
+            weight = weights[prefix + name.removesuffix(".T").format(layer=layer)]
+            translated[ours.format(layer=layer)] = weight.T if name.endswith(".T") else weight
+    return translated
+
+
+def build_ours(their_model: Any, prefix: str = "") -> Gpt:
+    encoder = Gpt(CONFIG)
+    encoder.load_state_dict(translate(their_model.state_dict(), prefix))
+    return encoder.eval()
+
+
+def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[Gpt, Any]:
+    torch.manual_seed(13)
+    their_model = build_theirs(theirs.OpenAIGPTModel)
+    return build_ours(their_model), their_model
+
+
+@pytest.fixture
+def states() -> Tensor:
+    return torch.randn(4, 13, CONFIG.hidden_size)
+
+
+def block(encoder: Gpt, layer: int) -> PostNormBlock:
+    found = encoder.layers[layer]
+    assert isinstance(found, PostNormBlock)
+    return found
+
+
+def test_embeddings(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
+    ours, their_model = pair
+    places = torch.arange(13)
+    expected = their_model.tokens_embed(padded_batch.input_ids) + their_model.positions_embed(places)
+    close(ours.embeddings(padded_batch.input_ids), expected, SIMPLE)
+
+
+def test_attention(pair: tuple[Gpt, Any], states: Tensor) -> None:
+    ours, their_model = pair
+    layout = Layout(4, 13)
+    update = block(ours, 1).attention(layout.collect(states), layout)
+    close(layout.spread(update), their_model.h[1].attn(states)[0], SIMPLE)
+
+
+def test_feed_forward_and_norm(pair: tuple[Gpt, Any], states: Tensor) -> None:
+    ours, their_model = pair
+    brick, their_layer = block(ours, 2), their_model.h[2]
+    update = brick.feed_forward(states)
+    close(update, their_layer.mlp(states), SIMPLE)
+    close(brick.feed_forward_norm(states, update), their_layer.ln_2(states + update), SIMPLE)
+
+
+def test_layer(pair: tuple[Gpt, Any], states: Tensor) -> None:
+    ours, their_model = pair
+    layout = Layout(4, 13)
+    raised = layout.spread(ours.layers[0](layout.collect(states), layout))
+    close(raised, their_model.h[0](states)[0], COMPOSITE)
+
+
+def test_encoder_layer_by_layer(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
+    ours, their_model = pair
+    real = padded_batch.attention_mask
+    inputs = {"input_ids": padded_batch.input_ids, "attention_mask": real.long()}
+    expected = their_model(**inputs, output_hidden_states=True).hidden_states
+    ours.keep_layers = True
+    output = ours(padded_batch)
+    ours.keep_layers = False
+    for our_states, their_states in zip(output.layers, expected, strict=True):
+        close(our_states[real], their_states[real], COMPOSITE)
+    last = real.sum(dim=1) - 1
+    close(output.pooled, expected[-1][torch.arange(4), last], COMPOSITE)
+
+
+def test_language_model_loss_and_gradients(padded_batch: Batch) -> None:
+    their_model = build_theirs(theirs.OpenAIGPTLMHeadModel)
+    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    model = Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}).eval()
+    batch = label_next(padded_batch)
+    real = batch.attention_mask
+    expected = their_model(
+        batch.input_ids, attention_mask=real.long(), labels=batch.input_ids.masked_fill(~real, IGNORE)
+    )
+    outputs = model(batch)
+    labelled = batch.labels["causal"] != IGNORE
+    close(outputs["causal"]["logits"][: int(labelled.sum())], expected.logits[labelled], COMPOSITE)
+    term = model.loss(outputs, batch)["causal"]
+    close(term.sum / term.count, expected.loss, COMPOSITE)
+    (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
+    expected.loss.backward()
+    their_gradients = {name: weight.grad for name, weight in their_model.named_parameters()}
+    wanted = translate(their_gradients, FOREIGN_PREFIX)
+    for name, weight in encoder.named_parameters():
+        assert weight.grad is not None
+        close(weight.grad, wanted[name], COMPOSITE)
+
+
+def test_the_table_knows_every_weight_of_theirs() -> None:
+    known = {
+        FOREIGN_PREFIX + name.removesuffix(".T").format(layer=layer)
+        for (name,) in FOREIGN_NAMES.values()
+        for layer in range(CONFIG.num_layers)
+    }
+    assert set(build_theirs(theirs.OpenAIGPTLMHeadModel).state_dict()) - known <= {"lm_head.weight"}
+    assert len(known) == 2 + 12 * CONFIG.num_layers
