@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, Outputs
 from bertkit.draws import Draws
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
-from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.nn.layout import round_up
+from bertkit.objectives._pieces import TellPieces
 
 _NEVER = 2.0
 """Sorts after every draw, which are below 1."""
@@ -155,7 +152,7 @@ def _choose_words(
     return chosen
 
 
-class MaskedLanguageModel(Objective):
+class MaskedLanguageModel(TellPieces):
     """Transform, LayerNorm, and the word embeddings once more as the output layer, with a bias of its own.
 
     ``embedding`` is the encoder's own table and stays the encoder's: it is neither saved nor counted
@@ -164,7 +161,6 @@ class MaskedLanguageModel(Objective):
     """
 
     label = "mlm"
-    reads_pooled: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -184,42 +180,12 @@ class MaskedLanguageModel(Objective):
         self._tied = (embedding,)
         initialize(self, initializer_range)
 
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """The labelled positions; without labels, all."""
-        return batch.labels[self.label] != IGNORE if self.label in batch.labels else None
-
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``logits`` (M, V) of the labelled positions in reading order; of every position without labels.
-
-        Up to a round number (see ``nn/layout.py``) rows follow that nobody reads.
-        """
-        rows = states.hidden_states.flatten(0, 1)
-        if self.label in batch.labels:
-            labelled = self._labelled(batch)
-            padded = F.pad(labelled, (0, round_up(len(labelled)) - len(labelled)))
-            rows = rows[padded.to(rows.device, non_blocking=True)]
-        rows = self.norm(self.activation(self.transform(rows)))
+        """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
+        rows = self.norm(self.activation(self.transform(self.pick_rows(states, batch))))
         logits = F.linear(rows, self._tied[0].weight)
         # Added in place: torch's product with a bias first fills the whole output with the bias.
         return {"logits": logits.add_(self.bias.to(logits.dtype))}
-
-    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Cross-entropy, summed over the labelled positions."""
-        labels = self._wanted(batch)
-        return {self.label: LossTerm(sum_cross_entropy(outputs["logits"], labels), len(labels))}
-
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``mlm_accuracy``: positions whose highest logit is the hidden piece's."""
-        labels = self._wanted(batch)
-        right = (find_highest(outputs["logits"][: len(labels)]) == labels).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
-
-    def _labelled(self, batch: Batch) -> Int[Tensor, " M"]:
-        return (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
-
-    def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:
-        wanted = batch.on_host.labels[self.label].flatten()[self._labelled(batch)]
-        return wanted.to(batch.input_ids.device, non_blocking=True)
 
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
