@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -54,6 +55,28 @@ class Tokenizer(Protocol):
 
     def decode(self, ids: Sequence[int]) -> str:
         """Readable text from pieces."""
+        ...
+
+
+@runtime_checkable
+class PieceTokenizer(Tokenizer, Protocol):
+    """A tokenizer whose ids are pieces of words, as a model folder holds it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal if and only if texts become the same ids."""
+        ...
+
+    def encode(self, text: str, *, specials: bool = False) -> Tokens:
+        """Cut one text; with ``specials`` special pieces typed in it are what they stand for."""
+        ...
+
+    def piece(self, number: int) -> str:
+        """The piece with this id."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write its files into ``folder``."""
         ...
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from bertkit.checkpoint.folder import load_encoder, save_model
 from bertkit.contracts import IGNORE, Batch
 from bertkit.encoders.gpt import FOREIGN_NAMES, FOREIGN_PREFIX, Gpt, GptConfig
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
 from bertkit.nn.layout import Layout
 from bertkit.objectives.causal import CausalLanguageModel, label_next
+from bertkit.text.bpe import train
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -154,3 +157,29 @@ def test_the_table_knows_every_weight_of_theirs() -> None:
     }
     assert set(build_theirs(theirs.OpenAIGPTLMHeadModel).state_dict()) - known <= {"lm_head.weight"}
     assert len(known) == 2 + 12 * CONFIG.num_layers
+
+
+def their_states(model: Any, batch: Batch) -> Tensor:
+    states = model(batch.input_ids, attention_mask=batch.attention_mask.long()).last_hidden_state
+    return states[batch.attention_mask]  # type: ignore[no-any-return]
+
+
+def test_a_folder_of_theirs_loads_here(tmp_path: Path, padded_batch: Batch) -> None:
+    their_model = build_theirs(theirs.OpenAIGPTLMHeadModel)
+    their_model.save_pretrained(tmp_path)
+    with torch.no_grad():
+        states = load_encoder(tmp_path).eval()(padded_batch).hidden_states
+        close(states[padded_batch.attention_mask], their_states(their_model.transformer, padded_batch), COMPOSITE)
+
+
+def test_a_folder_of_ours_loads_there(tmp_path: Path, padded_batch: Batch) -> None:
+    encoder = Gpt(CONFIG).eval()
+    tokenizer = train(["the fox and the ox"] * 2, vocab_size=67)
+    save_model(tmp_path, Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}), tokenizer, about={})
+    their_model, report = transformers.OpenAIGPTLMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report.values())
+    assert transformers.AutoConfig.from_pretrained(tmp_path).layer_norm_epsilon == CONFIG.layer_norm_eps
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path)("the ox").input_ids == tokenizer.encode("the ox").ids
+    with torch.no_grad():
+        states = encoder(padded_batch).hidden_states[padded_batch.attention_mask]
+        close(states, their_states(their_model.eval().transformer, padded_batch), COMPOSITE)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
-from bertkit.contracts import Batch, Encoder, Objective
+from bertkit.contracts import Batch, Encoder, Objective, Tokenizer
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.inference.pipeline import load
@@ -278,7 +278,7 @@ def test_labels_and_tokenizer_go_both_ways(tmp_path: Path, tokenizer: WordPiece)
     assert load_tokenizer(tmp_path / "theirs").encode("b z a").ids == tokenizer.encode("b z a").ids
 
 
-def batch_of(sentences: list[str], tokenizer: WordPiece) -> Batch:
+def batch_of(sentences: list[str], tokenizer: Tokenizer) -> Batch:
     features = [assemble(tokenizer, sentence, max_length=64) for sentence in sentences]
     return collate(features, pad_id=tokenizer.pad_id)
 

@@ -6,67 +6,62 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertkit import config as records
-from bertkit.encoders.bert import BertConfig
+from bertkit.checkpoint._foreign import MODEL_TYPE, find_foreign, foreign_of_config
+from bertkit.encoders import Foreign
 from bertkit.errors import BertkitError, data_error
-
-_CONFIG_NAMES = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "hidden_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "intermediate_size": "intermediate_size",
-    "max_positions": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-    "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-    "layer_norm_eps": "layer_norm_eps",
-    "initializer_range": "initializer_range",
-    "first_positions": "first_positions",
-    "pad_id": "pad_token_id",
-}
-_THEIR_VOCAB_SIZE = 30522
-"""What their ``BertConfig`` means when it says nothing; its other defaults are those of ours."""
 
 SEVERAL_LABELS = "multi_label_classification"
 
-_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
-_THEIR_ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-}
+
+def config_to_foreign(config: Any) -> dict[str, Any]:
+    """``config.json`` of the encoder with this configuration, without what depends on the heads."""
+    kind = foreign_of_config(config)
+    spelled = {
+        theirs: _spell(kind, ours, getattr(config, ours)) for ours, keys in kind.settings.items() for theirs in keys
+    }
+    return {MODEL_TYPE: kind.model_type, **spelled, "dtype": "float32"}
 
 
-def config_to_foreign(config: BertConfig) -> dict[str, Any]:
-    """``config.json`` of this encoder, without what depends on the heads."""
-    foreign = {theirs: getattr(config, ours) for ours, theirs in _CONFIG_NAMES.items()}
-    return {"model_type": "bert", **foreign, "hidden_act": _ACTIVATIONS[config.activation], "dtype": "float32"}
-
-
-def config_from_foreign(foreign: Any, source: str) -> BertConfig:
-    """The encoder that the content of ``source``, a ``config.json``, describes; what it leaves out is BERT's default.
+def config_from_foreign(foreign: Any, source: str) -> Any:
+    """The encoder that the content of ``source``, a ``config.json``, describes; what it leaves out is the default.
 
     What would change the network and is unknown here is an error, not ignored.
     """
     if not isinstance(foreign, dict):
         raise data_error(f"{source} is not the configuration of a model.")
-    for key, supported in {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}.items():
+    kind = find_foreign(foreign.get(MODEL_TYPE, "bert"), source)
+    for key, supported in kind.fixed.items():
         if foreign.get(key, supported) != supported:
             raise data_error(f'{source}: {key} is "{foreign[key]}"; bertkit reads "{supported}".')
-    activation = str(foreign.get("hidden_act", "gelu"))
-    if activation not in _THEIR_ACTIVATIONS:
-        raise data_error(f'{source}: hidden_act is "{activation}"; bertkit has {", ".join(_THEIR_ACTIVATIONS)}.')
-    fields = {ours: foreign[theirs] for ours, theirs in _CONFIG_NAMES.items() if foreign.get(theirs) is not None}
-    fields = {"vocab_size": _THEIR_VOCAB_SIZE, **fields, "activation": _THEIR_ACTIVATIONS[activation]}
+    fields = dict(kind.assumed)
+    for ours, keys in kind.settings.items():
+        stated = {theirs: foreign[theirs] for theirs in keys if foreign.get(theirs) is not None}
+        if len(set(map(str, stated.values()))) > 1:
+            said = " and ".join(f"{theirs} {value}" for theirs, value in stated.items())
+            raise data_error(f"{source} has {said}; bertkit has one {ours} for both.")
+        for theirs, value in stated.items():
+            fields[ours] = _read(kind, ours, value, f"{source}: {theirs}")
     try:
-        return records.from_json(BertConfig, fields, source=source)
+        return records.from_json(kind.config, fields, source=source)
     except BertkitError as error:
         text = str(error).rstrip(".")
-        for ours, theirs in _CONFIG_NAMES.items():
-            text = text.replace(f"$.{ours}`", f"{theirs}`")
+        for ours, keys in kind.settings.items():
+            text = text.replace(f"$.{ours}`", f"{keys[0]}`")
         raise data_error(f"{text}.") from error
+
+
+def _spell(kind: Foreign, ours: str, value: Any) -> Any:
+    spellings = kind.values.get(ours)
+    return value if spellings is None else next(theirs for theirs, meant in spellings.items() if meant == value)
+
+
+def _read(kind: Foreign, ours: str, value: Any, place: str) -> Any:
+    spellings = kind.values.get(ours)
+    if spellings is None:
+        return value
+    if str(value) not in spellings:
+        raise data_error(f'{place} is "{value}"; bertkit has {", ".join(spellings)}.')
+    return spellings[str(value)]
 
 
 def classes_to_foreign(labels: Sequence[str] | None, count: int, *, several: bool = False) -> dict[str, Any]:

@@ -20,31 +20,20 @@ from torch.overrides import TorchFunctionMode
 
 from bertkit._version import __version__
 from bertkit.checkpoint import _config, huggingface
+from bertkit.checkpoint._foreign import foreign_of, foreign_of_config
 from bertkit.checkpoint._seal import check_files, read_seal, write_seal
 from bertkit.checkpoint._tensors import write_tensors
 from bertkit.checkpoint._weights import WEIGHTS, read_weights
-from bertkit.contracts import Encoder, Objective
-from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.contracts import Encoder, Objective, PieceTokenizer
+from bertkit.encoders import Foreign
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage import explain_writing, make_folder, read_json, standing, write_folder, write_json
-from bertkit.text.wordpiece import WordPiece
 
 ABOUT = "bertkit.json"
 CONFIG = "config.json"
 
-_ARCHITECTURES = {
-    frozenset({"mlm", "nsp"}): "BertForPreTraining",
-    frozenset({"mlm"}): "BertForMaskedLM",
-    frozenset({"nsp"}): "BertForNextSentencePrediction",
-    frozenset({"class"}): "BertForSequenceClassification",
-    frozenset({"labels"}): "BertForSequenceClassification",
-    frozenset({"number"}): "BertForSequenceClassification",
-    frozenset({"tags"}): "BertForTokenClassification",
-    frozenset({"span"}): "BertForQuestionAnswering",
-    frozenset({"choice"}): "BertForMultipleChoice",
-}
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -75,8 +64,8 @@ def _what_is_there(path: Path) -> str:
     return f"at {path}."
 
 
-def read_config(path: Path | str) -> BertConfig:
-    """The shape of the encoder in a model folder."""
+def read_config(path: Path | str) -> Any:
+    """The shape of the encoder in a model folder: the configuration of the network that it has."""
     file = resolve(path) / CONFIG
     return _config.config_from_foreign(_read_config_file(file.parent), str(file))
 
@@ -92,12 +81,12 @@ def read_about(path: Path | str) -> dict[str, Any]:
     return {"architectures": foreign.get("architectures") or [], "labels": labels, "several_labels": several}
 
 
-def load_tokenizer(path: Path | str) -> WordPiece:
+def load_tokenizer(path: Path | str) -> PieceTokenizer:
     """The tokenizer of a model folder; one with more pieces than the model has embeddings is an error."""
     folder = resolve(path)
     _check(folder, *set(read_about(folder).get("files", ())) - {CONFIG, WEIGHTS})
-    tokenizer = WordPiece.load(folder)
-    vocab_size = read_config(folder).vocab_size
+    config = read_config(folder)
+    tokenizer, vocab_size = foreign_of_config(config).load_tokenizer(folder), config.vocab_size
     if tokenizer.vocab_size > vocab_size:
         raise data_error(
             f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces and its model {vocab_size:,}; "
@@ -106,11 +95,9 @@ def load_tokenizer(path: Path | str) -> WordPiece:
     return tokenizer
 
 
-def load_encoder(path: Path | str) -> Bert:
+def load_encoder(path: Path | str) -> Encoder:
     """The encoder alone; heads in the folder are passed over. A pooler that is not there is freshly drawn."""
-    encoder = load_model(path, lambda encoder: {}).encoder
-    assert isinstance(encoder, Bert)
-    return encoder
+    return load_model(path, lambda encoder: {}).encoder
 
 
 def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Objective]]) -> Model:
@@ -123,28 +110,29 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     config = read_config(folder)
     _check(folder, WEIGHTS)
     file, weights = read_weights(folder)
-    foreign = huggingface.tidy(weights, str(file))
-    layers = huggingface.count_layers(foreign)
+    kind = foreign_of_config(config)
+    foreign = huggingface.tidy(kind, weights, str(file))
+    layers = huggingface.count_layers(kind, foreign)
     if layers != config.num_layers:
         raise data_error(f"{folder}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
-    encoder = _load_encoder(config, foreign, str(file))
+    encoder = _load_encoder(kind, config, foreign, str(file))
     heads = objectives(encoder)
     for name, objective in heads.items():
-        if objective.reads_pooled and not huggingface.has_pooler(foreign):
+        if objective.reads_pooled and not huggingface.has_all_parts(kind, foreign):
             raise data_error(f'{file} has no pooler, which the "{name}" head reads.')
-        objective.load_state_dict(huggingface.objective_from_foreign(name, objective, foreign, str(file)))
+        objective.load_state_dict(huggingface.objective_from_foreign(kind, name, objective, foreign, str(file)))
     return Model(encoder, heads)
 
 
-def _load_encoder(config: BertConfig, foreign: Mapping[str, Tensor], source: str) -> Bert:
+def _load_encoder(kind: Foreign, config: Any, foreign: Mapping[str, Tensor], source: str) -> Encoder:
     # Without memory, and so without first values: to draw those of BERT-base only to write over them takes seconds.
     with torch.device("meta"), _Undrawn():
-        encoder = Bert(config)
+        encoder: Encoder = kind.encoder(config)
     state = huggingface.encoder_from_foreign(encoder, foreign, source)
     absent = {name: torch.empty(each.shape) for name, each in encoder.state_dict().items() if name not in state}
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
-        initialize(encoder.pooler, config.initializer_range)
+        initialize(encoder.get_submodule(str(kind.fresh)), config.initializer_range)
     return encoder
 
 
@@ -156,13 +144,13 @@ class _Undrawn(TorchFunctionMode):
         return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **kwargs)
 
 
-def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mapping[str, Any]) -> None:
+def save_model(folder: Path, model: Model, tokenizer: PieceTokenizer, *, about: Mapping[str, Any]) -> None:
     """Write a model folder whole or not at all; a model that is there already is replaced at the end.
 
     ``about`` is plain JSON; the classes are named by its ``["task"]["labels"]``.
     """
-    assert isinstance(model.encoder, Bert)
-    assert tokenizer.vocab_size <= model.encoder.config.vocab_size
+    encoder: Any = model.encoder
+    assert tokenizer.vocab_size <= encoder.config.vocab_size
     tensors = huggingface.tensors_to_foreign(model)
     config = _describe(model, tensors, about)
 
@@ -181,9 +169,9 @@ def save_model(folder: Path, model: Model, tokenizer: WordPiece, *, about: Mappi
 
 def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> dict[str, Any]:
     """``config.json`` of a model with its heads."""
-    assert isinstance(model.encoder, Bert)
+    kind = foreign_of(model.encoder)
     heads = {str(each.label) for each in model.objectives.values()}
-    architecture = _ARCHITECTURES.get(frozenset(heads), "BertModel")
+    architecture = kind.architectures.get(frozenset(heads), kind.architectures[frozenset()])
     config = {"architectures": [architecture], **_config.config_to_foreign(model.encoder.config)}
     if heads in ({"class"}, {"labels"}, {"tags"}) and "classifier.weight" in tensors:
         labels = (about.get("task") or {}).get("labels")

@@ -1,1 +1,5 @@
-"""The networks, one file each: config, module and table of foreign names."""
+"""The networks, one file each: config, module, and how Hugging Face spells them."""
+
+from bertkit.encoders._foreign import Foreign
+
+__all__ = ["Foreign"]

@@ -45,7 +45,7 @@ def check_counts(config: Any, *names: str) -> None:
 
 
 def check_transformer(config: Any) -> None:
-    """Heads share the width, rates are rates, and the activation is one that there is."""
+    """Heads share the width, and rates are rates."""
     if config.hidden_size % config.num_heads:
         raise usage_error(
             f"hidden_size {config.hidden_size} is not a multiple of num_heads {config.num_heads}; "
@@ -57,8 +57,11 @@ def check_transformer(config: Any) -> None:
     for name in ("layer_norm_eps", "initializer_range"):
         if getattr(config, name) <= 0:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be above 0.")
-    if config.activation not in ACTIVATIONS:
+
+
+def check_activation(name: str) -> None:
+    """There is one of this name."""
+    if name not in ACTIVATIONS:
         raise usage_error(
-            f'activation "{config.activation}" is unknown.{did_you_mean(config.activation, ACTIVATIONS)} '
-            f"There are: {', '.join(ACTIVATIONS)}."
+            f'activation "{name}" is unknown.{did_you_mean(name, ACTIVATIONS)} There are: {", ".join(ACTIVATIONS)}.'
         )

@@ -13,7 +13,8 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
-from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
+from bertkit.encoders import Foreign
+from bertkit.encoders._settings import check_activation, check_counts, check_transformer, configure, read_size
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
@@ -24,6 +25,7 @@ from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.pooler import FirstTokenPooler
 from bertkit.nn.stack import BlockStack
+from bertkit.text.wordpiece import WordPiece
 
 SIZES: Mapping[str, tuple[int, int, int]] = {
     "tiny": (2, 128, 2),
@@ -64,6 +66,7 @@ class BertConfig:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads")
         check_counts(self, "intermediate_size", "max_positions", "num_segments")
         check_transformer(self)
+        check_activation(self.activation)
         if not 0 <= self.pad_id < self.vocab_size:
             raise usage_error(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}.")
 
@@ -149,7 +152,6 @@ def _build_block(config: BertConfig) -> PostNormBlock:
 
 
 FOREIGN_PREFIX = "bert."
-"""What stands before the foreign names in a file that also has heads; a bare encoder's file has none."""
 
 _LAYER = "encoder.layer.{layer}."
 
@@ -178,10 +180,65 @@ FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
     "pooler.dense.weight": ("pooler.dense.weight",),
     "pooler.dense.bias": ("pooler.dense.bias",),
 }
-"""Our name -> Hugging Face's, read in both directions. ``{layer}`` counts from 0.
+"""Our name -> Hugging Face's; see ``Foreign``."""
 
-Several foreign names are one tensor of ours, joined in this order along dimension 0.
-"""
+_PREDICTIONS = "cls.predictions."
+
+FOREIGN = Foreign(
+    model_type="bert",
+    encoder=Bert,
+    config=BertConfig,
+    load_tokenizer=WordPiece.load,
+    weights=FOREIGN_NAMES,
+    prefix=FOREIGN_PREFIX,
+    settings={
+        "vocab_size": ("vocab_size",),
+        "hidden_size": ("hidden_size",),
+        "num_layers": ("num_hidden_layers",),
+        "num_heads": ("num_attention_heads",),
+        "intermediate_size": ("intermediate_size",),
+        "max_positions": ("max_position_embeddings",),
+        "num_segments": ("type_vocab_size",),
+        "dropout": ("hidden_dropout_prob",),
+        "attention_dropout": ("attention_probs_dropout_prob",),
+        "layer_norm_eps": ("layer_norm_eps",),
+        "initializer_range": ("initializer_range",),
+        "first_positions": ("first_positions",),
+        "pad_id": ("pad_token_id",),
+        "activation": ("hidden_act",),
+    },
+    values={
+        "activation": {
+            "gelu": "gelu",
+            "gelu_python": "gelu",
+            "gelu_new": "gelu_tanh",
+            "gelu_pytorch_tanh": "gelu_tanh",
+            "relu": "relu",
+        }
+    },
+    fixed={"position_embedding_type": "absolute", "is_decoder": False},
+    assumed={"vocab_size": 30522},
+    architectures={
+        frozenset(): "BertModel",
+        frozenset({"mlm", "nsp"}): "BertForPreTraining",
+        frozenset({"mlm"}): "BertForMaskedLM",
+        frozenset({"nsp"}): "BertForNextSentencePrediction",
+        frozenset({"class"}): "BertForSequenceClassification",
+        frozenset({"labels"}): "BertForSequenceClassification",
+        frozenset({"number"}): "BertForSequenceClassification",
+        frozenset({"tags"}): "BertForTokenClassification",
+        frozenset({"span"}): "BertForQuestionAnswering",
+        frozenset({"choice"}): "BertForMultipleChoice",
+    },
+    fresh="pooler",
+    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
+    tied={
+        "mlm": {
+            f"{_PREDICTIONS}decoder.weight": "embeddings.word_embeddings.weight",
+            f"{_PREDICTIONS}decoder.bias": f"{_PREDICTIONS}bias",
+        }
+    },
+)
 
 
 def specimen() -> Bert:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.encoders import Foreign
 from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
@@ -26,6 +27,7 @@ from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import initialize
 from bertkit.nn.layout import choose
 from bertkit.nn.stack import BlockStack
+from bertkit.text.bpe import BytePairs
 
 SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12)}
 """Layers, hidden width and heads of the published model."""
@@ -47,7 +49,6 @@ class GptConfig:
     max_positions: int = 512
     dropout: float = 0.1
     attention_dropout: float = 0.1
-    activation: str = "gelu_tanh"
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
 
@@ -125,7 +126,7 @@ def _build_block(config: GptConfig) -> PostNormBlock:
         attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
         feed_forward=FeedForward(
             inner=nn.Linear(hidden, config.intermediate_size),
-            activation=ACTIVATIONS[config.activation](),
+            activation=ACTIVATIONS["gelu_tanh"](),
             outer=nn.Linear(config.intermediate_size, hidden),
         ),
         feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
@@ -133,7 +134,6 @@ def _build_block(config: GptConfig) -> PostNormBlock:
 
 
 FOREIGN_PREFIX = "transformer."
-"""What stands before the foreign names in a file that also has heads; a bare encoder's file has none."""
 
 _LAYER = "h.{layer}."
 
@@ -153,10 +153,32 @@ FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
     "layers.{layer}.feed_forward_norm.weight": (f"{_LAYER}ln_2.weight",),
     "layers.{layer}.feed_forward_norm.bias": (f"{_LAYER}ln_2.bias",),
 }
-"""Our name -> Hugging Face's, read in both directions. ``{layer}`` counts from 0.
+"""Our name -> Hugging Face's; see ``Foreign``. Their ``Conv1D`` keeps inputs first."""
 
-``.T`` behind a name: theirs is the transpose of ours (their ``Conv1D`` keeps inputs first).
-"""
+FOREIGN = Foreign(
+    model_type="openai-gpt",
+    encoder=Gpt,
+    config=GptConfig,
+    load_tokenizer=BytePairs.load,
+    weights=FOREIGN_NAMES,
+    prefix=FOREIGN_PREFIX,
+    settings={
+        "vocab_size": ("vocab_size",),
+        "hidden_size": ("n_embd",),
+        "num_layers": ("n_layer",),
+        "num_heads": ("n_head",),
+        "max_positions": ("n_positions",),
+        "dropout": ("resid_pdrop", "embd_pdrop"),
+        "attention_dropout": ("attn_pdrop",),
+        "layer_norm_eps": ("layer_norm_epsilon",),
+        "initializer_range": ("initializer_range",),
+    },
+    fixed={"afn": "gelu"},  # by which they mean the tanh approximation
+    assumed={"vocab_size": 40478},
+    architectures={frozenset(): "OpenAIGPTModel", frozenset({"causal"}): "OpenAIGPTLMHeadModel"},
+    buffers=("position_ids", ".attn.bias"),
+    tied={"causal": {"lm_head.weight": "tokens_embed.weight"}},
+)
 
 
 def specimen() -> Gpt:

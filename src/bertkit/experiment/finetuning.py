@@ -14,9 +14,9 @@ from torch import Tensor
 
 from bertkit import config
 from bertkit.checkpoint import folder as model_folder
-from bertkit.contracts import Feature
+from bertkit.contracts import Feature, PieceTokenizer
 from bertkit.data.batches import FeatureSource, batches_in_epoch
-from bertkit.encoders.bert import Bert
+from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import data_error, usage_error
 from bertkit.experiment._cards import write_finetuning_card
 from bertkit.inference.predict import predict
@@ -27,7 +27,6 @@ from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, RunFolder
 from bertkit.storage import read_json, write_json
 from bertkit.tasks import FileTask, TextTask
-from bertkit.text.wordpiece import WordPiece
 from bertkit.training.activations import Activations, remember
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -69,7 +68,7 @@ class Job:
     """A fine-tuning with its examples, those of train as features, and what a frozen encoder has said to them."""
 
     run: FinetuneRun
-    tokenizer: WordPiece
+    tokenizer: PieceTokenizer
     train: FeatureSource
     examples: int
     dev: Sequence[Any]
@@ -143,6 +142,9 @@ def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
 
 def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) -> Job:
     """Read and encode the examples; what a frozen encoder has said in an ``earlier`` job is not asked again."""
+    config = model_folder.read_config(run.model)
+    if not isinstance(config, BertConfig):
+        raise usage_error(f"{run.model} is no BERT: it can be loaded, but tasks are asked of BERT alone so far.")
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None]
@@ -151,7 +153,7 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
         raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     encoded = [features for _, features in run.task.encode_all(train, tokenizer)]
     features = [feature for each in encoded for feature in each]
-    positions = model_folder.read_config(run.model).max_positions
+    positions = config.max_positions
     if max(map(len, features)) > positions:
         raise usage_error(
             f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "
@@ -199,10 +201,9 @@ def _build_model(job: Job) -> Model:
 
     A model that was fine-tuned for answers of the same kind keeps its heads.
     """
-    if job.run.from_scratch:
-        encoder = Bert(model_folder.read_config(job.run.model))
-    else:
-        encoder = model_folder.load_encoder(job.run.model)
+    folder = job.run.model
+    encoder = Bert(model_folder.read_config(folder)) if job.run.from_scratch else model_folder.load_encoder(folder)
+    assert isinstance(encoder, Bert), "build_job sees to it"
     if job.run.reinit_layers:
         if job.run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bertkit.contracts import IGNORE, Tokens
+from bertkit.contracts import IGNORE, PieceTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model
-from bertkit.text.wordpiece import WordPiece
 
 _MASK = "[MASK]"
 _CONTINUES = "##"
@@ -31,7 +30,7 @@ class Filling:
 
 
 def fill(
-    model: Model, tokenizer: WordPiece, text: str, *, top_k: int = 5, max_length: int = 512
+    model: Model, tokenizer: PieceTokenizer, text: str, *, top_k: int = 5, max_length: int = 512
 ) -> list[list[Filling]]:
     """For each [MASK], from left to right, the ``top_k`` pieces that fit best, each guessed on its own.
 
@@ -56,7 +55,9 @@ def fill(
     return filled
 
 
-def _guess(model: Model, tokenizer: WordPiece, tokens: Tokens, top_k: int) -> tuple[list[list[float]], list[list[int]]]:
+def _guess(
+    model: Model, tokenizer: PieceTokenizer, tokens: Tokens, top_k: int
+) -> tuple[list[list[float]], list[list[int]]]:
     """Probabilities and pieces, ``top_k`` for each masked position, in float32."""
     feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)
     wanted = np.where(feature.input_ids == tokenizer.mask_id, feature.input_ids, IGNORE)

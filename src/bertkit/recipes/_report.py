@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertkit.contracts import PieceTokenizer
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.pretraining import PretrainResult
 from bertkit.inference.pipeline import Pipeline
 from bertkit.recipes._docstrings import Document, draw
 from bertkit.report.progress import describe_duration
-from bertkit.text.wordpiece import WordPiece
 
 FROM_SCRATCH = "from scratch"
 PRETRAINED = "pre-trained"
@@ -130,7 +130,7 @@ def fill_blanks(model: Pipeline, documents: Iterable[Document]) -> list[Blank]:
     return blanks
 
 
-def _choose_word(sentence: str, tokenizer: WordPiece) -> str | None:
+def _choose_word(sentence: str, tokenizer: PieceTokenizer) -> str | None:
     """A plain word that is one piece, so that it can be guessed at all."""
     words = [word for word in _PLAIN_WORD.findall(sentence) if len(tokenizer.encode(word).ids) == 1]
     return min(words, key=draw, default=None)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -50,12 +50,12 @@ class BytePairs(Subwords):
         self.pad_id = self.mask_id = self.unk_id
 
     @classmethod
-    def load(cls, folder: Path | str) -> BytePairs:
+    def load(cls, path: Path | str) -> Self:
         """Read a folder with ``tokenizer.json``, or with a vocabulary and merges as OpenAI or Hugging Face names them.
 
         Special pieces that it lacks get the next ids.
         """
-        found = read_folder(Path(folder))
+        found = read_folder(Path(path))
         ours = json.loads(_assemble({}, []).to_str())
         for part, rule in found.rules.items():
             if rule != ours[part]:

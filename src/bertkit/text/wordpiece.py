@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ class WordPiece(Subwords):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids_of(self._specials)
 
     @classmethod
-    def load(cls, path: Path | str) -> WordPiece:
+    def load(cls, path: Path | str) -> Self:
         """Read a folder with ``tokenizer.json`` or ``vocab.txt`` and perhaps ``tokenizer_config.json``, or one file.
 
         A bare ``vocab.txt`` is read as cased when it has pieces with capitals.

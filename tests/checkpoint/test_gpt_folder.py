@@ -1,0 +1,152 @@
+"""A folder of OpenAI GPT goes the way of BERT's: written, loaded, and every fault named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
+from bertkit.contracts import Encoder, Objective
+from bertkit.encoders.gpt import Gpt, GptConfig
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.objectives.causal import CausalLanguageModel
+from bertkit.objectives.classify import Classify
+from bertkit.text.bpe import BytePairs, train
+
+TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2
+
+
+def read_next(encoder: Encoder) -> Mapping[str, Objective]:
+    assert isinstance(encoder, Gpt)
+    return {"causal": CausalLanguageModel(encoder.embeddings.word)}
+
+
+@pytest.fixture
+def tokens() -> BytePairs:
+    return train(TEXTS, vocab_size=67)
+
+
+@pytest.fixture
+def model(tokens: BytePairs) -> Model:
+    shape = GptConfig(
+        vocab_size=tokens.vocab_size,
+        hidden_size=14,
+        num_layers=3,
+        num_heads=2,
+        max_positions=41,
+        dropout=0.2,
+        attention_dropout=0.3,
+        layer_norm_eps=1e-7,
+        initializer_range=0.03,
+    )
+    encoder = Gpt(shape)
+    for weight in encoder.parameters():
+        nn.init.normal_(weight, mean=0.1, std=0.5)
+    return Model(encoder, read_next(encoder))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Model, tokens: BytePairs) -> Path:
+    """A language model as another maker would write it: without our record."""
+    save_model(tmp_path / "theirs", model, tokens, about={})
+    (tmp_path / "theirs" / "bertkit.json").unlink()
+    return tmp_path / "theirs"
+
+
+def rewrite(folder: Path, **changes: Tensor | None) -> None:
+    file = folder / "model.safetensors"
+    tensors = {**load_file(file), **changes}
+    save_file({name: each.contiguous() for name, each in tensors.items() if each is not None}, file)
+
+
+def reconfigure(folder: Path, **changes: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def assert_same(folder: Path, model: Model) -> None:
+    loaded = load_model(folder, read_next).state_dict()
+    assert list(loaded) == list(model.state_dict())
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded[name], tensor), name
+        assert loaded[name].is_contiguous(), name
+
+
+def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BytePairs, tmp_path: Path) -> None:
+    assert_same(folder, model)
+    assert read_config(folder) == model.encoder.config
+    assert read_about(folder)["architectures"] == ["OpenAIGPTLMHeadModel"]
+    loaded = load_tokenizer(folder)
+    assert loaded.fingerprint == tokens.fingerprint
+    save_model(tmp_path / "again", load_model(folder, read_next), loaded, about={})
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "merges.txt"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_weights_lie_as_theirs_do(folder: Path, model: Model) -> None:
+    stored = load_file(folder / "model.safetensors")
+    assert stored["transformer.h.2.attn.c_attn.weight"].shape == (14, 42)
+    assert "lm_head.weight" not in stored
+    ours = model.state_dict()["encoder.layers.2.attention.qkv.weight"]
+    assert torch.equal(stored["transformer.h.2.attn.c_attn.weight"], ours.T)
+
+
+def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Model, tokens: BytePairs) -> None:
+    save_model(tmp_path / "bare", Model(model.encoder, {}), tokens, about={})
+    assert "h.0.ln_1.weight" in load_file(tmp_path / "bare" / "model.safetensors")
+    classes = Model(model.encoder, {"class": Classify(14, 5)})
+    save_model(tmp_path / "classes", classes, tokens, about={})
+    found = load_model(tmp_path / "classes", lambda encoder: {"class": Classify(14, 5)})
+    for name, tensor in classes.state_dict().items():
+        assert torch.equal(found.state_dict()[name], tensor)
+
+
+def test_what_old_files_hold_besides(folder: Path, model: Model) -> None:
+    """The mask of each layer as a buffer, and the copy of the word embeddings."""
+    word = load_file(folder / "model.safetensors")["transformer.tokens_embed.weight"]
+    rewrite(folder, **{f"transformer.h.{layer}.attn.bias": torch.ones(1, 1, 41, 41) for layer in range(3)})
+    rewrite(folder, **{"lm_head.weight": word.clone(), "transformer.position_ids": torch.arange(41)})
+    assert_same(folder, model)
+    rewrite(folder, **{"lm_head.weight": word + 1})
+    load_encoder(folder)
+    with pytest.raises(BertkitError, match=r"lm_head\.weight differs from tokens_embed\.weight"):
+        load_model(folder, read_next)
+
+
+def test_what_a_config_leaves_out_is_the_published_size(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "openai-gpt"}')
+    assert read_config(folder) == GptConfig(vocab_size=40_478)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "openai-gpt2"}, 'model_type is "openai-gpt2"; bertkit reads "bert", "openai-gpt"'),
+        ({"afn": "silu"}, 'afn is "silu"; bertkit reads "gelu"'),
+        ({"embd_pdrop": 0.1}, r"has resid_pdrop 0\.2 and embd_pdrop 0\.1; bertkit has one dropout for both"),
+        ({"n_layer": "3"}, "Expected `int`, got `str` - at `n_layer`"),
+        ({"n_layer": 4}, r"config\.json says 4 layers and model\.safetensors has 3"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+    reconfigure(folder, **changes)
+    with pytest.raises(BertkitError, match=message):
+        load_encoder(folder)
+
+
+def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
+    rewrite(folder, **{"transformer.h.0.mlp.c_fc.weight": torch.ones(56, 14), "transformer.h.1.ln_2.bias": None})
+    rewrite(folder, **{"transformer.h.1.adapter.weight": torch.ones(3)})
+    with pytest.raises(BertkitError) as caught:
+        load_encoder(folder)
+    assert "lacks h.1.ln_2.bias" in str(caught.value)
+    assert "has unknown h.1.adapter.weight" in str(caught.value)
+    assert "has h.0.mlp.c_fc.weight as 56 x 14 instead of 14 x 56" in str(caught.value)
