@@ -21,6 +21,7 @@ from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import size
 from bertkit.errors import BertkitError
+from bertkit.experiment import planning
 from bertkit.experiment._phases import build_phases
 from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import is_snapshot, measure_step, pretrain, resume
@@ -152,6 +153,23 @@ def test_the_plan_counts_both_phases(run: PretrainRun, monkeypatch: pytest.Monke
     plan = plan_pretraining(run, Progress("quiet"))
     assert plan.tokens == 10 * 7 * 0.7 * 13 + 10 * 7 * 0.3 * 41
     assert replace(run, long_seq_length=None).tokens_per_step == 7 * 13
+
+
+def test_a_step_that_takes_too_long_is_planned_with_fewer_rows(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def measure(tried_run: PretrainRun, seconds: float) -> float:
+        tried.append((tried_run.batch_size, tried_run.long_batch_size))
+        return 2 + 0.5 * tried_run.batch_size
+
+    monkeypatch.setattr(planning, "measure_step", measure)
+    monkeypatch.setattr(planning, "estimate_peak", lambda run: 0)
+    monkeypatch.setattr(planning, "affordable_tokens", lambda run, seconds: run.tokens_per_step / 10)
+    plan = plan_pretraining(replace(run, batch_size=700, long_batch_size=350), Progress("quiet"))
+    assert tried == [(35, 18), (70, 35)]
+    assert plan.seconds_per_step == pytest.approx(2 + 0.5 * 700)
 
 
 @pytest.mark.parametrize(

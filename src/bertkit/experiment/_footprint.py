@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from bertkit.errors import BertkitError
+from bertkit.experiment._sizes import affordable_tokens
 from bertkit.experiment.pretraining import train_briefly
 from bertkit.run import PretrainRun
 from bertkit.training.precision import default_device
@@ -30,7 +31,9 @@ _TOKENS_TO_MEASURE = 4096
 """Micro-batches of up to so many tokens are measured as they are."""
 
 _MOST_TOKENS = 8192
-"""Of larger ones a half, or this, and a half of that: memory grows with the rows in a straight line."""
+_LONGEST_STEP = 10.0
+"""Of larger ones a half, or this many tokens, or what takes so many seconds, and a half of that: memory grows with the
+rows in a straight line."""
 
 _PROGRAM = """
 import sys
@@ -49,7 +52,7 @@ def estimate_peak(run: PretrainRun) -> int:
     length, most = max(rows.items(), key=lambda each: each[0] * each[1])
     if length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
-    large = max(2, min(most // 2, _MOST_TOKENS // length))
+    large = max(2, min(most // 2, _MOST_TOKENS // length, int(affordable_tokens(run, _LONGEST_STEP)) // length))
     small = large // 2
     with_small, with_large = (_measure(run, each / most) for each in (small, large))
     return with_large + (with_large - with_small) * (most - large) // (large - small)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-import torch
-
 from bertkit.data.shards import Corpus
-from bertkit.encoders.bert import Bert
 from bertkit.errors import usage_error
 from bertkit.experiment._footprint import estimate_peak
+from bertkit.experiment._sizes import affordable_tokens, count_parameters
 from bertkit.experiment.pretraining import measure_step
-from bertkit.model import Model
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.run import PretrainRun
 from bertkit.training.memory import available_memory
 from bertkit.training.precision import choose_precision, default_device
 
 _SECONDS_TO_MEASURE = 5.0
+"""A step that takes longer is measured with fewer rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +64,10 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     progress.say("measuring memory")
     peak_memory = estimate_peak(run)
     progress.say(f"measuring steps for {_SECONDS_TO_MEASURE:.0f} s")
-    seconds = measure_step(run, _SECONDS_TO_MEASURE)
+    seconds = _measure_seconds(run)
     steps = run.steps or max(1, int((run.minutes or 0.0) * 60 / seconds))
     return PretrainPlan(
-        parameters=_count_parameters(run),
+        parameters=count_parameters(run),
         precision=str(run.precision),
         peak_memory=peak_memory,
         available_memory=available_memory(default_device()),
@@ -81,12 +79,20 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     )
 
 
-def _count_parameters(run: PretrainRun) -> dict[str, int]:
-    """By part; the embeddings that the masked-word head shares are counted once, as embeddings."""
-    with torch.device("meta"):
-        encoder = Bert(run.encoder)
-        model = Model(encoder, run.task.objectives(encoder))
-    every = sum(parameter.numel() for parameter in model.parameters())
-    inside = sum(parameter.numel() for parameter in encoder.parameters())
-    embeddings = sum(parameter.numel() for parameter in encoder.embeddings.parameters())
-    return {"embeddings": embeddings, "blocks and pooler": inside - embeddings, "heads": every - inside}
+def _measure_seconds(run: PretrainRun) -> float:
+    """Seconds of a step. One that takes too long to be tried grows in a straight line from one of few rows and half."""
+    batch = max(run.batch_size, run.long_batch_size or 0)
+    share = affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
+    if share >= 1:
+        return measure_step(run, _SECONDS_TO_MEASURE)
+    large = max(2, int(batch * share))
+    small = large // 2
+    with_small, with_large = (measure_step(_with_rows(run, rows / batch), 0) for rows in (small, large))
+    return with_large + (with_large - with_small) * (batch - large) / (large - small)
+
+
+def _with_rows(run: PretrainRun, share: float) -> PretrainRun:
+    rows = {name: getattr(run, name) for name in ("batch_size", "long_batch_size")}
+    return dataclasses.replace(
+        run, **{name: max(1, round(count * share)) for name, count in rows.items() if count is not None}
+    )

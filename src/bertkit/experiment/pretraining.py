@@ -175,7 +175,7 @@ def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> floa
         steps = fit(job.state, phase.source, phase.plan, first_step=phase.first, world=world)
         next(steps)
         taken: list[float] = []
-        while sum(taken) < seconds / len(job.phases):
+        while not taken or sum(taken) < seconds / len(job.phases):
             taken.append(world.highest(next(steps).seconds))
         mean += sum(taken) / len(taken) * (phase.until - phase.first) / job.total_steps
     return mean
