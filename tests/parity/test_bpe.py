@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import itertools
 import json
 import unicodedata
@@ -11,23 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.texts import HARD, real_texts
 from transformers import AutoTokenizer, OpenAIGPTTokenizer
 
 from bertkit.text.bpe import BytePairs, train
-
-HARD = [
-    "Isn't it the foxes' den?! (\"Yes,\" said Ann — twice...)",
-    "naïve résumé e\u0301 Ångström İstanbul ΑΣ ß ﬁ",
-    "中文and日本語 한국어 \U0002f800 \ue000 👍\u200d👍",
-    "a\tb\u00a0c\u2003d\u200be\0f\ufffdg\r\nh",
-    "x" * 300,
-    "3.14 $5 50% C++ http://a.b/c?d=e_f",
-    "",
-    " \n ",
-]
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +28,6 @@ def theirs(data_folder: Path) -> Any:
     lines = (folder / "vocab_40000.bpe").read_text(encoding="utf-8").split("\n")[1:-1]
     vocabulary = json.loads((folder / "encoder_bpe_40000.json").read_text(encoding="utf-8"))
     return OpenAIGPTTokenizer(vocab=vocabulary, merges=[tuple(line.split(" ")) for line in lines])
-
-
-def real_texts(data_folder: Path, count: int) -> list[str]:
-    """Paragraphs of encyclopaedias in two scripts and of a book."""
-    found: list[str] = []
-    for name in ("enwiki-00.jsonl.zst", "kowiki.jsonl.zst"):
-        with (data_folder / "corpora" / name).open("rb") as packed:
-            lines = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), encoding="utf-8")
-            paragraphs = (part for line in lines for part in json.loads(line)["text"].split("\n"))
-            found += [next(paragraphs) for _ in range(count)]
-    book = sorted((data_folder / "corpora" / "books").glob("*.txt.gz"))[0]
-    return found + gzip.decompress(book.read_bytes()).decode("utf-8").split("\n\n")[:count]
 
 
 def assert_same(ours: BytePairs, theirs: Any, texts: list[str]) -> None:

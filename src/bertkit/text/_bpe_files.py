@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,12 @@ from typing import Any
 from bertkit.errors import data_error
 from bertkit.storage import read_json, write_file
 from bertkit.text._files import RULES
-from bertkit.text._rules import WORD_END
 
-_PAIRS = (("vocab.json", "merges.txt"), ("encoder_bpe_40000.json", "vocab_40000.bpe"))
-"""Pieces with their ids, and merges: as Hugging Face names the two files, and as OpenAI does."""
+Pair = tuple[str, str]
+"""The names of two files: pieces with their ids, and merges."""
+
+HUGGING_FACE: Pair = ("vocab.json", "merges.txt")
+OPENAI: Pair = ("encoder_bpe_40000.json", "vocab_40000.bpe")
 
 _VERSION = "#version: 0.2"
 
@@ -24,7 +26,10 @@ Merges = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What is in a folder: pieces with their ids, merges in their order, and the ``rules`` that the ``file`` states."""
+    """What is in a folder: pieces with their ids, merges in their order, and the ``rules`` that the ``file`` states.
+
+    Two files that have no more than pieces and merges state none.
+    """
 
     file: Path
     pieces: Mapping[str, int]
@@ -32,21 +37,21 @@ class Found:
     rules: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_folder(folder: Path) -> Found:
-    """The tokenizer in ``folder``; ``tokenizer.json`` is taken before the two other files."""
+def read_folder(folder: Path, model: str, pairs: Sequence[Pair]) -> Found:
+    """The tokenizer in ``folder``, of which a ``model`` is in need; ``tokenizer.json`` is taken before two files."""
     if (folder / RULES).is_file():
-        return _read_rules(folder / RULES)
-    for pieces, merges in _PAIRS:
+        return _read_rules(folder / RULES, model)
+    for pieces, merges in pairs:
         if (folder / pieces).is_file():
             vocabulary = _check_pieces(read_json(folder / pieces), folder / pieces)
             return Found(file=folder / pieces, pieces=vocabulary, merges=_read_merges(folder / merges))
-    names = " or ".join(f"{pieces} with {merges}" for pieces, merges in _PAIRS)
-    raise data_error(f"no tokenizer of GPT at {folder}: it has neither {RULES} nor {names}.")
+    names = " or ".join(f"{pieces} with {merges}" for pieces, merges in pairs)
+    raise data_error(f"no tokenizer of {model} at {folder}: it has neither {RULES} nor {names}.")
 
 
 def write_files(folder: Path, description: Mapping[str, Any]) -> None:
     """Write ``tokenizer.json`` with this content, and its vocabulary and merges under Hugging Face's names."""
-    vocabulary, merges = _PAIRS[0]
+    vocabulary, merges = HUGGING_FACE
     model = description["model"]
     texts = {
         RULES: json.dumps(description, indent=1, ensure_ascii=False),
@@ -61,17 +66,21 @@ def _write_text(text: str, path: Path) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _read_rules(file: Path) -> Found:
+def _read_rules(file: Path, name: str) -> Found:
     description = read_json(file)
     model = description.get("model") if isinstance(description, dict) else None
-    if not isinstance(model, dict) or model.get("end_of_word_suffix") != WORD_END:
-        raise data_error(f'{file} is not a tokenizer of GPT: it has no "model" with words that end in {WORD_END}.')
+    if not isinstance(model, dict) or "merges" not in model:
+        raise data_error(f'{file} is not a tokenizer of {name}: it has no "model" with merges.')
     added = {each["content"]: each["id"] for each in description.get("added_tokens", ())}
     return Found(
         file=file,
         pieces=_check_pieces({**model["vocab"], **added}, file),
         merges=[_split(pair, f"{file}, merge {place:,}") for place, pair in enumerate(model["merges"], 1)],
-        rules={part: description.get(part) for part in ("normalizer", "pre_tokenizer")},
+        rules={
+            "normalizer": description.get("normalizer"),
+            "pre_tokenizer": description.get("pre_tokenizer"),
+            "end_of_word_suffix": model.get("end_of_word_suffix") or None,
+        },
     )
 
 

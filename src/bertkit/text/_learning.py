@@ -42,8 +42,9 @@ def learn_pieces(texts: Iterable[str], rules: Tokenizer, *, size: int, first: It
         return [letter, CONTINUES + letter] if _can_continue(letter, rules) else [letter]
 
     words = _count_words(texts, rules, rules.model.max_input_chars_per_word)
+    letters, pieces = _choose_alphabet(words, forms, list(first), size)
     learner, trainer = Tokenizer(models.WordPiece()), trainers.WordPieceTrainer
-    return _in_order(_learn(learner, trainer, words, forms, list(first), size, continuing_subword_prefix=CONTINUES))
+    return _in_order(_learn(learner, trainer, words, letters, pieces, size, continuing_subword_prefix=CONTINUES))
 
 
 def learn_merges(
@@ -58,8 +59,22 @@ def learn_merges(
         return [letter, letter + WORD_END]
 
     words = _count_words(texts, rules, LONGEST_WORD)
+    letters, pieces = _choose_alphabet(words, forms, list(first), size)
     learner, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
-    model = _learn(learner, trainer, words, forms, list(first), size, end_of_word_suffix=WORD_END)
+    model = _learn(learner, trainer, words, letters, pieces, size, end_of_word_suffix=WORD_END)
+    return _in_order(model), [(left, right) for left, right in model["merges"]]
+
+
+def learn_byte_merges(
+    texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The same for pairs of bytes, all 256 of which are pieces; ``rules`` spell bytes as letters.
+
+    A word is learned with one space before it, whatever white space stood there.
+    """
+    words = _count_words(texts, rules, LONGEST_WORD)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    model = _learn(Tokenizer(models.BPE()), trainers.BpeTrainer, words, letters, [*first, *letters], size)
     return _in_order(model), [(left, right) for left, right in model["merges"]]
 
 
@@ -67,20 +82,17 @@ def _learn(
     learner: Tokenizer,
     trainer: Callable[..., Any],
     words: Counter[str],
-    forms: Callable[[str], list[str]],
+    letters: list[str],
     first: list[str],
     size: int,
     **marks: str,
 ) -> dict[str, Any]:
-    """The ``model`` of the learner's ``tokenizer.json``; ``forms`` are the pieces that a letter is on its own."""
-    room = max(size // 2, min(_SMALL_ALPHABET, size - len(first)))
-    letters = _choose_letters(words, forms, room=room)
-    pieces = sorted((form for letter in letters for form in forms(letter)), key=lambda form: (len(form), form))
+    """The ``model`` of the learner's ``tokenizer.json``; ``first`` are the pieces that are not learned."""
     learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     rules = trainer(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,
-        special_tokens=[*first, *pieces],
+        special_tokens=first,
         initial_alphabet=letters,
         limit_alphabet=len(letters),
         show_progress=False,
@@ -126,6 +138,16 @@ def _count_parts(chunks: Counter[str], rules: Tokenizer, words: Counter[str], lo
         least = sorted(words.values(), reverse=True)[_MOST_WORDS // 2]
         for word in [word for word, count in words.items() if count <= least]:
             del words[word]
+
+
+def _choose_alphabet(
+    words: Counter[str], forms: Callable[[str], list[str]], first: list[str], size: int
+) -> tuple[list[str], list[str]]:
+    """The letters that are worth pieces, and ``first`` with these behind it: the ``forms`` of every letter."""
+    room = max(size // 2, min(_SMALL_ALPHABET, size - len(first)))
+    letters = _choose_letters(words, forms, room=room)
+    pieces = sorted((form for letter in letters for form in forms(letter)), key=lambda form: (len(form), form))
+    return letters, [*first, *pieces]
 
 
 def _choose_letters(words: Counter[str], forms: Callable[[str], list[str]], *, room: int) -> list[str]:

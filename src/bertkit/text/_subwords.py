@@ -58,7 +58,7 @@ class Subwords:
     @cached_property
     def cased(self) -> bool:
         """Whether capitals are kept."""
-        return self.words("A") == ["A"]
+        return self.words("A") != self.words("a")
 
     def encode(self, text: str, *, specials: bool = False) -> Tokens:
         """Cut one text. Offsets are characters of ``text`` itself, whatever the rules did to it.
@@ -86,6 +86,15 @@ class Subwords:
     def piece(self, number: int) -> str:
         """The piece with this id."""
         return self.pieces[number]
+
+    def word(self, number: int) -> tuple[str, bool]:
+        """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
+        return self.piece(number), False
+
+    @property
+    def between_ids(self) -> list[int]:
+        """What stands between the two texts of a pair."""
+        return [self.sep_id]
 
     def ids_of(self, pieces: Iterable[str]) -> list[int]:
         """The ids of pieces, spelled as in the vocabulary."""

@@ -21,7 +21,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from bertkit.errors import data_error, usage_error
 from bertkit.storage import explain_writing, make_folder, write_json
-from bertkit.text._bpe_files import read_folder, write_files
+from bertkit.text._bpe_files import HUGGING_FACE, OPENAI, read_folder, write_files
 from bertkit.text._files import CONFIG
 from bertkit.text._learning import learn_merges
 from bertkit.text._rules import WORD_END
@@ -55,8 +55,8 @@ class BytePairs(Subwords):
 
         Special pieces that it lacks get the next ids.
         """
-        found = read_folder(Path(path))
-        ours = json.loads(_assemble({}, []).to_str())
+        found = read_folder(Path(path), "GPT", (HUGGING_FACE, OPENAI))
+        ours = json.loads(_assemble({}, []).to_str()) | {"end_of_word_suffix": WORD_END}
         for part, rule in found.rules.items():
             if rule != ours[part]:
                 raise data_error(f"{found.file} has another {part} than GPT; bertkit reads GPT's alone.")

@@ -78,6 +78,11 @@ class WordPiece(Subwords):
         """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
         return np.array([piece.startswith(CONTINUES) for piece in self.pieces])
 
+    def word(self, number: int) -> tuple[str, bool]:
+        """The letters of a piece without its ``##``, and whether it had them."""
+        piece = self.piece(number)
+        return piece.removeprefix(CONTINUES), piece.startswith(CONTINUES)
+
     def add_tokens(self, words: Iterable[str]) -> WordPiece:
         """A tokenizer that also knows ``words``, each as one token, under new ids after the old ones.
 
