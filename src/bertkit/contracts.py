@@ -36,7 +36,10 @@ class Tokens(NamedTuple):
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature."""
+    """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature.
+
+    ``between_ids`` are those between the two texts of a pair: one ``sep_id`` in BERT.
+    """
 
     vocab_size: int
     pad_id: int
@@ -44,6 +47,11 @@ class Tokenizer(Protocol):
     cls_id: int
     sep_id: int
     mask_id: int
+
+    @property
+    def between_ids(self) -> Sequence[int]:
+        """The ids between two texts."""
+        ...
 
     def encode(self, text: str) -> Tokens:
         """Cut one text."""

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertkit.contracts import IGNORE, Feature, Tokens
-from bertkit.data.features import assemble, collate, stack, truncated_lengths
+from bertkit.data.features import assemble, assemble_windows, collate, stack, truncated_lengths
 
 
 class Letters:
     """A tokenizer whose pieces are letters."""
 
     vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id = 99, 0, 1, 2, 3, 4
+    between_ids: tuple[int, ...] = (3,)
 
     def encode(self, text: str) -> Tokens:
         return Tokens([ord(letter) - 87 for letter in text], [(at, at + 1) for at in range(len(text))])
@@ -96,3 +97,14 @@ def test_words_of_characters_are_padded_word_by_word() -> None:
         assert batch.segment_ids.shape == (2, 5)
         assert batch.input_ids[:, :, 3].tolist() == [[2, 2, 0, 0, 0], [5] * 5]
         assert batch.num_tokens == 7
+
+
+def test_what_stands_between_two_texts_is_the_tokenizers() -> None:
+    class Spaced(Letters):
+        between_ids = (3, 3)
+
+    feature = assemble(Spaced(), "abc", "de", max_length=7)
+    assert feature.input_ids.tolist() == [2, *Letters().encode("ab").ids, 3, 3, *Letters().encode("d").ids, 3]
+    assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0, 1, 1]
+    windows = assemble_windows(Spaced(), "abcdefghij", "xy", max_length=11, stride=3)
+    assert [len(window) for window in windows] == [11, 11, 10]

@@ -29,15 +29,17 @@ def assemble(
 ) -> Feature:
     """``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, at most ``max_length`` tokens.
 
+    What stands between A and B is the tokenizer's ``between_ids``, of the first segment.
     Too long a pair loses tokens from the end of whichever text is longer at that moment
     (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``).
     """
     a = tokenizer.encode(first) if isinstance(first, str) else first
     b = tokenizer.encode(second) if isinstance(second, str) else (second or _NO_TOKENS)
-    specials = 2 if second is None else 3
+    behind = [tokenizer.sep_id] if second is None else tokenizer.between_ids
+    specials = len(behind) + (1 if second is None else 2)
     keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), max_length - specials)
-    input_ids = [tokenizer.cls_id, *a.ids[:keep_a], tokenizer.sep_id]
-    offsets = [(0, 0), *a.offsets[:keep_a], (0, 0)]
+    input_ids = [tokenizer.cls_id, *a.ids[:keep_a], *behind]
+    offsets = [(0, 0), *a.offsets[:keep_a], *[(0, 0)] * len(behind)]
     segment_ids = [0] * len(input_ids)
     if second is not None:
         input_ids += [*b.ids[:keep_b], tokenizer.sep_id]
@@ -68,7 +70,7 @@ def assemble_windows(
     """
     a = tokenizer.encode(first)
     b = _NO_TOKENS if second is None else tokenizer.encode(second)
-    room = max_length - (2 if second is None else 3)
+    room = max_length - (2 if second is None else 2 + len(tokenizer.between_ids))
     if len(a.ids) + len(b.ids) <= room:
         return [assemble(tokenizer, a, None if second is None else b, max_length=max_length, labels=labels)]
     long, short = (a, b) if len(a.ids) >= len(b.ids) else (b, a)

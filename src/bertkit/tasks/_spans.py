@@ -253,18 +253,18 @@ class SpanTask(FileTask):
             return self.null and example.impossible
         return example.target is not None and not example.contradicts_itself
 
-    def _room(self, question: int) -> tuple[int, int]:
-        """Tokens of the context in a window beside a question, and how far windows are apart."""
-        room = self.max_length - question - 3
+    def _room(self, before: int) -> tuple[int, int]:
+        """Tokens of the context in a window behind the question, and how far windows are apart."""
+        room = self.max_length - before - 1
         if room < 1:
-            raise usage_error(f"max_length {self.max_length} has no room for {question} tokens of question and a text.")
+            raise usage_error(f"max_length {self.max_length} has no room for {before} tokens of question and a text.")
         return room, min(room, self.stride)
 
     def _windows(self, example: SpanExample, question: Pieces, context: Pieces, tokenizer: Tokenizer) -> list[Feature]:
         kept = question.ids[: self.max_query]
-        before = len(kept) + 2
-        room, step = self._room(len(kept))
-        head = np.array([tokenizer.cls_id, *kept, tokenizer.sep_id], dtype=np.int32)
+        head = np.array([tokenizer.cls_id, *kept, *tokenizer.between_ids], dtype=np.int32)
+        before = len(head)
+        room, step = self._room(before)
         target = example.target
         found = None if target is None else context.find(target.start, target.start + len(target.text))
         features = []
@@ -293,7 +293,7 @@ class SpanTask(FileTask):
     def _owned(self, features: Sequence[Feature]) -> list[NDArray[np.bool_]]:
         """For each window, which of its tokens it answers for."""
         before = int(np.count_nonzero(features[0].segment_ids == 0))
-        room, step = self._room(before - 2)
+        room, step = self._room(before)
         sizes = [len(feature) - before - 1 for feature in features]
         owner = owners((len(features) - 1) * step + sizes[-1], room, step)
         owned = []

@@ -175,7 +175,7 @@ class TagTask(FileTask):
         """``[CLS] sentence [SEP]``, with context or in windows; the offsets of tokens that begin no word are (0, 0)."""
         if self.max_length < 3:
             raise usage_error(f"max_length {self.max_length} has no room for a word.")
-        pieces = [tokens.ids for tokens in tokenizer.encode_batch(list(example.words))]
+        pieces = _cut(example.words, tokenizer)
         ids = np.array([piece for word in pieces for piece in word], dtype=np.int64)
         offsets = np.zeros((len(ids), 2), dtype=np.int64)
         labels = np.full(len(ids), IGNORE, dtype=np.int64)
@@ -207,8 +207,8 @@ class TagTask(FileTask):
 
     def _around(self, example: TagExample, room: int, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """Pieces before and after the sentence, as many on both sides as there are and ``room`` allows."""
-        before = [piece for tokens in tokenizer.encode_batch(list(example.before)) for piece in tokens.ids]
-        after = [piece for tokens in tokenizer.encode_batch(list(example.after)) for piece in tokens.ids]
+        before = [piece for word in _cut(example.before, tokenizer) for piece in word]
+        after = [piece for word in _cut(example.after, tokenizer) for piece in word]
         left = min(len(before), max(room // 2, room - len(after)))
         return before[len(before) - left :], after[: room - left]
 
@@ -283,6 +283,11 @@ def count_ill_formed(sentences: Sequence[Sentence]) -> int:
         sum(told != meant for each in tags for told, meant in zip(each, convert(each, scheme), strict=True))
         for scheme in SCHEMES
     )
+
+
+def _cut(words: Iterable[str], tokenizer: Tokenizer) -> list[list[int]]:
+    """The pieces of each word with a space before it, without which byte pairs would take it for the end of another."""
+    return [tokens.ids for tokens in tokenizer.encode_batch([f" {word}" for word in words])]
 
 
 def _gold_tags(examples: Iterable[TagExample]) -> Iterator[tuple[str, ...]]:

@@ -29,6 +29,8 @@ class Subwords:
     ``model`` it was for.
     """
 
+    sep_id: int
+
     def __init__(self, backend: Tokenizer, specials: Sequence[str], *, model: str, source: str) -> None:
         self._backend = backend
         self._backend.encode_special_tokens = True  # as the text that they are
