@@ -18,12 +18,9 @@ from torch import Tensor, nn
 from bertkit.contracts import Batch, Encoder, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
-from bertkit.nn.activation import ACTIVATIONS
-from bertkit.nn.attention import SelfAttention
-from bertkit.nn.block import PostNormBlock, ResidualNorm
+from bertkit.encoders._transformer import build_block
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
-from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import initialize
 from bertkit.nn.layout import choose
 from bertkit.nn.stack import BlockStack
@@ -88,7 +85,9 @@ class Gpt(Encoder):
             position=nn.Embedding(config.max_positions, config.hidden_size),
             dropout=Dropout(config.dropout),
         )
-        self.layers = BlockStack(_build_block(config) for _ in range(config.num_layers))
+        self.layers = BlockStack(
+            build_block(config, activation="gelu_tanh", causal=True) for _ in range(config.num_layers)
+        )
         initialize(self, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
@@ -111,26 +110,6 @@ class Gpt(Encoder):
 def _find_last(real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
     """The place of the last real token of every row."""
     return real.sum(dim=1) - 1
-
-
-def _build_block(config: GptConfig) -> PostNormBlock:
-    hidden = config.hidden_size
-    return PostNormBlock(
-        attention=SelfAttention(
-            qkv=nn.Linear(hidden, 3 * hidden),
-            output=nn.Linear(hidden, hidden),
-            num_heads=config.num_heads,
-            dropout=config.attention_dropout,
-            causal=True,
-        ),
-        attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
-        feed_forward=FeedForward(
-            inner=nn.Linear(hidden, config.intermediate_size),
-            activation=ACTIVATIONS["gelu_tanh"](),
-            outer=nn.Linear(config.intermediate_size, hidden),
-        ),
-        feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
-    )
 
 
 FOREIGN_PREFIX = "transformer."

@@ -1,0 +1,141 @@
+"""What encoders in the likeness of BERT are put together from, and Hugging Face's names for it.
+
+Letters: B examples, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.block import PostNormBlock, ResidualNorm
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.embeddings import Embeddings
+from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.init import initialize
+from bertkit.nn.pooler import FirstTokenPooler
+from bertkit.nn.stack import BlockStack
+
+
+def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNormBlock:
+    """A block of the widths, heads and dropout rates that ``config`` has, with its ``layer_norm_eps``."""
+    hidden = config.hidden_size
+    return PostNormBlock(
+        attention=SelfAttention(
+            qkv=nn.Linear(hidden, 3 * hidden),
+            output=nn.Linear(hidden, hidden),
+            num_heads=config.num_heads,
+            dropout=config.attention_dropout,
+            causal=causal,
+        ),
+        attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
+        feed_forward=FeedForward(
+            inner=nn.Linear(hidden, config.intermediate_size),
+            activation=ACTIVATIONS[activation](),
+            outer=nn.Linear(config.intermediate_size, hidden),
+        ),
+        feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
+    )
+
+
+class PooledTransformer(Encoder):
+    """Embeddings, a stack of post-norm blocks, and a pooler that reads the first token of a row."""
+
+    config: Any
+
+    def __init__(self, config: Any, embeddings: Embeddings) -> None:
+        super().__init__()
+        self.config = config
+        self.hidden_size = config.hidden_size
+        self.num_layers = config.num_layers
+        self.embeddings = embeddings
+        self.layers = BlockStack(build_block(config, activation=config.activation) for _ in range(config.num_layers))
+        self.pooler = FirstTokenPooler(nn.Linear(config.hidden_size, config.hidden_size))
+        initialize(self, config.initializer_range)
+
+    def depth(self, name: str) -> int:
+        """The layer that a parameter belongs to: embeddings 0, blocks from 1, and the pooler above the last block."""
+        part, number, *_ = name.split(".")
+        if part == "layers":
+            return 1 + int(number)
+        return 0 if part == "embeddings" else self.num_layers + 1
+
+    def redraw(self, blocks: int) -> None:
+        """Draw the last ``blocks`` blocks and the pooler anew."""
+        for part in (*self.layers[self.num_layers - blocks :], self.pooler):
+            initialize(part, self.config.initializer_range)
+
+    def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
+        """States of the ``wanted`` tokens and of the first, which the pooler reads, over these embeddings."""
+        if wanted is not None:
+            wanted = wanted.clone()
+            wanted[:, 0] = True
+        hidden, layers = self.layers(
+            states,
+            batch.on_host.attention_mask,
+            wanted,
+            keep=self.keep_layers,
+            recompute=self.gradient_checkpointing,
+        )
+        return EncoderOutput(hidden_states=hidden, pooled=self.pooler(hidden), layers=layers)
+
+
+_LAYER = "encoder.layer.{layer}."
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "embeddings.word.weight": ("embeddings.word_embeddings.weight",),
+    "embeddings.position.weight": ("embeddings.position_embeddings.weight",),
+    "embeddings.segment.weight": ("embeddings.token_type_embeddings.weight",),
+    "embeddings.norm.weight": ("embeddings.LayerNorm.weight",),
+    "embeddings.norm.bias": ("embeddings.LayerNorm.bias",),
+    "layers.{layer}.attention.qkv.weight": tuple(
+        f"{_LAYER}attention.self.{part}.weight" for part in ("query", "key", "value")
+    ),
+    "layers.{layer}.attention.qkv.bias": tuple(
+        f"{_LAYER}attention.self.{part}.bias" for part in ("query", "key", "value")
+    ),
+    "layers.{layer}.attention.output.weight": (f"{_LAYER}attention.output.dense.weight",),
+    "layers.{layer}.attention.output.bias": (f"{_LAYER}attention.output.dense.bias",),
+    "layers.{layer}.attention_norm.weight": (f"{_LAYER}attention.output.LayerNorm.weight",),
+    "layers.{layer}.attention_norm.bias": (f"{_LAYER}attention.output.LayerNorm.bias",),
+    "layers.{layer}.feed_forward.inner.weight": (f"{_LAYER}intermediate.dense.weight",),
+    "layers.{layer}.feed_forward.inner.bias": (f"{_LAYER}intermediate.dense.bias",),
+    "layers.{layer}.feed_forward.outer.weight": (f"{_LAYER}output.dense.weight",),
+    "layers.{layer}.feed_forward.outer.bias": (f"{_LAYER}output.dense.bias",),
+    "layers.{layer}.feed_forward_norm.weight": (f"{_LAYER}output.LayerNorm.weight",),
+    "layers.{layer}.feed_forward_norm.bias": (f"{_LAYER}output.LayerNorm.bias",),
+    "pooler.dense.weight": ("pooler.dense.weight",),
+    "pooler.dense.bias": ("pooler.dense.bias",),
+}
+"""Our name -> Hugging Face's; see ``Foreign``."""
+
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "vocab_size": ("vocab_size",),
+    "hidden_size": ("hidden_size",),
+    "num_layers": ("num_hidden_layers",),
+    "num_heads": ("num_attention_heads",),
+    "intermediate_size": ("intermediate_size",),
+    "num_segments": ("type_vocab_size",),
+    "dropout": ("hidden_dropout_prob",),
+    "attention_dropout": ("attention_probs_dropout_prob",),
+    "layer_norm_eps": ("layer_norm_eps",),
+    "initializer_range": ("initializer_range",),
+    "pad_id": ("pad_token_id",),
+    "activation": ("hidden_act",),
+}
+"""Our field -> their keys; see ``Foreign``. How positions are counted is not the same in all."""
+
+ACTIVATION_NAMES: Mapping[str, str] = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
+"""Their name -> ours."""
