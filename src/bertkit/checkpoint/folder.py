@@ -34,6 +34,9 @@ from bertkit.storage import explain_writing, make_folder, read_json, standing, w
 ABOUT = "bertkit.json"
 CONFIG = "config.json"
 
+_CLASSIFIERS = ("classifier.weight", "classifier.out_proj.weight")
+"""What tells classes in their files, a row for each."""
+
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -68,6 +71,11 @@ def read_config(path: Path | str) -> Any:
     """The shape of the encoder in a model folder: the configuration of the network that it has."""
     file = resolve(path) / CONFIG
     return _config.config_from_foreign(_read_config_file(file.parent), str(file))
+
+
+def encoder_of(config: Any) -> type[Any]:
+    """The network that such a configuration is of, to be built from it."""
+    return foreign_of_config(config).encoder
 
 
 def read_about(path: Path | str) -> dict[str, Any]:
@@ -173,9 +181,10 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, A
     heads = {str(each.label) for each in model.objectives.values()}
     architecture = kind.architectures.get(frozenset(heads), kind.architectures[frozenset()])
     config = {"architectures": [architecture], **_config.config_to_foreign(model.encoder.config)}
-    if heads in ({"class"}, {"labels"}, {"tags"}) and "classifier.weight" in tensors:
+    outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
+    if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:
         labels = (about.get("task") or {}).get("labels")
-        count = len(tensors["classifier.weight"])
+        count = len(outputs[0])
         return config | _config.classes_to_foreign(labels, count=count, several=heads == {"labels"})
     return config | _config.number_to_foreign() if heads == {"number"} else config
 

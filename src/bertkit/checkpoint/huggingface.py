@@ -33,18 +33,23 @@ def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
     prefix = kind.prefix if model.objectives else ""
     foreign = _to_foreign(model.encoder, _encoder_names(kind, model.encoder.num_layers), prefix)
     for name, objective in model.objectives.items():
-        foreign |= _to_foreign(objective, _objective_names(name, objective))
+        for usual, moved in kind.moved.get(str(objective.label), {}).items():
+            foreign[moved] = foreign.pop(prefix + usual)
+        foreign |= _to_foreign(objective, _objective_names(kind, name, objective))
     return foreign
 
 
 def tidy(kind: Foreign, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
     """Their tensors in float32 under their present names, the encoder's without a prefix.
 
-    Old spellings are mended, buffers left out, and copies of tied weights too, if copies they are.
+    Old spellings are mended, weights that were moved put back, buffers left out, and copies of tied weights too, if
+    copies they are.
     """
     tidied: dict[str, Tensor] = {}
+    usual = {moved: name for places in kind.moved.values() for name, moved in places.items()}
     for name, tensor in foreign.items():
         present = _mend(name, kind.prefix)
+        present = usual.get(present, present)
         if present.endswith(kind.buffers):
             continue
         if present in tidied:
@@ -76,7 +81,7 @@ def objective_from_foreign(
     kind: Foreign, name: str, objective: Objective, foreign: Mapping[str, Tensor], source: str
 ) -> dict[str, Tensor]:
     """The state of the head ``name`` from tidied tensors; where none of it is there, the error says so."""
-    names = _objective_names(name, objective)
+    names = _objective_names(kind, name, objective)
     if names and not any(each in foreign for theirs in names.values() for each in theirs):
         wanted = ", ".join(theirs[0] for theirs in list(names.values())[:_SHOWN])
         raise data_error(f'{source} has no "{name}" head: nothing named {wanted}.')
@@ -113,9 +118,11 @@ def _encoder_names(kind: Foreign, num_layers: int) -> dict[str, tuple[str, ...]]
     return written
 
 
-def _objective_names(name: str, objective: nn.Module) -> Names:
-    """The table in the file of an objective; one without a table keeps its own names."""
+def _objective_names(kind: Foreign, name: str, objective: nn.Module) -> Names:
+    """The table of the encoder for such a head, or that in its own file; one without a table keeps its own names."""
     assert isinstance(objective, Objective)
+    if objective.label in kind.heads:
+        return kind.heads[objective.label]
     table: Names | None = getattr(inspect.getmodule(type(objective)), "FOREIGN_NAMES", None)
     return table if table is not None else {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
 

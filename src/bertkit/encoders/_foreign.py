@@ -23,6 +23,8 @@ class Foreign:
     * ``values``: field -> their value -> ours, where these differ; of several of theirs the first is written.
     * ``fixed``: their key -> the one value that can be read. ``assumed``: field -> what their class takes it for.
     * ``architectures``: labels of the heads -> the class of theirs that has them; none -> the bare encoder.
+    * ``heads``: label of a head -> its table, where it is not the one in the file of the objective.
+    * ``moved``: label of a head -> their name of a weight of the encoder -> where it lies beside such a head.
 
     ``fresh`` is the part of ours that may be missing and is then drawn. ``buffers`` are tensors that are no weights, by
     the ends of their names; ``tied`` says which stored tensors are copies of which, under the label of the head that
@@ -40,6 +42,8 @@ class Foreign:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     assumed: Mapping[str, Any] = field(default_factory=dict)
     architectures: Mapping[frozenset[str], str]
+    heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fresh: str | None = None
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -12,7 +12,10 @@ from bertkit.errors import usage_error
 
 
 class Embeddings(nn.Module):
-    """Sum of three learned tables (word, position, segment), then LayerNorm, then dropout (BERT, figure 2)."""
+    """Sum of three learned tables (word, position, segment), then LayerNorm, then dropout (BERT, figure 2).
+
+    ``first_position`` is the row of the table of positions that the first token of every row has.
+    """
 
     def __init__(
         self,
@@ -22,17 +25,20 @@ class Embeddings(nn.Module):
         segment: nn.Embedding,
         norm: nn.LayerNorm,
         dropout: nn.Module,
+        first_position: int = 0,
     ) -> None:
         super().__init__()
         self.word = word
         self.position = position
         self.segment = segment
+        self.first_position = first_position
         self.norm = norm
         self.dropout = dropout
 
     def forward(self, input_ids: Int[Tensor, "B T"], segment_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """One vector a token; token t of every row has position t."""
-        summed = self.word(input_ids) + self.segment(segment_ids) + _place(input_ids, self.position)
+        """One vector a token; token t of every row has position t, counted from the first."""
+        places = _place(input_ids, self.position, self.first_position)
+        summed = self.word(input_ids) + self.segment(segment_ids) + places
         states: Tensor = self.dropout(self.norm(summed))
         return states
 
@@ -52,12 +58,11 @@ class PlainEmbeddings(nn.Module):
         return states
 
 
-def _place(input_ids: Int[Tensor, "B T"], table: nn.Embedding) -> Float[Tensor, "T H"]:
+def _place(input_ids: Int[Tensor, "B T"], table: nn.Embedding, first: int = 0) -> Float[Tensor, "T H"]:
     """The vectors of the positions; a row with more tokens than there are is an error of the user."""
-    tokens = input_ids.shape[1]
-    if tokens > table.num_embeddings:
+    tokens, positions = input_ids.shape[1], table.num_embeddings - first
+    if tokens > positions:
         raise usage_error(
-            f"a batch has rows of {tokens} tokens and the model has {table.num_embeddings} positions; "
-            f"cut the text shorter."
+            f"a batch has rows of {tokens} tokens and the model has {positions} positions; cut the text shorter."
         )
-    return table.weight[:tokens]
+    return table.weight[first : first + tokens]

@@ -1,0 +1,159 @@
+"""RoBERTa (Liu et al., arXiv 1907.11692): BERT's network, and what fairseq and Hugging Face count otherwise in it.
+
+Letters: B examples, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch, EncoderOutput
+from bertkit.encoders import Foreign, PooledTransformer
+from bertkit.encoders._settings import check_activation, check_counts, check_transformer, configure, read_size
+from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS
+from bertkit.errors import usage_error
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.embeddings import Embeddings
+from bertkit.text.byte_bpe import ByteLevelPairs
+
+SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12), "large": (24, 1024, 16)}
+"""Layers, hidden width and heads of the published models (fairseq ``examples/roberta``)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobertaConfig:
+    """Everything the network's shape and behaviour depend on. The defaults are those of the published models.
+
+    ``num_positions`` are the rows of the table of positions, of which the first ``pad_id + 1`` are never used.
+    ``num_segments`` counts the rows of the table of segments; all tokens are of the first.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int = 3072
+    num_positions: int = 514
+    num_segments: int = 1
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation: str = "gelu"
+    layer_norm_eps: float = 1e-5
+    initializer_range: float = 0.02
+    pad_id: int = 1
+
+    def __post_init__(self) -> None:
+        check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "num_segments")
+        check_transformer(self)
+        check_activation(self.activation)
+        if not 0 <= self.pad_id < self.vocab_size:
+            raise usage_error(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}.")
+        if self.max_positions < 1:
+            raise usage_error(
+                f"num_positions is {self.num_positions}; it must be {self.pad_id + 2} or more: "
+                f"positions begin at pad_id + 1."
+            )
+
+    @property
+    def max_positions(self) -> int:
+        """Tokens that it reads at most."""
+        return self.num_positions - self.pad_id - 1
+
+
+def size(name: str, *, vocab_size: int, **changes: Any) -> RobertaConfig:
+    """The configuration of a published size, or of any layers/width/heads such as ``"4/256/4"``.
+
+    The intermediate width is four times the hidden width unless ``changes``, fields of RobertaConfig, say otherwise.
+    """
+    shape = read_size(name, SIZES)
+    fields = {"vocab_size": vocab_size, **shape, "intermediate_size": 4 * shape["hidden_size"], **changes}
+    return configure(RobertaConfig, "RoBERTa", fields)
+
+
+class Roberta(PooledTransformer):
+    """Embeddings, a stack of post-norm blocks, and a pooler on ``<s>``, which was never pre-trained.
+
+    Positions begin at ``pad_id + 1``; padding, last in a row, has none that anybody reads. Segments are not read.
+    """
+
+    config: RobertaConfig
+
+    def __init__(self, config: RobertaConfig) -> None:
+        embeddings = Embeddings(
+            word=nn.Embedding(config.vocab_size, config.hidden_size),
+            position=nn.Embedding(config.num_positions, config.hidden_size),
+            segment=nn.Embedding(config.num_segments, config.hidden_size),
+            norm=nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps),
+            dropout=Dropout(config.dropout),
+            first_position=config.pad_id + 1,
+        )
+        super().__init__(config, embeddings)
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """States of the ``wanted`` tokens and of ``<s>``; raises a usage error where a row is too long."""
+        return self.read(self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids)), batch, wanted)
+
+
+FOREIGN_PREFIX = "roberta."
+
+FOREIGN_NAMES = NAMES
+
+_POOLER_IN_CLASSIFIER = {f"pooler.dense.{part}": f"classifier.dense.{part}" for part in ("weight", "bias")}
+"""Their classifier has a layer of its own before the last; it does what the pooler does, which it has in its place."""
+
+_CLASSIFIER = {f"classifier.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")}
+
+FOREIGN = Foreign(
+    model_type="roberta",
+    encoder=Roberta,
+    config=RobertaConfig,
+    load_tokenizer=ByteLevelPairs.load,
+    weights=FOREIGN_NAMES,
+    prefix=FOREIGN_PREFIX,
+    settings={**SETTINGS, "num_positions": ("max_position_embeddings",)},
+    values={"activation": ACTIVATION_NAMES},
+    fixed={"position_embedding_type": "absolute", "is_decoder": False},
+    assumed={"vocab_size": 50265, "num_positions": 512, "num_segments": 2, "layer_norm_eps": 1e-12},
+    architectures={
+        frozenset(): "RobertaModel",
+        frozenset({"mlm"}): "RobertaForMaskedLM",
+        frozenset({"class"}): "RobertaForSequenceClassification",
+        frozenset({"labels"}): "RobertaForSequenceClassification",
+        frozenset({"number"}): "RobertaForSequenceClassification",
+        frozenset({"tags"}): "RobertaForTokenClassification",
+        frozenset({"span"}): "RobertaForQuestionAnswering",
+        frozenset({"choice"}): "RobertaForMultipleChoice",
+    },
+    heads={
+        "mlm": {
+            "transform.weight": ("lm_head.dense.weight",),
+            "transform.bias": ("lm_head.dense.bias",),
+            "norm.weight": ("lm_head.layer_norm.weight",),
+            "norm.bias": ("lm_head.layer_norm.bias",),
+            "bias": ("lm_head.bias",),
+        },
+        "class": _CLASSIFIER,
+        "labels": _CLASSIFIER,
+        "number": {f"regressor.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")},
+    },
+    moved=dict.fromkeys(("class", "labels", "number"), _POOLER_IN_CLASSIFIER),
+    fresh="pooler",
+    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
+    tied={
+        "mlm": {
+            "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias",
+        }
+    },
+)
+
+
+def specimen() -> Roberta:
+    """A small network of odd sizes: what the shelf's tests run on."""
+    return Roberta(size("3/12/2", vocab_size=99, intermediate_size=37, num_positions=41, pad_id=3))

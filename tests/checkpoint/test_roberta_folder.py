@@ -1,0 +1,150 @@
+"""A folder of RoBERTa goes the way of BERT's: written, loaded, and every fault named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
+from bertkit.contracts import Encoder, Objective
+from bertkit.encoders.roberta import Roberta, RobertaConfig
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.objectives.classify import Classify
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.text.byte_bpe import ByteLevelPairs, train
+
+
+def ask_words(encoder: Encoder) -> Mapping[str, Objective]:
+    assert isinstance(encoder, Roberta)
+    return {"mlm": MaskedLanguageModel(encoder.embeddings.word)}
+
+
+def ask_classes(encoder: Encoder) -> Mapping[str, Objective]:
+    return {"class": Classify(encoder.hidden_size, 5)}
+
+
+@pytest.fixture
+def tokens() -> ByteLevelPairs:
+    return train(["a fox and an ox", "the ox's den, and the fox"] * 2, vocab_size=277)
+
+
+@pytest.fixture
+def encoder(tokens: ByteLevelPairs) -> Roberta:
+    shape = RobertaConfig(
+        vocab_size=tokens.vocab_size,
+        hidden_size=14,
+        num_layers=3,
+        num_heads=2,
+        intermediate_size=37,
+        num_positions=41,
+        dropout=0.2,
+        attention_dropout=0.3,
+        activation="gelu_tanh",
+        layer_norm_eps=1e-7,
+        initializer_range=0.03,
+    )
+    encoder = Roberta(shape)
+    for weight in encoder.parameters():
+        nn.init.normal_(weight, mean=0.1, std=0.5)
+    return encoder
+
+
+@pytest.fixture
+def model(encoder: Roberta) -> Model:
+    return Model(encoder, ask_words(encoder))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Model, tokens: ByteLevelPairs) -> Path:
+    """Masked words as another maker would write them: without our record."""
+    save_model(tmp_path / "theirs", model, tokens, about={})
+    (tmp_path / "theirs" / "bertkit.json").unlink()
+    return tmp_path / "theirs"
+
+
+def rewrite(folder: Path, **changes: Tensor | None) -> None:
+    file = folder / "model.safetensors"
+    tensors = {**load_file(file), **changes}
+    save_file({name: each.contiguous() for name, each in tensors.items() if each is not None}, file)
+
+
+def reconfigure(folder: Path, **changes: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLevelPairs, tmp_path: Path) -> None:
+    again = load_model(folder, ask_words)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor), name
+    assert read_config(folder) == model.encoder.config
+    assert read_about(folder)["architectures"] == ["RobertaForMaskedLM"]
+    loaded = load_tokenizer(folder)
+    assert loaded.fingerprint == tokens.fingerprint
+    save_model(tmp_path / "again", again, loaded, about={})
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "vocab.json", "merges.txt"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: ByteLevelPairs, tmp_path: Path) -> None:
+    stored = load_file(folder / "model.safetensors")
+    assert {"lm_head.dense.weight", "lm_head.layer_norm.bias", "lm_head.bias"} <= set(stored)
+    assert "roberta.pooler.dense.weight" in stored
+    assert not any(name.startswith(("cls.", "lm_head.decoder")) for name in stored)
+    classes = Model(encoder, ask_classes(encoder))
+    save_model(tmp_path / "classes", classes, tokens, about={"task": {"labels": list("abcde")}})
+    stored = load_file(tmp_path / "classes" / "model.safetensors")
+    assert torch.equal(stored["classifier.dense.weight"], encoder.pooler.dense.weight)
+    assert stored["classifier.out_proj.weight"].shape == (5, 14)
+    assert not any("pooler" in name for name in stored)
+    assert json.loads((tmp_path / "classes" / "config.json").read_text())["id2label"]["4"] == "e"
+
+
+def test_a_head_that_is_not_there_is_named_as_theirs_is(folder: Path) -> None:
+    with pytest.raises(BertkitError, match=r'no "class" head: nothing named classifier\.out_proj\.weight'):
+        load_model(folder, ask_classes)
+    rewrite(folder, **{f"roberta.pooler.dense.{part}": None for part in ("weight", "bias")})
+    load_encoder(folder)
+    with pytest.raises(BertkitError, match='has no pooler, which the "class" head reads'):
+        load_model(folder, ask_classes)
+
+
+def test_a_copy_of_the_word_embeddings_is_passed_over_if_it_is_one(folder: Path) -> None:
+    word = load_file(folder / "model.safetensors")["roberta.embeddings.word_embeddings.weight"]
+    rewrite(folder, **{"lm_head.decoder.weight": word.clone(), "roberta.embeddings.position_ids": torch.arange(41)})
+    load_model(folder, ask_words)
+    rewrite(folder, **{"lm_head.decoder.weight": word + 1})
+    with pytest.raises(
+        BertkitError, match=r"lm_head\.decoder\.weight differs from embeddings\.word_embeddings\.weight"
+    ):
+        load_model(folder, ask_words)
+
+
+def test_what_a_config_leaves_out_is_what_their_class_takes_it_for(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "roberta"}')
+    wanted = RobertaConfig(vocab_size=50_265, num_positions=512, num_segments=2, layer_norm_eps=1e-12)
+    assert read_config(folder) == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"is_decoder": True}, 'is_decoder is "True"; bertkit reads "False"'),
+        ({"hidden_act": "silu"}, 'hidden_act is "silu"; bertkit has gelu'),
+        ({"max_position_embeddings": 2}, "num_positions is 2; it must be 3 or more"),
+        ({"max_position_embeddings": 43}, "position_embeddings.weight as 41 x 14 instead of 43 x 14"),
+        ({"num_hidden_layers": 4}, r"config\.json says 4 layers and model\.safetensors has 3"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+    reconfigure(folder, **changes)
+    with pytest.raises(BertkitError, match=message):
+        load_encoder(folder)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from bertkit.contracts import Batch
+from bertkit.encoders.roberta import FOREIGN_NAMES, Roberta, RobertaConfig, size, specimen
+from bertkit.errors import BertkitError
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("base", 124_645_632), ("large", 355_359_744)])
+def test_the_published_sizes_have_the_published_counts(name: str, parameters: int) -> None:
+    """Of transformers' RobertaModel with its pooler."""
+    with torch.device("meta"):
+        encoder = Roberta(size(name, vocab_size=50_265))
+    assert sum(weight.numel() for weight in encoder.parameters()) == parameters
+    assert (encoder.config.max_positions, encoder.config.layer_norm_eps) == (512, 1e-5)
+
+
+def test_positions_begin_behind_the_padding_id(padded_batch: Batch) -> None:
+    """The specimen's padding is 3: its tokens have the rows from 4 on, and no others."""
+    encoder = specimen()
+    states = encoder(padded_batch)
+    states.hidden_states[padded_batch.attention_mask].sin().sum().backward()
+    rows = encoder.embeddings.position.weight.grad
+    assert rows is not None
+    assert rows.abs().sum(dim=1).nonzero().flatten().tolist() == list(range(4, 4 + 13))
+
+
+def test_segments_are_not_read(padded_batch: Batch) -> None:
+    encoder = specimen().eval()
+    other = replace(padded_batch, segment_ids=1 - padded_batch.segment_ids)
+    assert torch.equal(encoder(padded_batch).hidden_states, encoder(other).hidden_states)
+
+
+def test_too_long_a_row_is_refused() -> None:
+    encoder = specimen()
+    assert encoder.config.max_positions == 37
+    for tokens in (37, 38):
+        ids = torch.full((2, tokens), 7)
+        batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
+        if tokens == 37:
+            assert encoder(batch).hidden_states.shape == (2, 37, 12)
+            continue
+        with pytest.raises(BertkitError, match="rows of 38 tokens and the model has 37 positions"):
+            encoder(batch)
+
+
+def test_sizes_and_settings() -> None:
+    config = size("3/12/2", vocab_size=99)
+    assert (config.num_layers, config.hidden_size, config.num_heads, config.intermediate_size) == (3, 12, 2, 48)
+    with pytest.raises(BertkitError, match="There are: base, large, or layers/width/heads"):
+        size("tiny", vocab_size=99)
+    with pytest.raises(BertkitError, match=r'RoBERTa has no setting "num_head".* Did you mean "num_heads"\?'):
+        size("base", vocab_size=99, num_head=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 13}, "hidden_size 13 is not a multiple of num_heads 2"),
+        ({"num_positions": 2}, "num_positions is 2; it must be 3 or more: positions begin at pad_id + 1"),
+        ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
+        ({"num_segments": 0}, "num_segments is 0; it must be 1 or more"),
+        ({"activation": "gleu"}, 'activation "gleu" is unknown'),
+    ],
+)
+def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], message: str) -> None:
+    fields = {"vocab_size": 99, "hidden_size": 12, "num_heads": 2, **changes}
+    with pytest.raises(BertkitError) as caught:
+        RobertaConfig(**fields)
+    assert message in str(caught.value)
+
+
+def test_foreign_names_cover_every_weight_once() -> None:
+    encoder = specimen()
+    ours = [name.format(layer=layer) for name in FOREIGN_NAMES for layer in range(encoder.num_layers)]
+    assert set(ours) == set(encoder.state_dict())
