@@ -45,6 +45,7 @@ EXCEPTIONS: dict[str, str] = {
     "run.FinetuneRun": "a record, as PretrainRun",
     "encoders._foreign.Foreign": "a record: all that Hugging Face's folder of an encoder can differ in",
     "encoders.bert.BertConfig": "a record: the hyper-parameters of the paper's table, one field each",
+    "encoders.roberta.RobertaConfig": "a record, as BertConfig",
     "cli.training.FinetuneOptions": "a record: one field an option",
     "cli.training.PretrainOptions": "a record: one field an option",
     "report.doctor.Diagnosis": "a record: one field a line of the report",

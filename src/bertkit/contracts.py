@@ -83,6 +83,10 @@ class PieceTokenizer(Tokenizer, Protocol):
         """The piece with this id."""
         ...
 
+    def word(self, number: int) -> tuple[str, bool]:
+        """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
+        ...
+
     def save(self, folder: Path) -> None:
         """Write its files into ``folder``."""
         ...

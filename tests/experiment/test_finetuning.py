@@ -103,7 +103,7 @@ def test_an_encoder_that_reads_rows_of_another_kind_is_refused(table: Path, tmp_
     tokenizer = bpe.train(["river stone early garden"] * 3, vocab_size=67)
     encoder = gpt.Gpt(gpt.size("1/12/2", vocab_size=tokenizer.vocab_size))
     save_model(tmp_path / "gpt", Model(encoder, {}), tokenizer, about={})
-    with pytest.raises(BertkitError, match=r"gpt is no BERT: .* tasks are asked of BERT alone so far"):
+    with pytest.raises(BertkitError, match=r"gpt is no BERT and no RoBERTa: .* tasks are asked of these alone so far"):
         finetune(table, tmp_path / "gpt", tmp_path / "run", 1e-3)
 
 

@@ -15,11 +15,11 @@ def fill(model: Path, text: str, /, *, top_k: int = 5, json: bool = False) -> No
     Parameters
     ----------
     model:
-        Run folder or Hugging Face folder of a BERT with its masked-word head.
+        Run folder or Hugging Face folder of a BERT or RoBERTa with its masked-word head.
     text:
-        Text with at least one [MASK].
+        Text with at least one [MASK], which is <mask> for RoBERTa.
     top_k:
-        Guesses for each [MASK].
+        Guesses for each of them.
     json:
         Show the result as JSON.
     """

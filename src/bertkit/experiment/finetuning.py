@@ -16,7 +16,7 @@ from bertkit import config
 from bertkit.checkpoint import folder as model_folder
 from bertkit.contracts import Feature, PieceTokenizer
 from bertkit.data.batches import FeatureSource, batches_in_epoch
-from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.encoders import PooledTransformer
 from bertkit.errors import data_error, usage_error
 from bertkit.experiment._cards import write_finetuning_card
 from bertkit.inference.predict import predict
@@ -143,8 +143,10 @@ def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
 def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) -> Job:
     """Read and encode the examples; what a frozen encoder has said in an ``earlier`` job is not asked again."""
     config = model_folder.read_config(run.model)
-    if not isinstance(config, BertConfig):
-        raise usage_error(f"{run.model} is no BERT: it can be loaded, but tasks are asked of BERT alone so far.")
+    if not issubclass(model_folder.encoder_of(config), PooledTransformer):
+        raise usage_error(
+            f"{run.model} is no BERT and no RoBERTa: it can be loaded, but tasks are asked of these alone so far."
+        )
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None]
@@ -202,8 +204,9 @@ def _build_model(job: Job) -> Model:
     A model that was fine-tuned for answers of the same kind keeps its heads.
     """
     folder = job.run.model
-    encoder = Bert(model_folder.read_config(folder)) if job.run.from_scratch else model_folder.load_encoder(folder)
-    assert isinstance(encoder, Bert), "build_job sees to it"
+    config = model_folder.read_config(folder)
+    encoder = model_folder.encoder_of(config)(config) if job.run.from_scratch else model_folder.load_encoder(folder)
+    assert isinstance(encoder, PooledTransformer), "build_job sees to it"
     if job.run.reinit_layers:
         if job.run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")
@@ -229,7 +232,7 @@ def _answers_alike(run: FinetuneRun) -> bool:
 def layer_shares(model: Model, decay: float) -> dict[str, float]:
     """The share of the learning rate of every parameter: ``decay`` for the last block, its square for the one below."""
     encoder = model.encoder
-    assert isinstance(encoder, Bert)
+    assert isinstance(encoder, PooledTransformer)
     top = encoder.num_layers + 1
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 

@@ -1,4 +1,4 @@
-"""Guesses for the [MASK]s of a text."""
+"""Guesses for the masked words of a text, ``[MASK]`` with BERT and ``<mask>`` with RoBERTa."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model
 
-_MASK = "[MASK]"
 _CONTINUES = "##"
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """``word`` in place of one [MASK], how probable it is, and the text with it.
+    """``word`` in place of one mask, how probable it is, and the text with it.
 
-    The other [MASK]s of ``text`` have their most probable words. A word that begins with ``##`` continues the
-    word before it.
+    The other masks of ``text`` have their most probable words. A word that begins with ``##`` continues the word
+    before it, whether or not the vocabulary spells it so.
     """
 
     word: str
@@ -32,21 +31,22 @@ class Filling:
 def fill(
     model: Model, tokenizer: PieceTokenizer, text: str, *, top_k: int = 5, max_length: int = 512
 ) -> list[list[Filling]]:
-    """For each [MASK], from left to right, the ``top_k`` pieces that fit best, each guessed on its own.
+    """For each mask, from left to right, the ``top_k`` pieces that fit best, each guessed on its own.
 
     ``model`` has the masked-word head under the name ``mlm``.
     """
     tokens = tokenizer.encode(text, specials=True)
     masked = [place for place, piece in enumerate(tokens.ids) if piece == tokenizer.mask_id]
     if not masked:
-        raise usage_error(f'there is no {_MASK} in "{text}"; write {_MASK} where a word is wanted.')
+        mask = tokenizer.piece(tokenizer.mask_id)
+        raise usage_error(f'there is no {mask} in "{text}"; write {mask} where a word is wanted.')
     if len(tokens.ids) + 2 > max_length:
         raise usage_error(f"the text has {len(tokens.ids):,} pieces; the model reads {max_length - 2:,} at most.")
     if not 1 <= top_k <= tokenizer.vocab_size:
         raise usage_error(f"top_k is {top_k}; it must be from 1 to {tokenizer.vocab_size:,}.")
     chances, pieces = _guess(model, tokenizer, tokens, top_k)
     spans = [tokens.offsets[place] for place in masked]
-    words = [[tokenizer.piece(piece) for piece in row] for row in pieces]
+    words = [[_spell(*tokenizer.word(piece)) for piece in row] for row in pieces]
     filled = []
     for number, (row, row_chances) in enumerate(zip(words, chances, strict=True)):
         best = [each[0] for each in words]
@@ -71,8 +71,12 @@ def _guess(
     return best.values.tolist(), best.indices.tolist()
 
 
+def _spell(letters: str, continues: bool) -> str:
+    return _CONTINUES + letters if continues else letters
+
+
 def _complete(text: str, spans: list[tuple[int, int]], words: list[str]) -> str:
-    """The text with ``words`` where the [MASK]s are."""
+    """The text with ``words`` where the masks are."""
     for (start, end), word in sorted(zip(spans, words, strict=True), reverse=True):
         before = text[:start].rstrip() if word.startswith(_CONTINUES) else text[:start]
         text = before + word.removeprefix(_CONTINUES) + text[end:]

@@ -11,7 +11,7 @@ from typing import Any, overload
 from bertkit.checkpoint.folder import load_model, load_tokenizer, read_about, read_config, resolve
 from bertkit.contracts import Encoder, Objective
 from bertkit.data.passages import Sampling
-from bertkit.encoders.bert import Bert
+from bertkit.encoders import PooledTransformer
 from bertkit.errors import usage_error
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
@@ -170,16 +170,18 @@ class Pipeline:
 def _foreign_task(name: str, about: Mapping[str, Any]) -> FileTask | None:
     """What a model of another maker is for, by its architecture; None where that is no task."""
     labels = tuple(about.get("labels", ())) or _LABELS_NOT_NAMED
-    match about.get("architectures"):
-        case ["BertForQuestionAnswering"]:
+    match [
+        architecture.removeprefix("Roberta").removeprefix("Bert") for architecture in about.get("architectures", ())
+    ]:
+        case ["ForQuestionAnswering"]:
             return SpanTask(name=name)
-        case ["BertForMultipleChoice"]:
+        case ["ForMultipleChoice"]:
             return ChoiceTask(name=name)
-        case ["BertForTokenClassification"]:
+        case ["ForTokenClassification"]:
             return TagTask(name=name, labels=labels)
-        case ["BertForSequenceClassification"] if about.get("several_labels"):
+        case ["ForSequenceClassification"] if about.get("several_labels"):
             return LabelsTask(name=name, labels=labels)
-        case ["BertForSequenceClassification"]:
+        case ["ForSequenceClassification"]:
             return TextTask(name=name, metric="accuracy", labels=labels if len(labels) > 1 else ())
     return None
 
@@ -190,5 +192,5 @@ def _example(place: int, text: Text) -> TextExample:
 
 
 def _masked_words(encoder: Encoder) -> dict[str, Objective]:
-    assert isinstance(encoder, Bert)
+    assert isinstance(encoder, PooledTransformer)
     return PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder)

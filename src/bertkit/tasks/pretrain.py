@@ -15,7 +15,7 @@ from bertkit.data.features import collate
 from bertkit.data.passages import Passage, Passages, Sampling
 from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
-from bertkit.encoders.bert import Bert
+from bertkit.encoders import PooledTransformer
 from bertkit.errors import data_error
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
@@ -38,7 +38,7 @@ class PretrainingTask:
         """Every example of a corpus split, as batches on demand."""
         return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
 
-    def objectives(self, encoder: Bert) -> dict[str, Objective]:
+    def objectives(self, encoder: PooledTransformer) -> dict[str, Objective]:
         """The masked-word head, tied to the word embeddings, and the next-sentence head."""
         config = encoder.config
         words = MaskedLanguageModel(
