@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bertkit.data.features import truncated_lengths
 from bertkit.data.shards import Corpus, Shard
 from bertkit.draws import Draws
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
 
 _OTHER_DOCUMENT_TRIES = 10
 _USED_SHARE_OF_A_PAIR = 0.75
@@ -32,11 +32,23 @@ _USED_SHARE_OF_A_PAIR = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How passages are cut. ``next_sentence=False`` gives single runs of sentences, as in the paper's No NSP."""
+    """How passages are cut. ``next_sentence=False`` gives single runs of sentences, as in the paper's No NSP.
+
+    With ``full_sentences`` such runs go on over the ends of documents, and none is short on purpose; see
+    ``full_sentences.py``.
+    """
 
     next_sentence: bool = True
     random_next: float = 0.5
     short_sequences: float = 0.1
+    full_sentences: bool = False
+
+    def __post_init__(self) -> None:
+        if self.full_sentences and self.next_sentence:
+            raise usage_error(
+                "task.sampling.full_sentences leaves no next sentence to tell: "
+                "add --set task.sampling.next_sentence=false."
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

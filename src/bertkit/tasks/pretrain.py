@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Batch, Feature, Objective
 from bertkit.data.features import collate
+from bertkit.data.full_sentences import FullSentences
 from bertkit.data.passages import Passage, Passages, Sampling
 from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
@@ -66,7 +67,12 @@ class PretrainingSource:
         specials = 3 if task.sampling.next_sentence else 2
         if seq_length < specials + 2:
             raise data_error(f"seq_length is {seq_length}; {specials} special tokens and two pieces are the least.")
-        self.passages = Passages(corpus, task.sampling, room=seq_length - specials, seed=seed)
+        room = seq_length - specials
+        self.passages = (
+            FullSentences(corpus, room=room, sep_id=tokenizer.sep_id)
+            if task.sampling.full_sentences
+            else Passages(corpus, task.sampling, room=room, seed=seed)
+        )
         self._cls = np.array([tokenizer.cls_id], dtype=np.int64)
         self._sep = np.array([tokenizer.sep_id], dtype=np.int64)
 
