@@ -28,13 +28,15 @@ Merges = list[tuple[str, str]]
 class Found:
     """What is in a folder: pieces with their ids, merges in their order, and the ``rules`` that the ``file`` states.
 
-    Two files that have no more than pieces and merges state none.
+    ``added`` are the pieces that are looked for before the rules cut. Two files that have no more than pieces and
+    merges state neither.
     """
 
     file: Path
     pieces: Mapping[str, int]
     merges: Merges
     rules: Mapping[str, Any] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
 
 
 def read_folder(folder: Path, model: str, pairs: Sequence[Pair]) -> Found:
@@ -81,6 +83,7 @@ def _read_rules(file: Path, name: str) -> Found:
             "pre_tokenizer": description.get("pre_tokenizer"),
             "end_of_word_suffix": model.get("end_of_word_suffix") or None,
         },
+        added=tuple(added),
     )
 
 

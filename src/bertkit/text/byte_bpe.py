@@ -64,6 +64,10 @@ class ByteLevelPairs(Subwords):
             others.append("pre_tokenizer")
         if others:
             raise data_error(f"{found.file} has another {others[0]} than RoBERTa; bertkit reads RoBERTa's alone.")
+        if strange := [piece for piece in found.added if piece not in Specials()]:
+            raise data_error(
+                f"{found.file} has the added piece {strange[0]}; bertkit knows of {', '.join(Specials())}."
+            )
         config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
         leading_space = config.get("add_prefix_space", cutting.get("add_prefix_space", False))
         backend = _assemble(found.pieces, found.merges, leading_space=leading_space, source=str(found.file))
