@@ -91,6 +91,11 @@ class PretrainRun:
     snapshots: int = 1
 
     def __post_init__(self) -> None:
+        if self.encoder.causal != (self.task.words == "next"):
+            raise usage_error(
+                f"task.words is {self.task.words}, encoder.causal {str(self.encoder.causal).lower()}: pieces that "
+                "come next are for an encoder that cannot read them, masked ones for one that reads all others."
+            )
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
             if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
                 raise usage_error(f"{name} is given and long_seq_length is not: there are no long rows.")

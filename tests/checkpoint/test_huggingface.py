@@ -79,7 +79,7 @@ def test_what_a_config_leaves_out_is_the_default() -> None:
     [
         ("model_type", "gpt2", 'model_type is "gpt2"; bertkit reads "bert"'),
         ("position_embedding_type", "relative_key", "position_embedding_type"),
-        ("is_decoder", True, "is_decoder"),
+        ("is_decoder", "True", "Expected `bool`, got `str` - at `is_decoder`"),
         ("hidden_act", "silu", 'hidden_act is "silu"; bertkit has gelu'),
         ("hidden_act", ["gelu"], "hidden_act"),
         ("num_hidden_layers", "12", "Expected `int`, got `str` - at `num_hidden_layers`"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -151,3 +152,17 @@ def test_the_last_blocks_and_the_pooler_are_drawn_anew(blocks: int) -> None:
             assert torch.equal(value, before[name]) is not drawn, name
         elif drawn:
             assert torch.equal(value, torch.full_like(value, "norm" in name and name.endswith("weight"))), name
+
+
+def test_left_to_right_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
+    encoder, seen = Bert(replace(specimen().config, causal=True)).eval(), list[Tensor]()
+    encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
+    states = encoder(padded_batch)
+    for row, reader in padded_batch.attention_mask.nonzero().tolist():
+        (gradient,) = torch.autograd.grad(states.hidden_states[row, reader].sin().sum(), seen, retain_graph=True)
+        depends = gradient.abs().sum(dim=-1) > 0
+        assert depends[row, : reader + 1].all()
+        assert int(depends.sum()) == reader + 1
+    for row, length in enumerate(padded_batch.attention_mask.sum(dim=1).tolist()):
+        (gradient,) = torch.autograd.grad(states.pooled[row].sum(), seen, retain_graph=True)
+        assert (gradient[row, :length].abs().sum(dim=-1) > 0).all(), "the pooled state has read the whole row"

@@ -17,6 +17,7 @@ from tests.disturbed import outcome
 from bertkit import config
 from bertkit.checkpoint import store
 from bertkit.checkpoint.folder import load_encoder
+from bertkit.data.passages import Sampling
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import size
@@ -27,6 +28,7 @@ from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import is_snapshot, measure_step, pretrain, resume
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, read_metrics
+from bertkit.tasks.pretrain import PretrainingTask
 from bertkit.text import wordpiece
 from bertkit.training.distributed import World
 from bertkit.training.optimizer import OptimizerConfig
@@ -194,6 +196,37 @@ def test_a_plan_says_whether_the_memory_suffices(free: int | None, said: str) ->
     )
     assert plan.lines()[1].startswith(said)
     assert (free is None) == plan.lines()[1].endswith("bfloat16")
+
+
+def test_left_to_right_without_next_sentences(run: PretrainRun, capsys: pytest.CaptureFixture[str]) -> None:
+    task = PretrainingTask(words="next", sampling=Sampling(next_sentence=False))
+    run = replace(run, encoder=replace(run.encoder, causal=True), task=task)
+    result = pretrain(run, Progress("plain"))
+    assert {"causal", "causal_accuracy", "causal_perplexity"} == set(result.heldout)
+    assert "masked              none" in capsys.readouterr().err
+    records = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
+    assert all(each["loss/causal"] > 0 and each["flops_per_second"] > 0 for each in records)
+    assert load_encoder(run.output).config == run.encoder
+
+
+@pytest.mark.parametrize(
+    ("causal", "words", "pairs", "message"),
+    [
+        (True, "masked", True, "task.words is masked, encoder.causal true"),
+        (False, "next", False, "task.words is next, encoder.causal false"),
+        (True, "next", True, "give task.sampling.next_sentence=false"),
+    ],
+)
+def test_words_that_the_encoder_can_read_or_cannot_are_refused(
+    run: PretrainRun, causal: bool, words: Literal["masked", "next"], pairs: bool, message: str
+) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        replace(
+            run,
+            encoder=replace(run.encoder, causal=causal),
+            task=PretrainingTask(words=words, sampling=Sampling(next_sentence=pairs)),
+        )
+    assert caught.value.exit_code == 2
 
 
 def test_models_are_kept_on_the_way(run: PretrainRun) -> None:

@@ -15,7 +15,7 @@ from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids
 from bertkit.nn.layout import Choice, Layout
-from bertkit.nn.pooler import FirstTokenPooler
+from bertkit.nn.pooler import Pooler, pick_tokens
 
 B, T, H, N = 3, 13, 28, 4
 
@@ -87,7 +87,9 @@ def test_feed_forward_and_pooler() -> None:
     expected = outer(hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2))))
     torch.testing.assert_close(brick(states), expected, rtol=0, atol=1e-5)
     dense = nn.Linear(H, H)
-    torch.testing.assert_close(FirstTokenPooler(dense)(states), torch.tanh(dense(states[:, 0])))
+    torch.testing.assert_close(
+        Pooler(dense)(pick_tokens(states, torch.tensor([0, 12, 7]))), torch.tanh(dense(states[[0, 1, 2], [0, 12, 7]]))
+    )
 
 
 def test_gelu_by_erf_and_by_tanh_are_near_and_not_equal() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,7 +143,18 @@ def test_layer(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch) -> N
 
 def test_pooler(pair: tuple[Bert, Any], states: Tensor) -> None:
     ours, their_model = pair
-    close(ours.pooler(states), their_model.pooler(states), SIMPLE)
+    close(ours.pooler(states[:, 0]), their_model.pooler(states), SIMPLE)
+
+
+def test_left_to_right_is_their_decoder(padded_batch: Batch) -> None:
+    their_model = build_theirs(theirs.BertModel, is_decoder=True)
+    ours = Bert(replace(CONFIG, causal=True)).eval()
+    ours.load_state_dict(translate(FOREIGN_NAMES, their_model.state_dict()))
+    expected = their_model(**their_inputs(padded_batch)).last_hidden_state
+    states, real = ours(padded_batch), padded_batch.attention_mask
+    close(states.hidden_states[real], expected[real], COMPOSITE)
+    last = expected[torch.arange(4), real.sum(dim=1) - 1]
+    close(states.pooled, torch.tanh(their_model.pooler.dense(last)), COMPOSITE)
 
 
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -9,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from bertkit.contracts import IGNORE, Batch, Objective
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
+from bertkit.objectives.causal import label_next
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
 from bertkit.training import flops
@@ -53,6 +56,15 @@ def test_without_next_sentences_only_masked_words_are_read() -> None:
     found = count_flops(config, make_batch(13, masked=2, pairs=False))
     keys, read, words = 13 * 2 * 144, 2 * (2 * 144 + 2 * 12 * 37 + 2 * 13 * 12), 2 * (144 + 12 * 99)
     assert found == 6 * (keys + read + words)
+
+
+def test_left_to_right_half_of_the_places_are_read() -> None:
+    config = size("2/12/2", vocab_size=99, intermediate_size=37, causal=True)
+    batch = label_next(replace(make_batch(13, 7, masked=1), labels={}))
+    per_token = 4 * 144 + 2 * 12 * 37
+    below = 20 * per_token + 2 * 12 * (sum(range(14)) + sum(range(8)))
+    last = 20 * 2 * 144 + 18 * (2 * 144 + 2 * 12 * 37) + 2 * 12 * (sum(range(13)) + sum(range(7)))
+    assert count_flops(config, batch) == 6 * (below + last + 18 * 12 * 99)
 
 
 def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

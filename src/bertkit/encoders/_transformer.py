@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import initialize
-from bertkit.nn.pooler import FirstTokenPooler
+from bertkit.nn.pooler import Pooler, pick_tokens
 from bertkit.nn.stack import BlockStack
 
 
@@ -45,18 +46,24 @@ def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNo
 
 
 class PooledTransformer(Encoder):
-    """Embeddings, a stack of post-norm blocks, and a pooler that reads the first token of a row."""
+    """Embeddings, a stack of post-norm blocks, and a pooler that reads the first token of a row.
+
+    In ``causal`` blocks the first token has read nothing: there the pooler reads the last.
+    """
 
     config: Any
 
-    def __init__(self, config: Any, embeddings: Embeddings) -> None:
+    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False) -> None:
         super().__init__()
         self.config = config
         self.hidden_size = config.hidden_size
         self.num_layers = config.num_layers
         self.embeddings = embeddings
-        self.layers = BlockStack(build_block(config, activation=config.activation) for _ in range(config.num_layers))
-        self.pooler = FirstTokenPooler(nn.Linear(config.hidden_size, config.hidden_size))
+        self.layers = BlockStack(
+            build_block(config, activation=config.activation, causal=causal) for _ in range(config.num_layers)
+        )
+        self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
+        self.causal = causal
         initialize(self, config.initializer_range)
 
     def depth(self, name: str) -> int:
@@ -72,18 +79,20 @@ class PooledTransformer(Encoder):
             initialize(part, self.config.initializer_range)
 
     def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of the first, which the pooler reads, over these embeddings."""
+        """States of the ``wanted`` tokens and of the one that the pooler reads, over these embeddings."""
+        real = batch.on_host.attention_mask
+        places = real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
         if wanted is not None:
-            wanted = wanted.clone()
-            wanted[:, 0] = True
+            wanted = wanted.scatter(1, places[:, None], value=True)
         hidden, layers = self.layers(
             states,
-            batch.on_host.attention_mask,
+            real,
             wanted,
             keep=self.keep_layers,
             recompute=self.gradient_checkpointing,
         )
-        return EncoderOutput(hidden_states=hidden, pooled=self.pooler(hidden), layers=layers)
+        pooled = self.pooler(pick_tokens(hidden, places))
+        return EncoderOutput(hidden_states=hidden, pooled=pooled, layers=layers)
 
 
 _LAYER = "encoder.layer.{layer}."

@@ -39,7 +39,8 @@ class BertConfig:
 
     ``dropout`` acts on the embeddings and on every sub-layer's output, ``attention_dropout`` on the
     attention probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's.
-    ``first_positions`` are what the learned positions start from; sinusoids are learned from sooner.
+    ``first_positions`` are what the learned positions start from; sinusoids are learned from sooner. With ``causal`` no
+    token reads a later one, and the pooler reads the last of a row: the paper's left-to-right model (section 5.1).
     """
 
     vocab_size: int
@@ -55,6 +56,7 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
     first_positions: Literal["drawn", "sinusoids"] = "drawn"
+    causal: bool = False
     pad_id: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +80,7 @@ def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:
 
 
 class Bert(PooledTransformer):
-    """Embeddings, a stack of post-norm blocks, and the [CLS] pooler."""
+    """Embeddings, a stack of post-norm blocks, and the pooler of [CLS]; of the last [SEP] where blocks are causal."""
 
     config: BertConfig
 
@@ -90,12 +92,12 @@ class Bert(PooledTransformer):
             norm=nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps),
             dropout=Dropout(config.dropout),
         )
-        super().__init__(config, embeddings)
+        super().__init__(config, embeddings, causal=config.causal)
         if config.first_positions == "sinusoids":
             fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of [CLS]; raises a usage error where a row is too long."""
+        """States of the ``wanted`` tokens and of the pooled one; raises a usage error where a row is too long."""
         return self.read(self.embeddings(batch.input_ids, batch.segment_ids), batch, wanted)
 
 
@@ -112,9 +114,14 @@ FOREIGN = Foreign(
     load_tokenizer=WordPiece.load,
     weights=FOREIGN_NAMES,
     prefix=FOREIGN_PREFIX,
-    settings={**SETTINGS, "max_positions": ("max_position_embeddings",), "first_positions": ("first_positions",)},
+    settings={
+        **SETTINGS,
+        "max_positions": ("max_position_embeddings",),
+        "first_positions": ("first_positions",),
+        "causal": ("is_decoder",),
+    },
     values={"activation": ACTIVATION_NAMES},
-    fixed={"position_embedding_type": "absolute", "is_decoder": False},
+    fixed={"position_embedding_type": "absolute"},
     assumed={"vocab_size": 30522},
     architectures={
         frozenset(): "BertModel",

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
@@ -22,7 +21,7 @@ from bertkit.encoders._transformer import build_block
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
 from bertkit.nn.init import initialize
-from bertkit.nn.layout import choose
+from bertkit.nn.pooler import pick_tokens
 from bertkit.nn.stack import BlockStack
 from bertkit.text.bpe import BytePairs
 
@@ -102,9 +101,7 @@ class Gpt(Encoder):
             keep=self.keep_layers,
             recompute=self.gradient_checkpointing,
         )
-        places = torch.arange(len(last)) * hidden.shape[1] + last
-        pooled = choose(hidden.flatten(0, 1), places.to(hidden.device, non_blocking=True))
-        return EncoderOutput(hidden_states=hidden, pooled=pooled, layers=layers)
+        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, last), layers=layers)
 
 
 def _find_last(real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
         title=f"BERT {encoder.num_layers}/{encoder.hidden_size}/{encoder.num_heads}",
         about=f"{encoder.num_layers} layers, {encoder.hidden_size} wide, {encoder.num_heads} heads, pre-trained for "
         f"{run.steps or 0:,} steps with seed {run.seed}.",
-        kind="fill-mask",
+        kind="text-generation" if encoder.causal else "fill-mask",
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),
         values={},
@@ -74,7 +75,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
             "It knows what the text says, with its errors and prejudices, and nothing later.",
             "The figures are of held-out text of the same files.",
         ],
-        settings=_changed(run, PretrainRun(data=run.data, output=run.output, encoder=encoder)),
+        settings=_changed(run, PretrainRun(data=run.data, output=run.output, encoder=replace(encoder, causal=False))),
         **_circumstances(record),
     )
     _write(folder, card)

@@ -316,7 +316,8 @@ def _evaluate(job: _Job, phase: Phase, folder: RunFolder, progress: Progress) ->
         return {}
     if not all(value < float("inf") for value in measured.values()):
         raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
-    measured["mlm_perplexity"] = float(torch.tensor(measured["mlm"]).exp())
+    words = "mlm" if "mlm" in measured else "causal"
+    measured[f"{words}_perplexity"] = float(torch.tensor(measured[words]).exp())
     folder.log({"kind": "heldout", "step": job.state.step, **measured})
     shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())
     progress.say(f"step {job.state.step:,}, held out: {shown}")

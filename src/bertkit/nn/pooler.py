@@ -6,17 +6,25 @@ Letters: B examples, T tokens, H hidden width.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from bertkit.nn.layout import choose
 
-class FirstTokenPooler(nn.Module):
-    """``tanh(dense(first token))``: BERT's reading of [CLS]. In pre-training only NSP trains it."""
+
+class Pooler(nn.Module):
+    """``tanh(dense(token))``: BERT's reading of [CLS]. In pre-training only NSP trains it."""
 
     def __init__(self, dense: nn.Linear) -> None:
         super().__init__()
         self.dense = dense
 
-    def forward(self, states: Float[Tensor, "B T H"]) -> Float[Tensor, "B H"]:
+    def forward(self, tokens: Float[Tensor, "B H"]) -> Float[Tensor, "B H"]:
         """One vector a row."""
-        return torch.tanh(self.dense(states[:, 0]))
+        return torch.tanh(self.dense(tokens))
+
+
+def pick_tokens(states: Float[Tensor, "B T H"], places: Int[Tensor, " B"]) -> Float[Tensor, "B H"]:
+    """The token of each row at its place; ``places`` are on the host."""
+    slots = torch.arange(len(places)) * states.shape[1] + places
+    return choose(states.flatten(0, 1), slots.to(states.device, non_blocking=True))

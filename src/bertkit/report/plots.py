@@ -27,7 +27,13 @@ from bertkit.report._style import (
 )
 from bertkit.report.tables import Summary, summarise
 
-_NAMES = {"mlm": "masked words", "nsp": "next sentence", "class": "classes", "number": "number"}
+_NAMES = {
+    "mlm": "masked words",
+    "causal": "next pieces",
+    "nsp": "next sentence",
+    "class": "classes",
+    "number": "number",
+}
 _SMOOTHING = 0.015
 """The drawn loss is an average over this share of the curve to either side."""
 

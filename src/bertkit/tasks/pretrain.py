@@ -6,8 +6,10 @@ Letters: B examples, T tokens.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Batch, Feature, Objective
@@ -17,7 +19,8 @@ from bertkit.data.passages import Passage, Passages, Sampling
 from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
 from bertkit.encoders import PooledTransformer
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
+from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
 from bertkit.text.wordpiece import WordPiece
@@ -25,22 +28,29 @@ from bertkit.text.wordpiece import WordPiece
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingTask:
-    """Masked words and next sentences (paper, section 3.1).
+    """Masked words and next sentences (paper, section 3.1); or, of a causal encoder, which piece comes ``next``.
 
     ``copies`` makes the masks static: the corpus is cut and masked in that many ways, which are gone through
     again and again (google-research/bert's ``dupe_factor``, 10 there). None makes every epoch new.
     """
 
+    words: Literal["masked", "next"] = "masked"
     masking: Masking = field(default_factory=Masking)
     sampling: Sampling = field(default_factory=Sampling)
     copies: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.words == "next" and self.sampling.next_sentence:
+            raise usage_error("task.words is next, which goes without pairs: give task.sampling.next_sentence=false.")
 
     def source(self, corpus: Corpus, tokenizer: WordPiece, *, seq_length: int, seed: int) -> PretrainingSource:
         """Every example of a corpus split, as batches on demand."""
         return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
 
     def objectives(self, encoder: PooledTransformer) -> dict[str, Objective]:
-        """The masked-word head, tied to the word embeddings, and the next-sentence head."""
+        """The head of the words, tied to the word embeddings, and the next-sentence head."""
+        if self.words == "next":
+            return {"causal": CausalLanguageModel(encoder.embeddings.word)}
         config = encoder.config
         words = MaskedLanguageModel(
             encoder.embeddings.word,
@@ -55,7 +65,7 @@ class PretrainingTask:
 
 
 class PretrainingSource:
-    """Masked passages of one corpus split; a pure function of (seed, epoch, index)."""
+    """Passages of one corpus split, with labels from themselves; a pure function of (seed, epoch, index)."""
 
     def __init__(
         self, task: PretrainingTask, corpus: Corpus, tokenizer: WordPiece, *, seq_length: int, seed: int
@@ -80,12 +90,15 @@ class PretrainingSource:
         return len(self.passages)
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        """(B, T) passages of ``epoch`` with their masks, padded to the longest."""
+        """(B, T) passages of ``epoch`` with their labels, padded to the longest."""
         if self.task.copies:
             epoch %= self.task.copies
         features = [self.encode(passage) for passage in self.passages.cut(epoch, indices)]
+        batch = collate(features, pad_id=self.tokenizer.pad_id)
+        if self.task.words == "next":
+            return label_next(batch)
         return mask_tokens(
-            collate(features, pad_id=self.tokenizer.pad_id),
+            batch,
             Draws(self.seed, epoch, indices),
             self.task.masking,
             vocab_size=self.tokenizer.vocab_size,
@@ -113,18 +126,19 @@ class DataReport:
     sampled: int
     random_next_share: float | None
     row_fill: float
-    masked_share: float
+    masked_share: float | None
     duplicate_rows: float
     unknown_pieces: float
 
     def lines(self) -> list[str]:
         """The report for a person."""
         random_next = "none" if self.random_next_share is None else f"{self.random_next_share:.1%} random"
+        masked = "none" if self.masked_share is None else f"{self.masked_share:.1%} of real tokens"
         return [
             f"examples an epoch   {self.examples_per_epoch:,}",
             f"next sentences      {random_next}",
             f"row fill            {self.row_fill:.1%}",
-            f"masked              {self.masked_share:.1%} of real tokens",
+            f"masked              {masked}",
             f"duplicate rows      {self.duplicate_rows:.2%}",
             f"unknown pieces      {self.unknown_pieces:.2%}",
         ]
@@ -140,8 +154,9 @@ def report_data(source: PretrainingSource, sample: int = 1024) -> DataReport:
     batch = source.batch(0, np.linspace(0, len(source) - 1, count).astype(np.int64))
     real = batch.attention_mask
     tokens = int(real.sum())
-    labelled = batch.labels["mlm"] != IGNORE
-    original = batch.input_ids.where(~labelled, batch.labels["mlm"])
+    hidden = batch.labels.get("mlm", torch.full_like(batch.input_ids, IGNORE))
+    masked = hidden != IGNORE
+    original = hidden.where(masked, batch.input_ids)
     rows = {row.numpy().tobytes() for row in original}
     nsp = batch.labels.get("nsp")
     return DataReport(
@@ -149,7 +164,7 @@ def report_data(source: PretrainingSource, sample: int = 1024) -> DataReport:
         sampled=count,
         random_next_share=None if nsp is None else float(nsp.float().mean()),
         row_fill=tokens / (count * source.seq_length),
-        masked_share=float(labelled.sum()) / tokens,
+        masked_share=float(masked.sum()) / tokens if "mlm" in batch.labels else None,
         duplicate_rows=1 - len(rows) / count,
         unknown_pieces=float((original == source.tokenizer.unk_id).sum()) / tokens,
     )

@@ -36,19 +36,23 @@ def count_flops(config: BertConfig, batch: Batch) -> int:
         + 2 n H^2 + r * (2 H^2 + 2 H I + 2 n H)           the last: keys and values; what is read
         + m * (H^2 + H V) + H^2 + 2 H                     masked words; pooler and next sentence
 
+    In a causal encoder m is n - 1, a token reads itself and those before it, and no H^2 stands before the vocabulary.
+
     The backward pass has two products for each one forward, so the sum is taken 3 times 2 times. Padding and whatever
     else need not be computed does not count, computed or not; neither does what is no product, nor recomputation.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     lengths = batch.attention_mask.sum(dim=1)
-    masked = (batch.labels["mlm"] != IGNORE).sum(dim=1)
+    masked = (batch.labels["causal" if config.causal else "mlm"] != IGNORE).sum(dim=1)
     pairs = int("nsp" in batch.labels)
     read = masked + pairs
     tokens, squares, reading = int(lengths.sum()), int((lengths**2).sum()), int((read * lengths).sum())
+    if config.causal:
+        squares, reading = (squares + tokens) // 2, reading // 2
     token = 2 * hidden * hidden + 2 * hidden * inner
     below = tokens * (token + 2 * hidden * hidden) + 2 * hidden * squares
     last = tokens * 2 * hidden * hidden + int(read.sum()) * token + 2 * hidden * reading
-    words = int(masked.sum()) * hidden * (hidden + config.vocab_size)
+    words = int(masked.sum()) * hidden * (config.vocab_size + (0 if config.causal else hidden))
     sentences = pairs * len(batch) * hidden * (hidden + 2)
     return 3 * 2 * ((config.num_layers - 1) * below + last + words + sentences)
 
