@@ -16,6 +16,7 @@ from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, 
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.gpt import Gpt, GptConfig
 from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
 from bertkit.objectives.causal import CausalLanguageModel
 from bertkit.objectives.classify import Classify
@@ -150,3 +151,9 @@ def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
     assert "lacks h.1.ln_2.bias" in str(caught.value)
     assert "has unknown h.1.adapter.weight" in str(caught.value)
     assert "has h.0.mlp.c_fc.weight as 56 x 14 instead of 14 x 56" in str(caught.value)
+
+
+def test_no_word_in_the_middle_is_asked_of_it(folder: Path) -> None:
+    with pytest.raises(BertkitError, match="reads from left to right fills in no words") as caught:
+        Pipeline(folder).fill("the <unk> stood")
+    assert caught.value.exit_code == 2

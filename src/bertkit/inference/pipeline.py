@@ -192,5 +192,8 @@ def _example(place: int, text: Text) -> TextExample:
 
 
 def _masked_words(encoder: Encoder) -> dict[str, Objective]:
-    assert isinstance(encoder, PooledTransformer)
+    if not isinstance(encoder, PooledTransformer) or encoder.causal:
+        raise usage_error(
+            "a model that reads from left to right fills in no words: it was asked for the next ones only."
+        )
     return PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder)
