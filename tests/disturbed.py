@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -108,6 +109,9 @@ def _be_child(words: list[str], stderr: Path, before: Callable[[], object]) -> N
         code = int(str(stop.code))
     except KeyboardInterrupt:
         code = 130
+    except OSError:
+        if os.fstat(2).st_size >= resource.getrlimit(resource.RLIMIT_FSIZE)[0] >= 0:
+            code = 1  # stderr is a file here, and full: so Python ends where nothing can be said any more
     finally:
         os._exit(code)
 
