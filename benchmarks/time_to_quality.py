@@ -107,7 +107,7 @@ def show(records: list[dict[str, Any]], out: Path) -> None:
         means, sds = ([each[name] for each in row] for name in ("mean", "sd"))
         axes.errorbar(times, means, sds, marker="o", capsize=3, label=f"{task}, {row[0]['metric']}")
     axes.set(xlabel="minutes of pre-training", ylabel="score on dev")
-    axes.legend()
+    figure.legend(loc="outside right upper")
     figure.savefig(out / "curve.png", dpi=120)
 
 
