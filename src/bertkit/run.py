@@ -57,8 +57,8 @@ class PretrainRun:
     optimizer and its schedule ``continue`` there the paper does not say; with ``restart`` both begin anew. A long batch
     size, rate or warm-up that is not given is that of the short rows.
 
-    ``loader_workers`` threads make the batches of the steps to come; with 0 each step makes its own. ``snapshots``
-    models, the finished one among them, are kept at even distances.
+    ``loader_workers`` threads make the batches of the steps to come; with 0 each step makes its own. None is 1 for a
+    GPU and 0 for a CPU. ``snapshots`` models, the finished one among them, are kept at even distances.
     """
 
     data: Path
@@ -81,7 +81,7 @@ class PretrainRun:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     precision: Precision | None = None
     shard: bool = False
-    loader_workers: int = 1
+    loader_workers: int | None = None
     seed: int = 0
     log_every: int = 10
     evaluate_every: int = 500
