@@ -59,6 +59,12 @@ def check_transformer(config: Any) -> None:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be above 0.")
 
 
+def check_pad(config: Any) -> None:
+    """What fills up a row is a piece of the vocabulary."""
+    if not 0 <= config.pad_id < config.vocab_size:
+        raise usage_error(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}.")
+
+
 def check_activation(name: str) -> None:
     """There is one of this name."""
     if name not in ACTIVATIONS:

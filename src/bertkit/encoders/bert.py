@@ -14,9 +14,15 @@ from torch import Tensor, nn
 
 from bertkit.contracts import Batch, EncoderOutput
 from bertkit.encoders import Foreign
-from bertkit.encoders._settings import check_activation, check_counts, check_transformer, configure, read_size
+from bertkit.encoders._settings import (
+    check_activation,
+    check_counts,
+    check_pad,
+    check_transformer,
+    configure,
+    read_size,
+)
 from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer
-from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.init import fill_sinusoids
@@ -64,8 +70,7 @@ class BertConfig:
         check_counts(self, "intermediate_size", "max_positions", "num_segments")
         check_transformer(self)
         check_activation(self.activation)
-        if not 0 <= self.pad_id < self.vocab_size:
-            raise usage_error(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}.")
+        check_pad(self)
 
 
 def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 
 from bertkit.contracts import Batch, EncoderOutput
 from bertkit.encoders import Foreign, PooledTransformer
-from bertkit.encoders._settings import check_activation, check_counts, check_transformer, configure, read_size
+from bertkit.encoders._settings import (
+    check_activation,
+    check_counts,
+    check_pad,
+    check_transformer,
+    configure,
+    read_size,
+)
 from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
@@ -52,8 +59,7 @@ class RobertaConfig:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "num_segments")
         check_transformer(self)
         check_activation(self.activation)
-        if not 0 <= self.pad_id < self.vocab_size:
-            raise usage_error(f"pad_id is {self.pad_id}; the vocabulary has the ids 0 to {self.vocab_size - 1}.")
+        check_pad(self)
         if self.max_positions < 1:
             raise usage_error(
                 f"num_positions is {self.num_positions}; it must be {self.pad_id + 2} or more: "

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +98,11 @@ def round_up(count: int) -> int:
     """The next of the thirty-two round numbers in every octave: at most a thirty-second more."""
     step = 1 << max(0, count.bit_length() - 6)
     return -(-count // step) * step
+
+
+def fill_up(index: Int[Tensor, " M"]) -> Int[Tensor, " N"]:
+    """The index, and behind it 0 up to a round length."""
+    return F.pad(index, (0, round_up(len(index)) - len(index)))
 
 
 def choose(tokens: Float[Tensor, "N W"], index: Int[Tensor, " M"]) -> Float[Tensor, "M W"]:

@@ -9,11 +9,10 @@ from typing import ClassVar
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
-from bertkit.nn.layout import round_up
+from bertkit.nn.layout import fill_up
 
 
 class TellPieces(Objective):
@@ -36,9 +35,8 @@ class TellPieces(Objective):
         rows = states.hidden_states.flatten(0, 1)
         if self.label not in batch.labels:
             return rows
-        labelled = self._labelled(batch)
-        padded = F.pad(labelled, (0, round_up(len(labelled)) - len(labelled)))
-        return rows[padded.to(rows.device, non_blocking=True)]
+        labelled = (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
+        return rows[fill_up(labelled).to(rows.device, non_blocking=True)]
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the labelled positions."""
@@ -51,9 +49,6 @@ class TellPieces(Objective):
         right = (find_highest(outputs["logits"][: len(labels)]) == labels).sum()
         return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
 
-    def _labelled(self, batch: Batch) -> Int[Tensor, " M"]:
-        return (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
-
     def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:
-        wanted = batch.on_host.labels[self.label].flatten()[self._labelled(batch)]
-        return wanted.to(batch.input_ids.device, non_blocking=True)
+        labels = batch.on_host.labels[self.label]
+        return labels[labels != IGNORE].to(batch.input_ids.device, non_blocking=True)

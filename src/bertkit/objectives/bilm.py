@@ -13,12 +13,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
-from bertkit.nn.layout import round_up
+from bertkit.nn.layout import fill_up
 from bertkit.nn.sampled_softmax import draw_words, sample_logits
 
 
@@ -72,11 +71,10 @@ class BidirectionalLanguageModel(Objective):
         if self.label not in batch.labels:
             return {"logits": self.output(rows)}
         asked, right = self._asked(batch)
-        filling = (0, round_up(len(asked)) - len(asked))
-        rows = rows[F.pad(asked, filling).to(rows.device, non_blocking=True)]
+        rows = rows[fill_up(asked).to(rows.device, non_blocking=True)]
         if self.num_samples is None or not self.training:
             return {"logits": self.output(rows)}
-        right = F.pad(right, filling).to(rows.device, non_blocking=True)
+        right = fill_up(right).to(rows.device, non_blocking=True)
         return {"sampled": self._sample(rows, right, self.num_samples)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
