@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.checkpoint.theirs import rewrite, save_as_theirs
 from torch import Tensor
 
 from bertkit.checkpoint._config import config_from_foreign, config_to_foreign
-from bertkit.checkpoint.folder import load_encoder, load_model, save_model
+from bertkit.checkpoint.folder import load_encoder, load_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
@@ -34,15 +35,7 @@ def model(encoder: Bert) -> Model:
 @pytest.fixture
 def foreign(tmp_path: Path, model: Model, tokenizer: WordPiece) -> Path:
     """A pre-trained model as another maker would write it: without our record."""
-    save_model(tmp_path / "theirs", model, tokenizer, about={})
-    (tmp_path / "theirs" / "bertkit.json").unlink()
-    return tmp_path / "theirs"
-
-
-def rewrite(folder: Path, **changes: Tensor | None) -> None:
-    """The weights again, with some tensors added or replaced, and those of None left out."""
-    tensors = {**load_file(folder / "model.safetensors"), **changes}
-    save_file({name: each.contiguous() for name, each in tensors.items() if each is not None}, weights(folder))
+    return save_as_theirs(tmp_path, model, tokenizer)
 
 
 def rename(folder: Path, old: str, new: str) -> None:

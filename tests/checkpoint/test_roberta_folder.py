@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from safetensors.torch import load_file
+from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+from torch import nn
 
 from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
 from bertkit.contracts import Encoder, Objective
@@ -65,20 +66,7 @@ def model(encoder: Roberta) -> Model:
 @pytest.fixture
 def folder(tmp_path: Path, model: Model, tokens: ByteLevelPairs) -> Path:
     """Masked words as another maker would write them: without our record."""
-    save_model(tmp_path / "theirs", model, tokens, about={})
-    (tmp_path / "theirs" / "bertkit.json").unlink()
-    return tmp_path / "theirs"
-
-
-def rewrite(folder: Path, **changes: Tensor | None) -> None:
-    file = folder / "model.safetensors"
-    tensors = {**load_file(file), **changes}
-    save_file({name: each.contiguous() for name, each in tensors.items() if each is not None}, file)
-
-
-def reconfigure(folder: Path, **changes: Any) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+    return save_as_theirs(tmp_path, model, tokens)
 
 
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLevelPairs, tmp_path: Path) -> None:

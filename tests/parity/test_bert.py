@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit.contracts import IGNORE, Batch
@@ -27,7 +28,6 @@ with warnings.catch_warnings():
     import transformers
     from transformers.models.bert import modeling_bert as theirs
 
-SIMPLE, COMPOSITE = 1e-5, 1e-4
 
 CONFIG = BertConfig(
     vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, intermediate_size=37, max_positions=41, num_segments=3
@@ -79,10 +79,6 @@ def their_inputs(batch: Batch) -> dict[str, Tensor]:
         "token_type_ids": batch.segment_ids,
         "attention_mask": batch.attention_mask.long(),
     }
-
-
-def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit.checkpoint.folder import load_encoder, save_model
@@ -25,7 +26,6 @@ with warnings.catch_warnings():
     import transformers
     from transformers.models.openai import modeling_openai as theirs
 
-SIMPLE, COMPOSITE = 1e-5, 1e-4
 
 CONFIG = GptConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, max_positions=41)
 
@@ -59,10 +59,6 @@ def build_ours(their_model: Any, prefix: str = "") -> Gpt:
     encoder = Gpt(CONFIG)
     encoder.load_state_dict(translate(their_model.state_dict(), prefix))
     return encoder.eval()
-
-
-def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)
 
 
 @pytest.fixture(scope="module")

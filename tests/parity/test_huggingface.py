@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.parity.agreement import COMPOSITE, SIMPLE
 from torch import Tensor, nn
 
 from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
@@ -34,7 +35,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import transformers
 
-SIMPLE, COMPOSITE = 1e-5, 1e-4
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter in range(ord("a"), ord("z") + 1))]
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
 TASKS = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit import api
@@ -33,7 +34,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import transformers
 
-SIMPLE, COMPOSITE = 1e-5, 1e-4
 TEXTS = ["The fox and the ox went to the den.", "The ox's den was dry; the fox's, wet."] * 2
 CONFIG = RobertaConfig(
     vocab_size=277, hidden_size=28, num_layers=3, num_heads=4, intermediate_size=37, num_positions=43
@@ -105,10 +105,6 @@ def tokenizer() -> ByteLevelPairs:
 def their_inputs(batch: Batch) -> dict[str, Tensor]:
     """Without segments: of RoBERTa's there is one."""
     return {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask.long()}
-
-
-def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)
 
 
 def assert_same_states(ours: Encoder, theirs: Any, batch: Batch) -> None:
