@@ -120,10 +120,11 @@ class PretrainRun:
 class FinetuneRun:
     """One fine-tuning with ``seeds`` restarts (paper, section A.3: 3 epochs, 5e-5, batch 32 are in its grid).
 
-    ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and draws new weights. ``limit`` takes
-    the first so many training examples. For small data: ``reinit_layers`` draws that many of the last blocks, and the
-    pooler, anew; with ``layer_decay`` below 1 every layer learns with so much of the rate of the layer above it, from
-    the heads, which have all of it, down to the embeddings (Zhang et al., arXiv 2006.05987).
+    ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and draws new weights. ``limit`` takes the
+    first so many training examples, ``dev_limit`` those of dev, which is for a first look. For small data:
+    ``reinit_layers`` draws that many of the last blocks, and the pooler, anew; with ``layer_decay`` below 1 every layer
+    learns with so much of the rate of the layer above it, from the heads, which have all of it, down to the embeddings
+    (Zhang et al., arXiv 2006.05987).
     """
 
     task: FileTask
@@ -137,6 +138,7 @@ class FinetuneRun:
     micro_batch_size: int | None = None
     gradient_checkpointing: bool = False
     limit: int | None = None
+    dev_limit: int | None = None
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))
     precision: Precision | None = None
@@ -144,7 +146,7 @@ class FinetuneRun:
     layer_decay: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "epochs", "batch_size", "micro_batch_size", "limit"):
+        for name in ("seeds", "epochs", "batch_size", "micro_batch_size", "limit", "dev_limit"):
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise usage_error(f"{name} is {count}; it must be 1 or more.")

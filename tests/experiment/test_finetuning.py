@@ -17,6 +17,7 @@ from bertkit.errors import BertkitError
 from bertkit.experiment.finetuning import layer_shares
 from bertkit.model import Model
 from bertkit.objectives.classify import Classify
+from bertkit.run import read_run
 from bertkit.text import bpe
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, set_lr
 
@@ -49,6 +50,15 @@ def test_the_rate_falls_from_the_heads_to_the_embeddings() -> None:
     for name, rate in found.items():
         (expected,) = [value for part, value in wanted.items() if name.startswith(f"{part}.")]
         assert rate == pytest.approx(expected, rel=1e-12), name
+
+
+def test_so_many_dev_examples_are_scored(table: Path, model: Path, tmp_path: Path) -> None:
+    fixed = {"epochs": 1, "batch_size": 13, "limit": 13, "progress": "quiet"}
+    run = api.finetune(table, model=model, output=tmp_path / "run", set=["dev_limit=7"], **fixed).folder  # type: ignore[arg-type]
+    assert read_run(run)["examples"] == {"train": 13, "dev": 7}
+    assert "Only the first 7 dev examples were scored." in (run / "model" / "README.md").read_text()
+    with pytest.raises(BertkitError, match="dev_limit is 0"):
+        api.finetune(table, model=model, output=tmp_path / "none", set=["dev_limit=0"], **fixed)  # type: ignore[arg-type]
 
 
 def test_the_last_layers_are_drawn_anew_and_the_others_kept(table: Path, model: Path, tmp_path: Path) -> None:

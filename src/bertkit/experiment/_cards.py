@@ -41,6 +41,8 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
         limits.append(f"Dev is {task.heldout:.0%} of the training file, held out; it is not a sample of other data.")
     if run.limit is not None:
         limits.append(f"Only the first {examples['train']:,} training examples were used.")
+    if run.dev_limit is not None:
+        limits.append(f"Only the first {examples['dev']:,} dev examples were scored.")
     card = Card(
         title=task.name,
         about=f"{_base(run.model)}{fresh} fine-tuned for {task.name} on {examples['train']:,} examples and scored on "

@@ -78,7 +78,7 @@ class Job:
     def serves(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples in the same way."""
         mine = self.run
-        return (mine.task, mine.model, mine.limit) == (run.task, run.model, run.limit)
+        return (mine.task, mine.model, mine.limit, mine.dev_limit) == (run.task, run.model, run.limit, run.dev_limit)
 
     def for_run(self, run: FinetuneRun) -> Job:
         """The examples for a run that they serve."""
@@ -149,7 +149,7 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
         )
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
-    dev = [example for example in run.task.examples("dev") if example.label is not None]
+    dev = [example for example in run.task.examples("dev") if example.label is not None][: run.dev_limit]
     if not train or not dev:
         advice = " Too few different texts to hold some out: name a --dev FILE." if train and run.task.heldout else ""
         raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
@@ -168,7 +168,7 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
     if cuts := _describe_cuts(run.task, encoded):
         progress.say(cuts)
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
-    further = {split: run.task.labelled(split) for split in run.task.further_devs()}
+    further = {split: run.task.labelled(split)[: run.dev_limit] for split in run.task.further_devs()}
     known = earlier.activations if earlier and earlier.run.model == run.model else Activations(run.output)
     return Job(
         run=run,
