@@ -20,6 +20,18 @@ def test_a_row_among_longer_ones_has_the_states_that_it_has_alone() -> None:
         assert not together[row, length:].any()
 
 
+def test_a_row_without_a_step_has_no_states() -> None:
+    torch.manual_seed(3)
+    lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()
+    states = torch.randn(3, 4, 5)
+    mask = torch.arange(4) < torch.tensor([[2], [0], [4]])
+    some = lstm(states, mask)
+    assert not some[1].any()
+    torch.testing.assert_close(some[[0, 2]], lstm(states[[0, 2]], mask[[0, 2]]), rtol=0, atol=1e-6)
+    some.sum().backward()
+    assert not lstm(states, torch.zeros(3, 4, dtype=torch.bool)).any()
+
+
 def test_two_layers_equal_pytorchs_own() -> None:
     torch.manual_seed(5)
     ours = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()

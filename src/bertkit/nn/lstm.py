@@ -15,8 +15,8 @@ from bertkit.nn.dropout import Dropout
 class BiLstm(nn.Module):
     """Layers of LSTMs in both directions, each as wide as half of ``width``: the tagger over features (section 5.3).
 
-    Every row must begin with a real step. The backward direction of a row starts at its own last real
-    step, so padding is never read; its states are 0. ``dropout`` acts on what every layer reads.
+    The backward direction of a row starts at its own last real step, so padding is never read; its states are 0, and
+    so are all of a row without a real step. ``dropout`` acts on what every layer reads.
     """
 
     def __init__(self, input_width: int, width: int, num_layers: int, dropout: float) -> None:
@@ -29,9 +29,16 @@ class BiLstm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """The last layer's states; ``mask`` is true on the real steps, which come first in every row."""
+        """The last layer's states; ``mask`` is true on the real steps, which come first in every row.
+
+        It is counted on the host, so that is where it had better be.
+        """
         lengths = mask.sum(1).cpu()
+        empty = lengths == 0
         for layer in self.layers:
-            packed = pack_padded_sequence(self.dropout(states), lengths, batch_first=True, enforce_sorted=False)
+            given = self.dropout(states)
+            packed = pack_padded_sequence(given, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
             states, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=mask.shape[1])
+        if empty.any():
+            states = states.masked_fill(empty[:, None, None].to(states.device, non_blocking=True), 0)
         return states
