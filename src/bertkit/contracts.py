@@ -23,14 +23,17 @@ from torch import Tensor, nn
 IGNORE = -100
 """Label of a position that has no label; every loss and every count passes over it."""
 
+Token = int | tuple[int, ...]
+"""A piece by its number, or a word that is also read as characters: its number and then theirs, always equally many."""
+
 Label = int | float | NDArray[Any]
 Outputs = dict[str, Tensor]
 
 
 class Tokens(NamedTuple):
-    """One text cut into pieces: ``ids`` and, for each, its (start, end) characters in the original text."""
+    """One text cut into pieces: ``ids``, each a ``Token``, and its (start, end) characters in the original text."""
 
-    ids: list[int]
+    ids: list[Any]
     offsets: list[tuple[int, int]]
 
 
@@ -38,19 +41,28 @@ class Tokens(NamedTuple):
 class Tokenizer(Protocol):
     """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature.
 
-    ``between_ids`` are those between the two texts of a pair: one ``sep_id`` in BERT.
+    ``between_ids`` are those between the two texts of a pair: one ``sep_id`` in BERT. Where tokens are words with
+    their characters, what ends a text is too, and ``pad_id`` fills all of a token.
     """
 
     vocab_size: int
     pad_id: int
     unk_id: int
-    cls_id: int
-    sep_id: int
     mask_id: int
 
     @property
-    def between_ids(self) -> Sequence[int]:
-        """The ids between two texts."""
+    def cls_id(self) -> Token:
+        """What begins a feature."""
+        ...
+
+    @property
+    def sep_id(self) -> Token:
+        """What ends a text."""
+        ...
+
+    @property
+    def between_ids(self) -> Sequence[Token]:
+        """What stands between two texts."""
         ...
 
     def encode(self, text: str) -> Tokens:

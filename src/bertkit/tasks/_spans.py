@@ -271,7 +271,8 @@ class SpanTask(FileTask):
         for start in window_starts(len(context.ids), room, step):
             part = slice(start, start + room)
             size = len(context.ids[part])
-            input_ids = np.concatenate([head, context.ids[part], [tokenizer.sep_id]], dtype=np.int32)
+            body = context.ids[part].reshape(-1, *head.shape[1:])
+            input_ids = np.concatenate([head, body, [tokenizer.sep_id]], dtype=np.int32)
             offsets = np.zeros((before + size + 1, 2), dtype=np.int32)
             offsets[before:-1] = context.offsets[part]
             label = np.zeros(2, dtype=np.int64)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.contracts import IGNORE, Encoder, Feature, Objective, Tokenizer
+from bertkit.contracts import IGNORE, Encoder, Feature, Objective, Token, Tokenizer
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities
@@ -205,7 +205,7 @@ class TagTask(FileTask):
             )
         return features
 
-    def _around(self, example: TagExample, room: int, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    def _around(self, example: TagExample, room: int, tokenizer: Tokenizer) -> tuple[list[Token], list[Token]]:
         """Pieces before and after the sentence, as many on both sides as there are and ``room`` allows."""
         before = [piece for word in _cut(example.before, tokenizer) for piece in word]
         after = [piece for word in _cut(example.after, tokenizer) for piece in word]
@@ -218,8 +218,8 @@ class TagTask(FileTask):
         ids: NDArray[np.int64],
         offsets: NDArray[np.int64],
         labels: NDArray[np.int64],
-        before: Sequence[int] = (),
-        after: Sequence[int] = (),
+        before: Sequence[Token] = (),
+        after: Sequence[Token] = (),
     ) -> Feature:
         input_ids = np.array([tokenizer.cls_id, *before, *ids, *after, tokenizer.sep_id], dtype=np.int64)
         around = (len(before) + 1, len(after) + 1)
@@ -228,7 +228,7 @@ class TagTask(FileTask):
         starts = (offsets[:, 1] > 0).astype(np.int64)
         return Feature(
             input_ids=input_ids,
-            segment_ids=np.zeros_like(input_ids),
+            segment_ids=np.zeros(len(input_ids), dtype=np.int64),
             labels={TagFeatures.label: labels, WORD_STARTS: starts} if self.features else {Tag.label: labels},
             offsets=offsets,
         )
@@ -285,7 +285,7 @@ def count_ill_formed(sentences: Sequence[Sentence]) -> int:
     )
 
 
-def _cut(words: Iterable[str], tokenizer: Tokenizer) -> list[list[int]]:
+def _cut(words: Iterable[str], tokenizer: Tokenizer) -> list[list[Token]]:
     """The pieces of each word with a space before it, without which byte pairs would take it for the end of another."""
     return [tokens.ids for tokens in tokenizer.encode_batch([f" {word}" for word in words])]
 

@@ -19,7 +19,7 @@ from bertkit.contracts import Feature, Tokens
 
 
 class Pieces(NamedTuple):
-    """A text as arrays: ``ids`` (N,), and ``offsets`` (N, 2), the characters of each token."""
+    """A text as arrays: ``ids`` (N,), of words (N, 1 + C), and ``offsets`` (N, 2), the characters of each token."""
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int32]

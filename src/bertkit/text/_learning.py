@@ -78,6 +78,12 @@ def learn_byte_merges(
     return _in_order(model), [(left, right) for left, right in model["merges"]]
 
 
+def learn_words(texts: Iterable[str], rules: Tokenizer, *, size: int) -> list[str]:
+    """The ``size`` most frequent words, the most frequent first; equals in alphabetical order."""
+    words = _count_words(texts, rules, LONGEST_WORD)
+    return sorted(words, key=lambda word: (-words[word], word))[:size]
+
+
 def _learn(
     learner: Tokenizer,
     trainer: Callable[..., Any],

@@ -15,7 +15,7 @@ from typing import Any
 
 from tokenizers import Encoding, Tokenizer
 
-from bertkit.contracts import Tokens
+from bertkit.contracts import Token, Tokens
 from bertkit.errors import data_error, usage_error
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -29,7 +29,7 @@ class Subwords:
     ``model`` it was for.
     """
 
-    sep_id: int
+    sep_id: Token
 
     def __init__(self, backend: Tokenizer, specials: Sequence[str], *, model: str, source: str) -> None:
         self._backend = backend
@@ -94,7 +94,7 @@ class Subwords:
         return self.piece(number), False
 
     @property
-    def between_ids(self) -> list[int]:
+    def between_ids(self) -> Sequence[Token]:
         """What stands between the two texts of a pair."""
         return [self.sep_id]
 

@@ -45,6 +45,8 @@ class Specials(NamedTuple):
 class ByteLevelPairs(Subwords):
     """Pieces and merges; ``leading_space`` is added to every text that begins with none."""
 
+    sep_id: int
+
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
         super().__init__(backend, Specials(), model="RoBERTa", source=source)
         self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = self.ids_of(Specials())

@@ -36,6 +36,8 @@ _SMALLEST = 2 * len(Specials._fields)
 class WordPiece(Subwords):
     """A vocabulary and the rules of cutting. Ids of special pieces are looked up by name in the vocabulary."""
 
+    sep_id: int
+
     def __init__(self, backend: Tokenizer, specials: Specials | None = None, source: str = "the vocabulary") -> None:
         self._specials = specials or Specials()
         super().__init__(backend, self._specials, model="BERT", source=source)

@@ -1,0 +1,157 @@
+"""Words with their characters: order and numbers by hand, and the same words through shards."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertkit.contracts import PieceTokenizer
+from bertkit.data._tokenizing import TokenizerRules, Unit, UnitTokenizer
+from bertkit.data.sources import Piece
+from bertkit.errors import BertkitError
+from bertkit.text.characters import spell_word
+from bertkit.text.words import Words, train
+
+TEXTS = ["The mill, the MILL's dog:", "the the mill naïve", "rivers ran the"]
+LENGTH = 9
+
+
+@cache
+def trained_once() -> Words:
+    return train(TEXTS, vocab_size=99, word_length=LENGTH)
+
+
+@pytest.fixture
+def words() -> Words:
+    return trained_once()
+
+
+def spelled(number: int, word: str) -> tuple[int, ...]:
+    return (number, *spell_word(word, length=LENGTH).tolist())
+
+
+class TestTraining:
+    def test_words_stand_by_falling_frequency_behind_the_special_ones(self, words: Words) -> None:
+        assert words.pieces[:6] == ["<PAD>", "<UNK>", "<S>", "</S>", "the", "mill"]
+        once = ["'", ",", ":", "MILL", "The", "dog", "naïve", "ran", "rivers", "s"]
+        assert words.pieces[6:] == once, "equals in alphabetical order"
+
+    def test_a_small_vocabulary_has_the_most_frequent_words(self) -> None:
+        assert train(TEXTS, vocab_size=7).pieces[4:] == ["the", "mill", "'"]
+
+    @pytest.mark.parametrize(
+        ("texts", "sizes", "message"),
+        [
+            (TEXTS, {"vocab_size": 4}, "--vocab-size is 4; it must be 5 or more"),
+            (TEXTS, {"word_length": 2}, "word_length is 2; it must be 3 or more"),
+            ([" \n", ""], {}, "nothing but white space"),
+        ],
+    )
+    def test_what_cannot_be_learned_is_said(self, texts: list[str], sizes: dict[str, int], message: str) -> None:
+        with pytest.raises(BertkitError, match=message):
+            train(texts, **sizes)
+
+
+class TestUse:
+    def test_it_keeps_the_contract(self, words: Words) -> None:
+        assert isinstance(words, PieceTokenizer)
+        assert (words.pad_id, words.unk_id, words.mask_id) == (0, 1, 1)
+        assert words.cls_id == spelled(2, "<S>")
+        assert words.between_ids == [words.sep_id] == [spelled(3, "</S>")]
+        assert words.cased
+
+    def test_a_token_is_a_word_and_its_characters(self, words: Words) -> None:
+        tokens = words.encode(" the, mill")
+        assert tokens.ids == [spelled(4, "the"), spelled(7, ","), spelled(5, "mill")]
+        assert tokens.offsets == [(1, 4), (4, 5), (6, 10)]
+
+    def test_an_unknown_word_has_its_own_letters(self, words: Words) -> None:
+        assert words.encode("the fjord <S>").ids[1:] == [spelled(1, word) for word in ("fjord", "<", "S", ">")]
+
+    def test_what_is_dropped_from_a_known_word_is_not_spelled(self, words: Words) -> None:
+        tokens = words.encode("mi\u200bll")
+        assert tokens.ids == [spelled(5, "mill")]
+        assert tokens.offsets == [(0, 5)]
+
+    def test_a_special_word_where_it_is_asked_for(self, words: Words) -> None:
+        assert words.encode("ran </S>", specials=True).ids[1] == words.sep_id
+
+    def test_numbers_become_readable_text(self, words: Words) -> None:
+        assert words.decode(words.ids_of(["the", "mill", ",", "ran", "<UNK>"])) == "the mill, ran <UNK>"
+
+    @given(st.text())
+    def test_any_text_can_be_cut(self, text: str) -> None:
+        tokens = trained_once().encode(text)
+        (same,) = trained_once().encode_batch([text])
+        assert tokens == same
+        assert all(len(token) == 1 + LENGTH for token in tokens.ids)
+        assert all(start < end for start, end in tokens.offsets)
+
+    def test_half_a_surrogate_pair(self, words: Words) -> None:
+        assert words.encode("the \ud83d").ids == [spelled(4, "the"), spelled(1, "")]
+
+
+class TestShards:
+    def test_numbers_are_spelled_as_the_words_are(self, words: Words) -> None:
+        encoded = words.encode("the mill, naïve").ids
+        numbers = np.array([2, *(token[0] for token in encoded), 3, 0], dtype=np.uint16)
+        expected = [words.cls_id, *encoded, words.sep_id, (0,) * (1 + LENGTH)]
+        assert words.spell_all(numbers).tolist() == list(map(list, expected))
+
+    def test_a_corpus_is_prepared_into_the_same_numbers(self, words: Words, tmp_path: Path) -> None:
+        words.save(tmp_path)
+        cutter = UnitTokenizer(TokenizerRules(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
+        text = "The mill ran. A fjord, naïve: the"
+        (piece,) = cutter.tokenize(Unit((Piece(0, text),), (7,), done_bytes=9))
+        assert piece.tokens.tolist() == [token[0] for token in words.encode(text).ids]
+        assert piece.unknown == 3, "the full stop, A and fjord"
+
+
+class TestFiles:
+    def test_what_is_saved_is_loaded(self, words: Words, tmp_path: Path) -> None:
+        words.save(tmp_path)
+        loaded = Words.load(tmp_path)
+        assert loaded.fingerprint == words.fingerprint
+        assert loaded.encode("the fjord") == words.encode("the fjord")
+
+    def test_the_length_of_words_is_in_the_fingerprint(self, words: Words) -> None:
+        assert train(TEXTS, vocab_size=99, word_length=7).fingerprint != words.fingerprint
+
+    @pytest.mark.parametrize(
+        ("file", "content", "message"),
+        [
+            ("tokenizer.json", None, "has no tokenizer.json"),
+            ("tokenizer.json", {"model": {"type": "BPE"}}, "is a BPE tokenizer; words are WordLevel"),
+            ("tokenizer.json", [], "is no tokenizer"),
+            ("tokenizer.json", {"model": {"type": "WordLevel"}}, "is not a tokenizer"),
+            ("tokenizer_config.json", {"word_length": "long"}, "word_length is no number from 3 on"),
+            ("tokenizer_config.json", [], "word_length is no number from 3 on"),
+        ],
+    )
+    def test_a_folder_that_is_none_is_named(
+        self, words: Words, tmp_path: Path, file: str, content: object, message: str
+    ) -> None:
+        words.save(tmp_path)
+        if content is None:
+            (tmp_path / file).unlink()
+        else:
+            (tmp_path / file).write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(BertkitError, match=message):
+            Words.load(tmp_path)
+
+    def test_padding_has_to_be_the_first_word(self, words: Words, tmp_path: Path) -> None:
+        words.save(tmp_path)
+        file = tmp_path / "tokenizer.json"
+        description = json.loads(file.read_text(encoding="utf-8"))
+        vocabulary = description["model"]["vocab"]
+        vocabulary["<PAD>"], vocabulary["the"] = vocabulary["the"], vocabulary["<PAD>"]
+        del description["added_tokens"]
+        file.write_text(json.dumps(description), encoding="utf-8")
+        with pytest.raises(BertkitError, match="<PAD> as word 4; it must be the first"):
+            Words.load(tmp_path)
