@@ -15,7 +15,7 @@ from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids
 from bertkit.nn.layout import Choice, Layout
-from bertkit.nn.pooler import Pooler, pick_tokens
+from bertkit.nn.pooler import Pooler, max_pool, mean_pool, pick_tokens
 
 B, T, H, N = 3, 13, 28, 4
 
@@ -78,6 +78,27 @@ def test_attention_dropout_keeps_the_expectation() -> None:
     noisy = brick(states.expand(4000, T, H).flatten(0, 1), Layout(4000, T)).view(4000, T, H).mean(dim=0)
     exact = brick.eval()(states[0], Layout(1, T))
     torch.testing.assert_close(noisy, exact, rtol=0, atol=0.03)
+
+
+def test_rows_are_pooled_over_their_own_tokens() -> None:
+    states = torch.tensor([[[-1.0, 4.0], [-3.0, 2.0], [9.0, 9.0]], [[5.0, -5.0], [9.0, 9.0], [9.0, 9.0]]])
+    mask = torch.tensor([[True, True, False], [True, False, False]])
+    assert mean_pool(states, mask).tolist() == [[-2, 3], [5, -5]]
+    assert max_pool(states, mask).tolist() == [[-1, 4], [5, -5]]
+    states.requires_grad_()
+    (max_pool(states, mask) + mean_pool(states, mask)).sum().backward()
+    assert states.grad is not None
+    assert states.grad.tolist() == [[[1.5, 1.5], [0.5, 0.5], [0, 0]], [[2, 2], [0, 0], [0, 0]]]
+
+
+def test_a_row_without_tokens_is_pooled_to_nothing() -> None:
+    states = torch.randn(B, T, H, requires_grad=True)
+    none = torch.zeros(B, T, dtype=torch.bool)
+    pooled = torch.cat([mean_pool(states, none), max_pool(states, none)])
+    assert not pooled.any()
+    pooled.sum().backward()
+    assert states.grad is not None
+    assert not states.grad.any()
 
 
 def test_feed_forward_and_pooler() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertkit.nn.dropout import Dropout, draw_kept, keep_scale
+from bertkit.nn.dropout import Dropout, RowDropout, draw_kept, keep_scale
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
@@ -78,3 +78,14 @@ def test_the_number_of_threads_is_nothing_to_it() -> None:
         torch.manual_seed(7)
         drawn.append(draw_kept(torch.Size([400_037]), 0.1))
     assert torch.equal(*drawn)
+
+
+def test_a_row_has_its_holes_in_every_token() -> None:
+    states = torch.randn(13, 7, 99, requires_grad=True)
+    brick = RowDropout(0.25)
+    dropped = brick(states)
+    kept = dropped[:, 0] != 0
+    assert torch.equal(dropped, states * kept.unsqueeze(1) * keep_scale(0.25))
+    assert not torch.equal(kept[0], kept[1])
+    assert 0.7 < float(kept.double().mean()) < 0.8
+    assert brick.eval()(states) is states

@@ -10,7 +10,6 @@ import torch
 
 from bertkit import names
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, Objective
-from bertkit.objectives.tag_features import TagFeatures
 
 HIDDEN = 24
 META = torch.device("meta")
@@ -105,13 +104,9 @@ def test_hits_are_bounded_by_their_count(case: tuple[Objective, Batch], states: 
         assert 0 <= term.sum.item() <= term.count == objective.counts(batch)[objective.label]
 
 
-def test_the_host_never_waits_for_the_device(
-    case: tuple[Objective, Batch], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_host_never_waits_for_the_device(case: tuple[Objective, Batch], monkeypatch: pytest.MonkeyPatch) -> None:
     """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
     objective, batch = case
-    if isinstance(objective, TagFeatures):
-        request.applymarker(pytest.mark.xfail(reason="torch reads the lengths of packed rows", strict=True))
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which "meta" does not have
     for module in (objective, *getattr(objective, "_tied", ())):  # an encoder's table moves with the encoder
         module.to(META).train()

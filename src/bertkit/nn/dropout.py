@@ -7,6 +7,8 @@ entry by comparison with the rate: 1 ns an entry on one thread. So the rate is h
 0.100006), and what is kept is scaled by the rate really used. On other devices it is torch's own dropout.
 
 ``torch.manual_seed`` governs it, and torch's saved random state resumes it; the number of threads is nothing to it.
+
+Letters: B rows, T tokens, W any width.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import math
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -96,3 +99,13 @@ class Dropout(nn.Module):
             return F.dropout(states, self.rate)
         dropped: Tensor = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]
         return dropped
+
+
+class RowDropout(Dropout):
+    """Dropout with the same holes in every token of a row, for what an LSTM reads (Gal and Ghahramani, 1512.05287)."""
+
+    def forward(self, states: Float[Tensor, "B T W"]) -> Float[Tensor, "B T W"]:
+        """``states`` without some of their columns, others in every row."""
+        if not self.training or self.rate == 0:
+            return states
+        return states * super().forward(torch.ones_like(states[:, :1]))

@@ -1,11 +1,11 @@
 """A bidirectional LSTM over rows of different lengths.
 
-Letters: B rows, T steps, I width of the input, H width of the output.
+Letters: B rows, T steps, I width of the input, H width of the output, W any width.
 """
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -34,11 +34,17 @@ class BiLstm(nn.Module):
         It is counted on the host, so that is where it had better be.
         """
         lengths = mask.sum(1).cpu()
-        empty = lengths == 0
+        # torch would order the rows by itself, and then ask the device for the order.
+        order = lengths.argsort(descending=True, stable=True)
+        steps = lengths[order].clamp(min=1)
+        states = _pick_rows(states, order)
         for layer in self.layers:
-            given = self.dropout(states)
-            packed = pack_padded_sequence(given, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(self.dropout(states), steps, batch_first=True)
             states, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=mask.shape[1])
-        if empty.any():
-            states = states.masked_fill(empty[:, None, None].to(states.device, non_blocking=True), 0)
-        return states
+        states = _pick_rows(states, order.argsort())
+        empty = lengths == 0
+        return states.masked_fill(empty[:, None, None].to(states.device), 0) if empty.any() else states
+
+
+def _pick_rows(states: Float[Tensor, "B T W"], order: Int[Tensor, " B"]) -> Float[Tensor, "B T W"]:
+    return states.index_select(0, order.to(states.device, non_blocking=True))
