@@ -86,7 +86,7 @@ def test_rows_are_pooled_over_their_own_tokens() -> None:
     assert mean_pool(states, mask).tolist() == [[-2, 3], [5, -5]]
     assert max_pool(states, mask).tolist() == [[-1, 4], [5, -5]]
     states.requires_grad_()
-    (max_pool(states, mask) + mean_pool(states, mask)).sum().backward()
+    (max_pool(states, mask) + mean_pool(states, mask)).sum().backward()  # type: ignore[no-untyped-call]
     assert states.grad is not None
     assert states.grad.tolist() == [[[1.5, 1.5], [0.5, 0.5], [0, 0]], [[2, 2], [0, 0], [0, 0]]]
 
@@ -96,7 +96,7 @@ def test_a_row_without_tokens_is_pooled_to_nothing() -> None:
     none = torch.zeros(B, T, dtype=torch.bool)
     pooled = torch.cat([mean_pool(states, none), max_pool(states, none)])
     assert not pooled.any()
-    pooled.sum().backward()
+    pooled.sum().backward()  # type: ignore[no-untyped-call]
     assert states.grad is not None
     assert not states.grad.any()
 

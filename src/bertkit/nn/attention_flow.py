@@ -13,16 +13,14 @@ from bertkit.nn.alignment import masked_softmax
 
 
 class AttentionFlow(nn.Module):
-    """``similarity`` maps 3 W to 1: the score of a token h of the context with a token u of the query is that of
-    [h; u; h * u].
+    """The score of a token h of the context with a token u of the query is that of [h; u; h * u] by one vector.
 
-    It has no bias, which both softmaxes would take out again.
+    ``similarity`` has no bias, which both softmaxes would take out again.
     """
 
-    def __init__(self, similarity: nn.Linear) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        assert similarity.bias is None, "a bias of all scores has no gradient"
-        self.similarity = similarity
+        self.similarity = nn.Linear(3 * width, 1, bias=False)
 
     def forward(
         self,
