@@ -95,6 +95,11 @@ class PieceTokenizer(Tokenizer, Protocol):
         """The piece with this id."""
         ...
 
+    @property
+    def continues_word(self) -> NDArray[np.bool_]:
+        """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
+        ...
+
     def word(self, number: int) -> tuple[str, bool]:
         """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
         ...

@@ -180,7 +180,9 @@ def test_the_tokenizer_is_the_one_that_made_the_shards(data: Path) -> None:
     with pytest.raises(BertkitError, match="is not the tokenizer that made the shards"):
         corpus.load_tokenizer()
     manifest = dataclasses.replace(corpus.manifest, tokenizer=tokenizer.fingerprint)
-    assert dataclasses.replace(corpus, manifest=manifest).load_tokenizer().pieces == tokenizer.pieces
+    assert dataclasses.replace(corpus, manifest=manifest).load_tokenizer().encode("words").ids == (
+        tokenizer.encode("words").ids
+    )
 
 
 @pytest.mark.parametrize("keep", [0, 1, 7, 8, 60, 0.5, -1])

@@ -148,11 +148,18 @@ def test_no_word_stays_nothing() -> None:
     assert not elmo.words.embedding.weight.grad[0].any()
 
 
+def test_the_number_of_a_word_before_its_characters_is_not_read(elmo: Elmo) -> None:
+    batch = make_batch()
+    numbers = torch.randint(1, 9999, (*batch.input_ids.shape[:2], 1))
+    numbered = replace(batch, input_ids=torch.cat([numbers, batch.input_ids], dim=2))
+    assert torch.equal(elmo(numbered).hidden_states, elmo(batch).hidden_states)
+
+
 @pytest.mark.parametrize(
     ("shape", "problem"),
     [
         ((B, T), "a batch has no characters; this model reads words of 7."),
-        ((B, T, 8), "a batch has words of 8 characters; this model reads words of 7."),
+        ((B, T, 9), "a batch has words of 9 characters; this model reads words of 7."),
     ],
 )
 def test_other_input_is_refused(elmo: Elmo, shape: tuple[int, ...], problem: str) -> None:

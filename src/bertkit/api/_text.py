@@ -12,6 +12,7 @@ from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import BadBytes, Boundary, Reading, read_texts
+from bertkit.data.tokenizers import load_tokenizer
 from bertkit.report.progress import Mode, Progress
 from bertkit.text import wordpiece
 from bertkit.text.wordpiece import WordPiece
@@ -59,7 +60,7 @@ def tokenizer_train(
 
 def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TextPiece]:
     """How a text is cut."""
-    loaded = WordPiece.load(Path(tokenizer))
+    loaded = load_tokenizer(Path(tokenizer))
     tokens = loaded.encode(text)
     return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(tokens.ids, tokens.offsets, strict=True)]
 
@@ -82,7 +83,7 @@ def prepare(
         bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
         return prepare_files(
             paths,
-            tokenizer=WordPiece.load(Path(tokenizer)),
+            tokenizer=load_tokenizer(Path(tokenizer)),
             output=Path(output),
             workers=workers,
             heldout=heldout,

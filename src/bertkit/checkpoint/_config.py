@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ SEVERAL_LABELS = "multi_label_classification"
 def config_to_foreign(config: Any) -> dict[str, Any]:
     """``config.json`` of the encoder with this configuration, without what depends on the heads."""
     kind = foreign_of_config(config)
+    if not kind.settings:
+        return {MODEL_TYPE: kind.model_type, **records.to_json(config)}
     spelled = {
         theirs: _spell(kind, ours, getattr(config, ours)) for ours, keys in kind.settings.items() for theirs in keys
     }
@@ -30,6 +33,9 @@ def config_from_foreign(foreign: Any, source: str) -> Any:
     if not isinstance(foreign, dict):
         raise data_error(f"{source} is not the configuration of a model.")
     kind = find_foreign(foreign.get(MODEL_TYPE, "bert"), source)
+    if not kind.settings:
+        own = {each.name: foreign[each.name] for each in dataclasses.fields(kind.config) if each.name in foreign}
+        return records.from_json(kind.config, own, source=source)
     for key, supported in kind.fixed.items():
         if foreign.get(key, supported) != supported:
             raise data_error(f'{source}: {key} is "{foreign[key]}"; bertkit reads "{supported}".')

@@ -94,7 +94,8 @@ def load_tokenizer(path: Path | str) -> PieceTokenizer:
     folder = resolve(path)
     _check(folder, *set(read_about(folder).get("files", ())) - {CONFIG, WEIGHTS})
     config = read_config(folder)
-    tokenizer, vocab_size = foreign_of_config(config).load_tokenizer(folder), config.vocab_size
+    tokenizer = foreign_of_config(config).load_tokenizer(folder)
+    vocab_size = getattr(config, "vocab_size", tokenizer.vocab_size)  # who reads characters has none
     if tokenizer.vocab_size > vocab_size:
         raise data_error(
             f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces and its model {vocab_size:,}; "
@@ -121,7 +122,7 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     kind = foreign_of_config(config)
     foreign = huggingface.tidy(kind, weights, str(file))
     layers = huggingface.count_layers(kind, foreign)
-    if layers != config.num_layers:
+    if layers is not None and layers != config.num_layers:
         raise data_error(f"{folder}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
     encoder = _load_encoder(kind, config, foreign, str(file))
     heads = objectives(encoder)
@@ -158,7 +159,7 @@ def save_model(folder: Path, model: Model, tokenizer: PieceTokenizer, *, about: 
     ``about`` is plain JSON; the classes are named by its ``["task"]["labels"]``.
     """
     encoder: Any = model.encoder
-    assert tokenizer.vocab_size <= encoder.config.vocab_size
+    assert tokenizer.vocab_size <= getattr(encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_foreign(model)
     config = _describe(model, tensors, about)
 
@@ -179,8 +180,9 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, A
     """``config.json`` of a model with its heads."""
     kind = foreign_of(model.encoder)
     heads = {str(each.label) for each in model.objectives.values()}
-    architecture = kind.architectures.get(frozenset(heads), kind.architectures[frozenset()])
-    config = {"architectures": [architecture], **_config.config_to_foreign(model.encoder.config)}
+    theirs = kind.architectures
+    architectures = [theirs.get(frozenset(heads), theirs[frozenset()])] if theirs else []
+    config = {"architectures": architectures, **_config.config_to_foreign(model.encoder.config)}
     outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
     if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:
         labels = (about.get("task") or {}).get("labels")

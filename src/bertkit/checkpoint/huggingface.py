@@ -31,7 +31,7 @@ def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
     """All weights under their names; those of an encoder alone have no prefix."""
     kind = foreign_of(model.encoder)
     prefix = kind.prefix if model.objectives else ""
-    foreign = _to_foreign(model.encoder, _encoder_names(kind, model.encoder.num_layers), prefix)
+    foreign = _to_foreign(model.encoder, _encoder_names(kind, model.encoder), prefix)
     for name, objective in model.objectives.items():
         for usual, moved in kind.moved.get(str(objective.label), {}).items():
             foreign[moved] = foreign.pop(prefix + usual)
@@ -68,8 +68,8 @@ def encoder_from_foreign(encoder: Encoder, foreign: Mapping[str, Tensor], source
     passed over.
     """
     kind = foreign_of(encoder)
-    names = _encoder_names(kind, encoder.num_layers)
-    roots = tuple({name.partition(".")[0] + "." for theirs in kind.weights.values() for name in theirs})
+    names = _encoder_names(kind, encoder)
+    roots = tuple({name.partition(".")[0] + "." for theirs in names.values() for name in theirs})
     known = {name.removesuffix(_TRANSPOSED) for theirs in names.values() for name in theirs}
     unexpected = [name for name in foreign if name.startswith(roots) and name not in known]
     if not has_all_parts(kind, foreign):
@@ -97,8 +97,10 @@ def has_all_parts(kind: Foreign, foreign: Mapping[str, Tensor]) -> bool:
     return not parts or any(name in foreign for name in parts)
 
 
-def count_layers(kind: Foreign, foreign: Mapping[str, Tensor]) -> int:
-    """How many layers tidied tensors hold."""
+def count_layers(kind: Foreign, foreign: Mapping[str, Tensor]) -> int | None:
+    """How many layers tidied tensors hold; None for an encoder without a table: its own names count them."""
+    if not kind.weights:
+        return None
     (before,) = {name.partition("{layer}")[0] for (name, *_) in kind.weights.values() if "{layer}" in name}
     numbered = re.compile(rf"{re.escape(before)}([0-9]{{1,6}})\.")
     return 1 + max((int(match[1]) for name in foreign if (match := numbered.match(name))), default=-1)
@@ -109,11 +111,13 @@ def _tied(kind: Foreign) -> dict[str, str]:
     return {copy: original for copies in kind.tied.values() for copy, original in copies.items()}
 
 
-def _encoder_names(kind: Foreign, num_layers: int) -> dict[str, tuple[str, ...]]:
-    """The table of the encoder with every layer written out."""
+def _encoder_names(kind: Foreign, encoder: Encoder) -> dict[str, tuple[str, ...]]:
+    """The table of the encoder with every layer written out; without one our own names."""
+    if not kind.weights:
+        return {name: (name,) for name in encoder.state_dict()}
     written: dict[str, tuple[str, ...]] = {}
     for ours, theirs in kind.weights.items():
-        for layer in range(num_layers) if "{layer}" in ours else (0,):
+        for layer in range(encoder.num_layers) if "{layer}" in ours else (0,):
             written[ours.format(layer=layer)] = tuple(name.format(layer=layer) for name in theirs)
     return written
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit import config
+from bertkit.contracts import PieceTokenizer
 from bertkit.data._output import begin, hold
 from bertkit.data._tokenizing import TokenizerRules
 from bertkit.data._units import UnitReader
@@ -24,7 +25,6 @@ from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manife
 from bertkit.data.sources import Reading, kind_of
 from bertkit.errors import data_error, usage_error
 from bertkit.storage import sha256_of, write_folder
-from bertkit.text.wordpiece import WordPiece
 
 Report = Callable[[int, int], None]
 """Hears (bytes of input done, bytes in all)."""
@@ -35,7 +35,7 @@ _BYTES_A_WORKER = 2_000_000
 def prepare(
     files: Sequence[Path],
     *,
-    tokenizer: WordPiece,
+    tokenizer: PieceTokenizer,
     output: Path,
     workers: int | None = None,
     heldout: float = 0.01,
@@ -101,7 +101,7 @@ def _default_workers(total_bytes: int) -> int:
     return max(1, min(cores, total_bytes // _BYTES_A_WORKER))
 
 
-def _job(hashes: Mapping[str, str], tokenizer: WordPiece, heldout: float, reading: Reading) -> dict[str, Any]:
+def _job(hashes: Mapping[str, str], tokenizer: PieceTokenizer, heldout: float, reading: Reading) -> dict[str, Any]:
     """All that the content of the shards depends on."""
     return {
         "files": [list(each) for each in hashes.items()],
@@ -111,7 +111,9 @@ def _job(hashes: Mapping[str, str], tokenizer: WordPiece, heldout: float, readin
     }
 
 
-def _manifest(tokenizer: WordPiece, writer: ShardWriter, reader: UnitReader, hashes: Mapping[str, str]) -> Manifest:
+def _manifest(
+    tokenizer: PieceTokenizer, writer: ShardWriter, reader: UnitReader, hashes: Mapping[str, str]
+) -> Manifest:
     return Manifest(
         tokenizer=tokenizer.fingerprint,
         vocab_size=tokenizer.vocab_size,

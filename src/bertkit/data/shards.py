@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import save
 
 from bertkit import config
+from bertkit.contracts import PieceTokenizer
+from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import data_error
 from bertkit.storage import read_json, sha256_of, write_file
-from bertkit.text.wordpiece import WordPiece
 
 Split = Literal["train", "heldout"]
 
@@ -199,9 +200,9 @@ class Corpus:
             if not path.is_file() or _stamp(path) != stamp:
                 raise data_error(f"{path} has changed since it was checked. Prepare the corpus again.")
 
-    def load_tokenizer(self) -> WordPiece:
+    def load_tokenizer(self) -> PieceTokenizer:
         """The tokenizer that made the shards; a copy that is not that one any more is an error."""
-        tokenizer = WordPiece.load(self.folder / TOKENIZER)
+        tokenizer = load_tokenizer(self.folder / TOKENIZER)
         if tokenizer.fingerprint != self.manifest.tokenizer:
             raise data_error(
                 f"{self.folder / TOKENIZER} is not the tokenizer that made the shards. Prepare the corpus again."

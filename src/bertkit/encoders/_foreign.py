@@ -26,6 +26,9 @@ class Foreign:
     * ``heads``: label of a head -> its table, where it is not the one in the file of the objective.
     * ``moved``: label of a head -> their name of a weight of the encoder -> where it lies beside such a head.
 
+    An encoder that they do not have has none of these tables: without ``weights`` and ``settings`` a folder has our own
+    names of tensors and fields, and is for bertkit alone.
+
     ``fresh`` is the part of ours that may be missing and is then drawn. ``buffers`` are tensors that are no weights, by
     the ends of their names; ``tied`` says which stored tensors are copies of which, under the label of the head that
     has them.
@@ -35,13 +38,13 @@ class Foreign:
     encoder: type[Encoder]
     config: type[Any]
     load_tokenizer: Callable[[Path], PieceTokenizer]
-    weights: Mapping[str, tuple[str, ...]]
     prefix: str
-    settings: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     assumed: Mapping[str, Any] = field(default_factory=dict)
-    architectures: Mapping[frozenset[str], str]
+    architectures: Mapping[frozenset[str], str] = field(default_factory=dict)
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fresh: str | None = None

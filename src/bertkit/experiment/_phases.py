@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from bertkit.contracts import PieceTokenizer
 from bertkit.data.shards import Corpus
 from bertkit.run import PretrainRun
 from bertkit.tasks.pretrain import PretrainingSource
-from bertkit.text.wordpiece import WordPiece
 from bertkit.training.fit import Plan, TrainingState
 from bertkit.training.optimizer import restart
 
@@ -34,7 +34,7 @@ class Phase:
             restart(state.optimizer, self.plan.optimizer)
 
 
-def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: WordPiece) -> list[Phase]:
+def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: PieceTokenizer) -> list[Phase]:
     """The phases of ``run`` on ``corpus``, which share one schedule or have one each."""
     heldout = Corpus.open(run.data, "heldout")
 

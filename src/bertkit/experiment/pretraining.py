@@ -18,6 +18,7 @@ from bertkit import config
 from bertkit.checkpoint import folder as model_folder
 from bertkit.checkpoint import store
 from bertkit.config import Setting
+from bertkit.contracts import PieceTokenizer
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError, DivergenceError, usage_error
@@ -30,7 +31,6 @@ from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
 from bertkit.storage import require_space
 from bertkit.tasks.pretrain import DataReport, report_data
-from bertkit.text.wordpiece import WordPiece
 from bertkit.training.distributed import ALONE, World, join_world, whole
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Step, TrainingState, fit
@@ -59,7 +59,7 @@ class PretrainResult:
 class _Job:
     run: PretrainRun
     corpus: Corpus
-    tokenizer: WordPiece
+    tokenizer: PieceTokenizer
     phases: list[Phase]
     state: TrainingState
     data: DataReport

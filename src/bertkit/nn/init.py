@@ -1,4 +1,4 @@
-"""The one place where weights get their first values; those of ELMo, which begin otherwise, in ``encoders/elmo.py``.
+"""The one place where weights get their first values; those of ELMo, which begin otherwise, in ``encoders/_elmo.py``.
 
 | part          | parameter | first value                                   |
 |---------------|-----------|-----------------------------------------------|

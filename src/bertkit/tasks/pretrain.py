@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.contracts import IGNORE, Batch, Feature, Objective
+from bertkit.contracts import IGNORE, Batch, Feature, Objective, PieceTokenizer
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.passages import Passage, Passages, Sampling
@@ -23,7 +23,6 @@ from bertkit.errors import data_error, usage_error
 from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
-from bertkit.text.wordpiece import WordPiece
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class PretrainingTask:
         if self.words == "next" and self.sampling.next_sentence:
             raise usage_error("task.words is next, which goes without pairs: give task.sampling.next_sentence=false.")
 
-    def source(self, corpus: Corpus, tokenizer: WordPiece, *, seq_length: int, seed: int) -> PretrainingSource:
+    def source(self, corpus: Corpus, tokenizer: PieceTokenizer, *, seq_length: int, seed: int) -> PretrainingSource:
         """Every example of a corpus split, as batches on demand."""
         return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
 
@@ -68,7 +67,7 @@ class PretrainingSource:
     """Passages of one corpus split, with labels from themselves; a pure function of (seed, epoch, index)."""
 
     def __init__(
-        self, task: PretrainingTask, corpus: Corpus, tokenizer: WordPiece, *, seq_length: int, seed: int
+        self, task: PretrainingTask, corpus: Corpus, tokenizer: PieceTokenizer, *, seq_length: int, seed: int
     ) -> None:
         self.task = task
         self.tokenizer = tokenizer

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from bertkit.contracts import Token, Tokens
@@ -92,6 +94,11 @@ class Subwords:
     def word(self, number: int) -> tuple[str, bool]:
         """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
         return self.piece(number), False
+
+    @cached_property
+    def continues_word(self) -> NDArray[np.bool_]:
+        """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
+        return np.array([self.word(number)[1] for number in range(self.vocab_size)])
 
     @property
     def between_ids(self) -> Sequence[Token]:

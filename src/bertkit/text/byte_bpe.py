@@ -13,12 +13,9 @@ Nothing is changed or dropped: what is decoded is what was encoded, and no text 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import data_error, usage_error
@@ -88,14 +85,9 @@ class ByteLevelPairs(Subwords):
         """Two ``</s>`` (fairseq ``roberta/hub_interface.py``, ``encode``)."""
         return [self.sep_id, self.sep_id]
 
-    @cached_property
-    def continues_word(self) -> NDArray[np.bool_]:
-        """(V,) True for the pieces that have no space before them, which whole-word masking takes together."""
-        return np.array([not piece.startswith(_SPACE) for piece in self.pieces])
-
     def word(self, number: int) -> tuple[str, bool]:
         """The letters of a piece without its space, and whether it had none."""
-        return self.decode([number]).removeprefix(" "), bool(self.continues_word[number])
+        return self.decode([number]).removeprefix(" "), not self.piece(number).startswith(_SPACE)
 
 
 def train(texts: Iterable[str], *, vocab_size: int = 50_265) -> ByteLevelPairs:

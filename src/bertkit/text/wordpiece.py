@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer
 
 from bertkit.errors import BertkitError, data_error, usage_error
@@ -74,11 +71,6 @@ class WordPiece(Subwords):
         """The tokenizer that ``to_json`` wrote down."""
         parts = json.loads(saved)
         return cls(Tokenizer.from_str(json.dumps(parts["rules"])), Specials(*parts["specials"]))
-
-    @cached_property
-    def continues_word(self) -> NDArray[np.bool_]:
-        """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
-        return np.array([piece.startswith(CONTINUES) for piece in self.pieces])
 
     def word(self, number: int) -> tuple[str, bool]:
         """The letters of a piece without its ``##``, and whether it had them."""

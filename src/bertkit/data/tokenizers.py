@@ -1,0 +1,46 @@
+"""Which tokenizer a folder holds: the kinds of ``text/`` tell themselves by their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bertkit.contracts import PieceTokenizer
+from bertkit.storage import read_json
+from bertkit.text.bpe import BytePairs
+from bertkit.text.byte_bpe import ByteLevelPairs
+from bertkit.text.wordpiece import WordPiece
+
+_RULES = "tokenizer.json"
+_PIECES = "vocab.json"
+_OPENAI = "encoder_bpe_40000.json"
+_WORD_END = "</w>"
+
+
+def load_tokenizer(path: Path) -> PieceTokenizer:
+    """The tokenizer at ``path``, a folder; of WordPiece also one of its files.
+
+    Byte pairs whose vocabulary marks the ends of words are GPT's, others RoBERTa's. Whatever is not known for another
+    kind is read as WordPiece, which says what is wrong with it.
+    """
+    if (path / _RULES).is_file():
+        model = _read(path / _RULES).get("model")
+        return _find_kind(model if isinstance(model, dict) else {}).load(path)
+    if (path / _OPENAI).is_file():
+        return BytePairs.load(path)
+    if (path / _PIECES).is_file():
+        return _find_kind({"merges": [], "vocab": _read(path / _PIECES)}).load(path)
+    return WordPiece.load(path)
+
+
+def _find_kind(model: dict[str, Any]) -> type[WordPiece | BytePairs | ByteLevelPairs]:
+    """The kind that has such a ``model`` in its ``tokenizer.json``."""
+    if "merges" not in model:
+        return WordPiece
+    marked = any(piece.endswith(_WORD_END) for piece in model.get("vocab", ()))
+    return BytePairs if model.get("end_of_word_suffix") or marked else ByteLevelPairs
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content = read_json(file)
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,97 @@
+"""A folder of ELMo has our own names: written, loaded, and every fault named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+
+from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
+from bertkit.contracts import Encoder, Objective
+from bertkit.encoders.elmo import Elmo, ElmoConfig, size
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.objectives.bilm import BidirectionalLanguageModel
+from bertkit.text import wordpiece
+
+TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2
+
+
+def read_both_ways(encoder: Encoder) -> Mapping[str, Objective]:
+    return {"bilm": BidirectionalLanguageModel(encoder.hidden_size, 37, num_samples=None)}
+
+
+@pytest.fixture
+def model() -> Model:
+    shape = size("3/6/11", word_length=7, filters=((1, 4), (3, 5)), cell_clip=None, projection_clip=1.5, dropout=0.3)
+    encoder = Elmo(shape)
+    return Model(encoder, read_both_ways(encoder))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Model) -> Path:
+    return save_as_theirs(tmp_path, model, wordpiece.train(TEXTS, vocab_size=67))
+
+
+def test_there_and_back_is_bit_equal(folder: Path, model: Model, tmp_path: Path) -> None:
+    assert read_config(folder) == model.encoder.config
+    assert read_about(folder)["architectures"] == []
+    loaded = load_model(folder, read_both_ways)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name
+    save_model(tmp_path / "again", loaded, load_tokenizer(folder), about={})
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_the_files_speak_our_own_language(folder: Path, model: Model) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["model_type"], config["filters"], config["cell_clip"]) == ("elmo", [[1, 4], [3, 5]], None)
+    stored = load_file(folder / "model.safetensors")
+    ours = model.encoder.state_dict()
+    assert torch.equal(stored["elmo.directions.1.2.gates.weight"], ours["directions.1.2.gates.weight"])
+    assert {name for name in stored if name.startswith("elmo.")} == {f"elmo.{name}" for name in ours}
+
+
+def test_the_encoder_alone(folder: Path, model: Model, tmp_path: Path) -> None:
+    encoder = load_encoder(folder)
+    save_model(tmp_path / "bare", Model(encoder, {}), load_tokenizer(folder), about={"kind": "assembled"})
+    assert set(load_file(tmp_path / "bare" / "model.safetensors")) == set(encoder.state_dict())
+    again = load_encoder(tmp_path / "bare").state_dict()
+    assert all(torch.equal(again[name], tensor) for name, tensor in model.encoder.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cell_size": "11"}, r"Expected `int`, got `str` - at `\$\.cell_size`"),
+        ({"filters": [[9, 4]]}, r"filters has \(9, 4\); expected 1 to 7 characters"),
+        ({"num_layers": 2}, r"has unknown directions\.0\.2\.gates\."),
+        ({"num_layers": 4}, r"lacks directions\.0\.3\.gates\."),
+        ({"projection_size": 5}, r"has projection\.weight as 6 x 9 instead of 5 x 9"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+    reconfigure(folder, **changes)
+    with pytest.raises(BertkitError, match=message):
+        load_encoder(folder)
+
+
+def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
+    rewrite(folder, **{"elmo.words.embedding.weight": None, "elmo.words.extra": torch.ones(3)})
+    with pytest.raises(BertkitError, match=r"lacks words\.embedding\.weight; has unknown words\.extra"):
+        load_encoder(folder)
+
+
+def test_published_sizes_and_others() -> None:
+    assert size("original", vocab_size=99) == ElmoConfig()
+    assert size("small").cell_size == 1024
+    assert sum(count for _, count in size("2/64/256").filters) == 256
+    with pytest.raises(BertkitError, match=r'no size named "smal"\. Did you mean "small"'):
+        size("smal")

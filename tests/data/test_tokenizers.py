@@ -1,0 +1,71 @@
+"""A folder is enough to know which kind of tokenizer is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.contracts import PieceTokenizer
+from bertkit.data.tokenizers import load_tokenizer
+from bertkit.errors import BertkitError
+from bertkit.text import bpe, byte_bpe, wordpiece
+
+TEXTS = ["Seven wide rivers ran slowly.", "The old mill stood still.", "Seven millers count seven coins."] * 3
+
+TRAINED: dict[str, PieceTokenizer] = {
+    "wordpiece": wordpiece.train(TEXTS, vocab_size=67),
+    "bpe": bpe.train(TEXTS, vocab_size=67),
+    "byte_bpe": byte_bpe.train(TEXTS, vocab_size=277),
+}
+
+
+@pytest.fixture(params=TRAINED)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def assert_same(folder: Path, kind: str) -> None:
+    loaded = load_tokenizer(folder)
+    assert type(loaded) is type(TRAINED[kind])
+    assert loaded.encode("An old mill").ids == TRAINED[kind].encode("An old mill").ids
+
+
+def test_a_folder_that_was_saved(tmp_path: Path, kind: str) -> None:
+    TRAINED[kind].save(tmp_path)
+    assert_same(tmp_path, kind)
+
+
+def test_a_folder_without_the_rules_in_one_file(tmp_path: Path, kind: str) -> None:
+    TRAINED[kind].save(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    assert_same(tmp_path, kind)
+
+
+def test_openais_own_files(tmp_path: Path) -> None:
+    TRAINED["bpe"].save(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "vocab.json").rename(tmp_path / "encoder_bpe_40000.json")
+    (tmp_path / "merges.txt").rename(tmp_path / "vocab_40000.bpe")
+    assert_same(tmp_path, "bpe")
+
+
+def test_a_bare_vocabulary(tmp_path: Path) -> None:
+    TRAINED["wordpiece"].save(tmp_path)
+    assert load_tokenizer(tmp_path / "vocab.txt").vocab_size == TRAINED["wordpiece"].vocab_size
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "it has neither tokenizer.json nor vocab.txt"),
+        ("[1]", 'is not a tokenizer: it has no "model"'),
+        ('{"model": {"type": "Unigram", "vocab": []}}', "is a Unigram tokenizer"),
+        ('{"model": {"type": "BPE", "vocab": {}, "merges": [["a"]]}}', "is not two pieces"),
+    ],
+)
+def test_folders_of_nothing_that_is_known(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(BertkitError, match=message):
+        load_tokenizer(tmp_path)
