@@ -18,7 +18,7 @@ from bertkit.encoders.elmo import Elmo, ElmoConfig, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.bilm import BidirectionalLanguageModel
-from bertkit.text import wordpiece
+from bertkit.text import words
 
 TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2
 
@@ -36,7 +36,7 @@ def model() -> Model:
 
 @pytest.fixture
 def folder(tmp_path: Path, model: Model) -> Path:
-    return save_as_theirs(tmp_path, model, wordpiece.train(TEXTS, vocab_size=67))
+    return save_as_theirs(tmp_path, model, words.train(TEXTS, vocab_size=37, word_length=7))
 
 
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bertkit.contracts import PieceTokenizer
 from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import BertkitError
-from bertkit.text import bpe, byte_bpe, wordpiece
+from bertkit.text import bpe, byte_bpe, wordpiece, words
 
 TEXTS = ["Seven wide rivers ran slowly.", "The old mill stood still.", "Seven millers count seven coins."] * 3
 
@@ -17,6 +17,7 @@ TRAINED: dict[str, PieceTokenizer] = {
     "wordpiece": wordpiece.train(TEXTS, vocab_size=67),
     "bpe": bpe.train(TEXTS, vocab_size=67),
     "byte_bpe": byte_bpe.train(TEXTS, vocab_size=277),
+    "words": words.train(TEXTS, vocab_size=13, word_length=7),
 }
 
 
@@ -36,6 +37,7 @@ def test_a_folder_that_was_saved(tmp_path: Path, kind: str) -> None:
     assert_same(tmp_path, kind)
 
 
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "byte_bpe"])
 def test_a_folder_without_the_rules_in_one_file(tmp_path: Path, kind: str) -> None:
     TRAINED[kind].save(tmp_path)
     (tmp_path / "tokenizer.json").unlink()

@@ -29,6 +29,7 @@ def source(tmp_path: Path) -> PretrainingSource:
 
 def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_never(source: PretrainingSource) -> None:
     tokenizer, everything = source.tokenizer, np.arange(len(source))
+    assert isinstance(tokenizer, WordPiece)
     first, second = source.batch(0, everything), source.batch(1, everything)
     originals = [
         torch.where(each.labels["mlm"] == IGNORE, each.input_ids, each.labels["mlm"]) for each in (first, second)

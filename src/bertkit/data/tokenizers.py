@@ -10,6 +10,7 @@ from bertkit.storage import read_json
 from bertkit.text.bpe import BytePairs
 from bertkit.text.byte_bpe import ByteLevelPairs
 from bertkit.text.wordpiece import WordPiece
+from bertkit.text.words import Words
 
 _RULES = "tokenizer.json"
 _PIECES = "vocab.json"
@@ -20,8 +21,8 @@ _WORD_END = "</w>"
 def load_tokenizer(path: Path) -> PieceTokenizer:
     """The tokenizer at ``path``, a folder; of WordPiece also one of its files.
 
-    Byte pairs whose vocabulary marks the ends of words are GPT's, others RoBERTa's. Whatever is not known for another
-    kind is read as WordPiece, which says what is wrong with it.
+    Byte pairs whose vocabulary marks the ends of words are GPT's, others RoBERTa's; a list of words is ELMo's.
+    Whatever is not known for another kind is read as WordPiece, which says what is wrong with it.
     """
     if (path / _RULES).is_file():
         model = _read(path / _RULES).get("model")
@@ -33,10 +34,10 @@ def load_tokenizer(path: Path) -> PieceTokenizer:
     return WordPiece.load(path)
 
 
-def _find_kind(model: dict[str, Any]) -> type[WordPiece | BytePairs | ByteLevelPairs]:
+def _find_kind(model: dict[str, Any]) -> type[WordPiece | Words | BytePairs | ByteLevelPairs]:
     """The kind that has such a ``model`` in its ``tokenizer.json``."""
     if "merges" not in model:
-        return WordPiece
+        return Words if model.get("type") == "WordLevel" else WordPiece
     marked = any(piece.endswith(_WORD_END) for piece in model.get("vocab", ()))
     return BytePairs if model.get("end_of_word_suffix") or marked else ByteLevelPairs
 

@@ -12,7 +12,7 @@ from bertkit.encoders import Foreign
 from bertkit.encoders._elmo import BACKWARD, FORWARD, Elmo, ElmoConfig
 from bertkit.encoders._settings import configure
 from bertkit.errors import did_you_mean, usage_error
-from bertkit.text.wordpiece import WordPiece
+from bertkit.text.words import Words
 
 __all__ = ["BACKWARD", "FOREIGN", "FOREIGN_NAMES", "FORWARD", "SIZES", "Elmo", "ElmoConfig", "size", "specimen"]
 
@@ -70,7 +70,7 @@ FOREIGN = Foreign(
     model_type="elmo",
     encoder=Elmo,
     config=ElmoConfig,
-    load_tokenizer=WordPiece.load,
+    load_tokenizer=Words.load,
     prefix="elmo.",
 )
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.contracts import IGNORE, Batch, Feature, Objective, PieceTokenizer
+from bertkit.contracts import IGNORE, Batch, Feature, Objective, PieceTokenizer, Token
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.passages import Passage, Passages, Sampling
@@ -77,13 +77,14 @@ class PretrainingSource:
         if seq_length < specials + 2:
             raise data_error(f"seq_length is {seq_length}; {specials} special tokens and two pieces are the least.")
         room = seq_length - specials
+        self._cls_id, self._sep_id = _number(tokenizer.cls_id), _number(tokenizer.sep_id)
         self.passages = (
-            FullSentences(corpus, room=room, sep_id=tokenizer.sep_id)
+            FullSentences(corpus, room=room, sep_id=self._sep_id)
             if task.sampling.full_sentences
             else Passages(corpus, task.sampling, room=room, seed=seed)
         )
-        self._cls = np.array([tokenizer.cls_id], dtype=np.int64)
-        self._sep = np.array([tokenizer.sep_id], dtype=np.int64)
+        self._cls = np.array([self._cls_id], dtype=np.int64)
+        self._sep = np.array([self._sep_id], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.passages)
@@ -102,7 +103,7 @@ class PretrainingSource:
             self.task.masking,
             vocab_size=self.tokenizer.vocab_size,
             mask_id=self.tokenizer.mask_id,
-            special_ids=(self.tokenizer.cls_id, self.tokenizer.sep_id),
+            special_ids=(self._cls_id, self._sep_id),
             continues_word=self.tokenizer.continues_word,
         )
 
@@ -115,6 +116,11 @@ class PretrainingSource:
         segment_ids = np.zeros(len(input_ids), dtype=np.int64)
         segment_ids[len(first) :] = 1
         return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(passage.is_random)})
+
+
+def _number(token: Token) -> int:
+    """The number of a piece, or of a word that also has characters."""
+    return token if isinstance(token, int) else token[0]
 
 
 @dataclass(frozen=True, kw_only=True)
