@@ -20,6 +20,8 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bertkit.errors import usage_error
+
 IGNORE = -100
 """Label of a position that has no label; every loss and every count passes over it."""
 
@@ -41,8 +43,8 @@ class Tokens(NamedTuple):
 class Tokenizer(Protocol):
     """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature.
 
-    ``between_ids`` are those between the two texts of a pair: one ``sep_id`` in BERT. Where tokens are words with
-    their characters, what ends a text is too, and ``pad_id`` fills all of a token.
+    A row is ``start_id``, a text, ``end_id``; ``between_ids`` part the two of a pair. BERT has [CLS] and [SEP]. Where
+    tokens are words with their characters, these are too, and ``pad_id`` fills all of a token.
     """
 
     vocab_size: int
@@ -52,17 +54,27 @@ class Tokenizer(Protocol):
 
     @property
     def cls_id(self) -> Token:
-        """What begins a feature."""
+        """The piece whose state stands for a row."""
         ...
 
     @property
     def sep_id(self) -> Token:
-        """What ends a text."""
+        """The piece that parts texts."""
+        ...
+
+    @property
+    def start_id(self) -> Token:
+        """What begins a row."""
         ...
 
     @property
     def between_ids(self) -> Sequence[Token]:
         """What stands between two texts."""
+        ...
+
+    @property
+    def end_id(self) -> Token:
+        """What ends a row."""
         ...
 
     def encode(self, text: str) -> Tokens:
@@ -232,12 +244,13 @@ class Encoder(nn.Module, ABC):
     With ``keep_layers`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that has a
     gradient keeps the input of every block and no more, and computes the block again on the way back (Chen et al.,
     arXiv 1604.06174): the same bits in less memory and a third more time. With a ``word_length`` it reads words of so
-    many characters, and not tokens.
+    many characters, and not tokens. In a ``causal`` one no state depends on a later token.
     """
 
     hidden_size: int
     num_layers: int
     word_length: int | None = None
+    causal: bool = False
     keep_layers: bool = False
     gradient_checkpointing: bool = False
 
@@ -247,6 +260,14 @@ class Encoder(nn.Module, ABC):
 
         Padding is never wanted, and ``wanted`` is on the host. The pooled state is always there.
         """
+
+    def depth(self, name: str) -> int:
+        """The layer that a parameter belongs to: 0 below the first, above the last ``num_layers + 1``."""
+        raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out layer_decay.")
+
+    def redraw(self, blocks: int) -> None:
+        """Draw the last ``blocks`` layers anew, and whatever stands on them."""
+        raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out reinit_layers.")
 
 
 class Objective(nn.Module, ABC):

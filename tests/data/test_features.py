@@ -18,6 +18,7 @@ class Letters:
     """A tokenizer whose pieces are letters."""
 
     vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id = 99, 0, 1, 2, 3, 4
+    start_id, end_id = cls_id, sep_id
     between_ids: tuple[int, ...] = (3,)
 
     def encode(self, text: str) -> Tokens:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from bertkit import names
 from bertkit.contracts import Batch, Encoder
+from bertkit.errors import BertkitError
 
 
 @pytest.fixture(params=names.shelf("encoders"))
@@ -146,6 +147,20 @@ def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: B
         gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
         found.append([*passes, *gradients, torch.get_rng_state()])
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_the_last_layer_is_drawn_anew_or_it_says_that_it_has_none(encoder: Encoder) -> None:
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    try:
+        encoder.redraw(1)
+    except BertkitError as refused:
+        assert str(refused).endswith("is no stack of like layers: leave out reinit_layers.")
+        with pytest.raises(BertkitError, match=r"is no stack of like layers: leave out layer_decay\.$"):
+            encoder.depth("any")
+        return
+    for name, value in encoder.named_parameters():
+        if value.ndim > 1:
+            assert torch.equal(value, before[name]) == (encoder.depth(name) < encoder.num_layers), name
 
 
 @pytest.mark.parametrize("some", [False, True])

@@ -10,15 +10,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from bertkit import api
-from bertkit.checkpoint.folder import save_model
-from bertkit.encoders import gpt
 from bertkit.encoders.bert import specimen
 from bertkit.errors import BertkitError
 from bertkit.experiment.finetuning import layer_shares
 from bertkit.model import Model
 from bertkit.objectives.classify import Classify
 from bertkit.run import read_run
-from bertkit.text import bpe
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, set_lr
 
 
@@ -107,14 +104,6 @@ def test_impossible_wishes_are_refused(
 ) -> None:
     with pytest.raises(BertkitError, match=message):
         finetune(table, model, tmp_path / "run", 1e-3, **options)
-
-
-def test_an_encoder_that_reads_rows_of_another_kind_is_refused(table: Path, tmp_path: Path) -> None:
-    tokenizer = bpe.train(["river stone early garden"] * 3, vocab_size=67)
-    encoder = gpt.Gpt(gpt.size("1/12/2", vocab_size=tokenizer.vocab_size))
-    save_model(tmp_path / "gpt", Model(encoder, {}), tokenizer, about={})
-    with pytest.raises(BertkitError, match=r"gpt is no BERT and no RoBERTa: .* tasks are asked of these alone so far"):
-        finetune(table, tmp_path / "gpt", tmp_path / "run", 1e-3)
 
 
 @pytest.mark.usefixtures("no_pictures")

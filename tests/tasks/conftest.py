@@ -14,7 +14,7 @@ from bertkit.contracts import Tokenizer, Tokens
 class WordHashes:
     vocab_size = 99
     pad_id, unk_id, cls_id, sep_id, mask_id = range(5)
-    between_ids = (sep_id,)
+    start_id, between_ids, end_id = cls_id, (sep_id,), sep_id
 
     def encode(self, text: str) -> Tokens:
         words = list(re.finditer(r"\w+|[^\w\s]", text))

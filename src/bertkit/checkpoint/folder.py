@@ -90,13 +90,17 @@ def read_about(path: Path | str) -> dict[str, Any]:
 
 
 def load_tokenizer(path: Path | str) -> PieceTokenizer:
-    """The tokenizer of a model folder; one with more pieces than the model has embeddings is an error."""
+    """The tokenizer of a model folder; one with more pieces than the model has embeddings is an error.
+
+    That is, more by other pieces than those that fine-tuning adds to such a model.
+    """
     folder = resolve(path)
     _check(folder, *set(read_about(folder).get("files", ())) - {CONFIG, WEIGHTS})
     config = read_config(folder)
-    tokenizer = foreign_of_config(config).load_tokenizer(folder)
+    kind = foreign_of_config(config)
+    tokenizer = kind.load_tokenizer(folder)
     vocab_size = getattr(config, "vocab_size", tokenizer.vocab_size)  # who reads characters has none
-    if tokenizer.vocab_size > vocab_size:
+    if tokenizer.vocab_size > vocab_size + kind.later_pieces:
         raise data_error(
             f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces and its model {vocab_size:,}; "
             "they do not belong together."

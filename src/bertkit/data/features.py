@@ -29,20 +29,20 @@ def assemble(
 ) -> Feature:
     """``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, at most ``max_length`` tokens.
 
-    What stands between A and B is the tokenizer's ``between_ids``, of the first segment.
+    The tokenizer says what begins and ends a row, and what stands between A and B, which is of the first segment.
     Too long a pair loses tokens from the end of whichever text is longer at that moment
     (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``).
     """
     a = tokenizer.encode(first) if isinstance(first, str) else first
     b = tokenizer.encode(second) if isinstance(second, str) else (second or _NO_TOKENS)
-    behind = [tokenizer.sep_id] if second is None else tokenizer.between_ids
+    behind = [tokenizer.end_id] if second is None else tokenizer.between_ids
     specials = len(behind) + (1 if second is None else 2)
     keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), max_length - specials)
-    input_ids = [tokenizer.cls_id, *a.ids[:keep_a], *behind]
+    input_ids = [tokenizer.start_id, *a.ids[:keep_a], *behind]
     offsets = [(0, 0), *a.offsets[:keep_a], *[(0, 0)] * len(behind)]
     segment_ids = [0] * len(input_ids)
     if second is not None:
-        input_ids += [*b.ids[:keep_b], tokenizer.sep_id]
+        input_ids += [*b.ids[:keep_b], tokenizer.end_id]
         offsets += [*b.offsets[:keep_b], (0, 0)]
         segment_ids += [1] * (keep_b + 1)
     return Feature(

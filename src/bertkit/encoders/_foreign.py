@@ -29,7 +29,8 @@ class Foreign:
     An encoder that they do not have has none of these tables: without ``weights`` and ``settings`` a folder has our own
     names of tensors and fields, and is for bertkit alone.
 
-    ``fresh`` is the part of ours that may be missing and is then drawn. ``buffers`` are tensors that are no weights, by
+    ``fresh`` is the part of ours that may be missing and is then drawn; so many pieces, ``later_pieces``, the tokenizer
+    may have without an embedding, which fine-tuning adds. ``buffers`` are tensors that are no weights, by
     the ends of their names; ``tied`` says which stored tensors are copies of which, under the label of the head that
     has them.
     """
@@ -48,5 +49,6 @@ class Foreign:
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fresh: str | None = None
+    later_pieces: int = 0
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -6,6 +6,7 @@ Letters: B examples, T tokens, H hidden width.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,41 +46,40 @@ def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNo
     )
 
 
-class PooledTransformer(Encoder):
-    """Embeddings, a stack of post-norm blocks, and a pooler that reads the first token of a row.
+class Transformer(Encoder):
+    """Embeddings and a stack of post-norm blocks; one token's state stands for its row.
 
-    In ``causal`` blocks the first token has read nothing: there the pooler reads the last.
+    That is the first, or in ``causal`` blocks, where the first token has read nothing, the last.
     """
 
     config: Any
 
-    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False) -> None:
+    def __init__(self, config: Any, embeddings: nn.Module, *, activation: str, causal: bool) -> None:
         super().__init__()
         self.config = config
         self.hidden_size = config.hidden_size
         self.num_layers = config.num_layers
+        self.causal = causal
         self.embeddings = embeddings
         self.layers = BlockStack(
-            build_block(config, activation=config.activation, causal=causal) for _ in range(config.num_layers)
+            build_block(config, activation=activation, causal=causal) for _ in range(config.num_layers)
         )
-        self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
-        self.causal = causal
-        initialize(self, config.initializer_range)
 
     def depth(self, name: str) -> int:
-        """The layer that a parameter belongs to: embeddings 0, blocks from 1, and the pooler above the last block."""
+        """Embeddings are 0, blocks are counted from 1, and all else is above the last block."""
         part, number, *_ = name.split(".")
         if part == "layers":
             return 1 + int(number)
         return 0 if part == "embeddings" else self.num_layers + 1
 
     def redraw(self, blocks: int) -> None:
-        """Draw the last ``blocks`` blocks and the pooler anew."""
-        for part in (*self.layers[self.num_layers - blocks :], self.pooler):
+        """Draw the last ``blocks`` blocks anew, and what stands on them."""
+        on_top = [part for name, part in self.named_children() if name not in ("embeddings", "layers")]
+        for part in (*self.layers[self.num_layers - blocks :], *on_top):
             initialize(part, self.config.initializer_range)
 
     def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of the one that the pooler reads, over these embeddings."""
+        """States of the ``wanted`` tokens and of the one that stands for its row, over these embeddings."""
         real = batch.on_host.attention_mask
         places = real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
         if wanted is not None:
@@ -91,8 +91,23 @@ class PooledTransformer(Encoder):
             keep=self.keep_layers,
             recompute=self.gradient_checkpointing,
         )
-        pooled = self.pooler(pick_tokens(hidden, places))
-        return EncoderOutput(hidden_states=hidden, pooled=pooled, layers=layers)
+        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, places), layers=layers)
+
+
+class PooledTransformer(Transformer):
+    """The same with a pooler over the token that stands for its row."""
+
+    embeddings: Embeddings
+
+    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False) -> None:
+        super().__init__(config, embeddings, activation=config.activation, causal=causal)
+        self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
+        initialize(self, config.initializer_range)
+
+    def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
+        """States of the ``wanted`` tokens and the pooled one, over these embeddings."""
+        read = super().read(states, batch, wanted)
+        return replace(read, pooled=self.pooler(read.pooled))
 
 
 _LAYER = "encoder.layer.{layer}."

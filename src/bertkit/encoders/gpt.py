@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.contracts import Batch, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
-from bertkit.encoders._transformer import build_block
+from bertkit.encoders._transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
 from bertkit.nn.init import initialize
-from bertkit.nn.pooler import pick_tokens
-from bertkit.nn.stack import BlockStack
 from bertkit.text.bpe import BytePairs
 
 SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12)}
@@ -33,9 +31,9 @@ SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12)}
 class GptConfig:
     """Everything the network's shape and behaviour depend on. The defaults are the paper's.
 
-    ``vocab_size`` counts the three pieces that fine-tuning adds. ``dropout`` acts on the embeddings and on every
-    sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate width is always four
-    times the hidden width.
+    ``vocab_size`` counts the three pieces that fine-tuning adds, once they are there. ``dropout`` acts on the
+    embeddings and on every sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate
+    width is always four times the hidden width.
     """
 
     vocab_size: int
@@ -66,7 +64,7 @@ def size(name: str, *, vocab_size: int, **changes: Any) -> GptConfig:
     return configure(GptConfig, "GPT", {"vocab_size": vocab_size, **read_size(name, SIZES), **changes})
 
 
-class Gpt(Encoder):
+class Gpt(Transformer):
     """Embeddings and a stack of post-norm blocks in which every token reads itself and those before it.
 
     ``pooled`` is the state of a row's last token, as it is: when GPT is fine-tuned that is ``_classify_``, which has
@@ -74,39 +72,21 @@ class Gpt(Encoder):
     distribution is cut at two sigma there.
     """
 
+    config: GptConfig
+    embeddings: PlainEmbeddings
+
     def __init__(self, config: GptConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.hidden_size = config.hidden_size
-        self.num_layers = config.num_layers
-        self.embeddings = PlainEmbeddings(
+        embeddings = PlainEmbeddings(
             word=nn.Embedding(config.vocab_size, config.hidden_size),
             position=nn.Embedding(config.max_positions, config.hidden_size),
             dropout=Dropout(config.dropout),
         )
-        self.layers = BlockStack(
-            build_block(config, activation="gelu_tanh", causal=True) for _ in range(config.num_layers)
-        )
+        super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
         initialize(self, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of the last; raises a usage error where a row is too long."""
-        last = _find_last(batch.on_host.attention_mask)
-        if wanted is not None:
-            wanted = wanted.scatter(1, last[:, None], value=True)
-        hidden, layers = self.layers(
-            self.embeddings(batch.input_ids),
-            batch.on_host.attention_mask,
-            wanted,
-            keep=self.keep_layers,
-            recompute=self.gradient_checkpointing,
-        )
-        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, last), layers=layers)
-
-
-def _find_last(real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
-    """The place of the last real token of every row."""
-    return real.sum(dim=1) - 1
+        return self.read(self.embeddings(batch.input_ids), batch, wanted)
 
 
 FOREIGN_PREFIX = "transformer."
@@ -152,6 +132,7 @@ FOREIGN = Foreign(
     fixed={"afn": "gelu"},  # by which they mean the tanh approximation
     assumed={"vocab_size": 40478},
     architectures={frozenset(): "OpenAIGPTModel", frozenset({"causal"}): "OpenAIGPTLMHeadModel"},
+    later_pieces=3,  # what begins, parts and ends the rows of a task
     buffers=("position_ids", ".attn.bias"),
     tied={"causal": {"lm_head.weight": "tokens_embed.weight"}},
 )

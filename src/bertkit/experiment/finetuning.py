@@ -16,9 +16,9 @@ from bertkit import config
 from bertkit.checkpoint import folder as model_folder
 from bertkit.contracts import Feature, PieceTokenizer
 from bertkit.data.batches import FeatureSource, batches_in_epoch
-from bertkit.encoders import PooledTransformer
 from bertkit.errors import data_error, usage_error
 from bertkit.experiment._cards import write_finetuning_card
+from bertkit.experiment._encoders import begin_encoder
 from bertkit.inference.predict import predict
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
@@ -142,11 +142,6 @@ def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
 
 def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) -> Job:
     """Read and encode the examples; what a frozen encoder has said in an ``earlier`` job is not asked again."""
-    config = model_folder.read_config(run.model)
-    if not issubclass(model_folder.encoder_of(config), PooledTransformer):
-        raise usage_error(
-            f"{run.model} is no BERT and no RoBERTa: it can be loaded, but tasks are asked of these alone so far."
-        )
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
     dev = [example for example in run.task.examples("dev") if example.label is not None][: run.dev_limit]
@@ -155,8 +150,8 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
         raise data_error(f"{run.task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     encoded = [features for _, features in run.task.encode_all(train, tokenizer)]
     features = [feature for each in encoded for feature in each]
-    positions = config.max_positions
-    if max(map(len, features)) > positions:
+    positions = getattr(model_folder.read_config(run.model), "max_positions", None)
+    if positions is not None and max(map(len, features)) > positions:
         raise usage_error(
             f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "
             f"Cut them: --set task.max_length={positions}"
@@ -199,19 +194,11 @@ def _describe_cuts(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
 
 
 def _build_model(job: Job) -> Model:
-    """The encoder of ``run.model``, or the same network with fresh weights, and fresh heads.
+    """The encoder that the run begins with, and fresh heads.
 
     A model that was fine-tuned for answers of the same kind keeps its heads.
     """
-    folder = job.run.model
-    config = model_folder.read_config(folder)
-    encoder = model_folder.encoder_of(config)(config) if job.run.from_scratch else model_folder.load_encoder(folder)
-    assert isinstance(encoder, PooledTransformer), "build_job sees to it"
-    if job.run.reinit_layers:
-        if job.run.reinit_layers > encoder.num_layers:
-            raise usage_error(f"reinit_layers is {job.run.reinit_layers}; {job.run.model} has {encoder.num_layers}.")
-        encoder.redraw(job.run.reinit_layers)
-    encoder.gradient_checkpointing = job.run.gradient_checkpointing
+    encoder = begin_encoder(job.run, job.tokenizer.vocab_size)
     heads = job.run.task.objectives(encoder)
     model = Model(encoder, heads).to(default_device())
     if model.frozen and (job.run.from_scratch or job.run.reinit_layers or job.run.layer_decay < 1):
@@ -231,9 +218,7 @@ def _answers_alike(run: FinetuneRun) -> bool:
 
 def layer_shares(model: Model, decay: float) -> dict[str, float]:
     """The share of the learning rate of every parameter: ``decay`` for the last block, its square for the one below."""
-    encoder = model.encoder
-    assert isinstance(encoder, PooledTransformer)
-    top = encoder.num_layers + 1
+    encoder, top = model.encoder, model.encoder.num_layers + 1
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 

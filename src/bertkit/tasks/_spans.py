@@ -262,7 +262,7 @@ class SpanTask(FileTask):
 
     def _windows(self, example: SpanExample, question: Pieces, context: Pieces, tokenizer: Tokenizer) -> list[Feature]:
         kept = question.ids[: self.max_query]
-        head = np.array([tokenizer.cls_id, *kept, *tokenizer.between_ids], dtype=np.int32)
+        head = np.array([tokenizer.start_id, *kept, *tokenizer.between_ids], dtype=np.int32)
         before = len(head)
         room, step = self._room(before)
         target = example.target
@@ -272,7 +272,7 @@ class SpanTask(FileTask):
             part = slice(start, start + room)
             size = len(context.ids[part])
             body = context.ids[part].reshape(-1, *head.shape[1:])
-            input_ids = np.concatenate([head, body, [tokenizer.sep_id]], dtype=np.int32)
+            input_ids = np.concatenate([head, body, [tokenizer.end_id]], dtype=np.int32)
             offsets = np.zeros((before + size + 1, 2), dtype=np.int32)
             offsets[before:-1] = context.offsets[part]
             label = np.zeros(2, dtype=np.int64)

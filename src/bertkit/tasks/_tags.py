@@ -221,7 +221,7 @@ class TagTask(FileTask):
         before: Sequence[Token] = (),
         after: Sequence[Token] = (),
     ) -> Feature:
-        input_ids = np.array([tokenizer.cls_id, *before, *ids, *after, tokenizer.sep_id], dtype=np.int64)
+        input_ids = np.array([tokenizer.start_id, *before, *ids, *after, tokenizer.end_id], dtype=np.int64)
         around = (len(before) + 1, len(after) + 1)
         offsets = np.pad(offsets, (around, (0, 0)))
         labels = np.pad(labels, around, constant_values=IGNORE)

@@ -31,6 +31,7 @@ class Subwords:
     ``model`` it was for.
     """
 
+    cls_id: Token
     sep_id: Token
 
     def __init__(self, backend: Tokenizer, specials: Sequence[str], *, model: str, source: str) -> None:
@@ -101,9 +102,19 @@ class Subwords:
         return np.array([self.word(number)[1] for number in range(self.vocab_size)])
 
     @property
+    def start_id(self) -> Token:
+        """What begins a row."""
+        return self.cls_id
+
+    @property
     def between_ids(self) -> Sequence[Token]:
         """What stands between the two texts of a pair."""
         return [self.sep_id]
+
+    @property
+    def end_id(self) -> Token:
+        """What ends a row."""
+        return self.sep_id
 
     def ids_of(self, pieces: Iterable[str]) -> list[int]:
         """The ids of pieces, spelled as in the vocabulary."""

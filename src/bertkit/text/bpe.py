@@ -38,15 +38,14 @@ class Specials(NamedTuple):
 
 
 class BytePairs(Subwords):
-    """Pieces and merges.
+    """Pieces and merges; ``cls_id`` is ``_classify_``, at the end of the row, for which its state stands."""
 
-    ``start_id`` begins a row, ``sep_id`` parts two texts, and ``cls_id`` is ``_classify_``, at the end of the row, for
-    which its state stands.
-    """
+    cls_id: int
+    sep_id: int
 
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
         super().__init__(backend, Specials(), model="GPT", source=source)
-        self.unk_id, self.start_id, self.sep_id, self.cls_id = self.ids_of(Specials())
+        self.unk_id, self._start_id, self.sep_id, self.cls_id = self.ids_of(Specials())
         self.pad_id = self.mask_id = self.unk_id
 
     @classmethod
@@ -61,6 +60,16 @@ class BytePairs(Subwords):
             if rule != ours[part]:
                 raise data_error(f"{found.file} has another {part} than GPT; bertkit reads GPT's alone.")
         return cls(_assemble(found.pieces, found.merges, str(found.file)), str(found.file))
+
+    @property
+    def start_id(self) -> int:
+        """``_start_``."""
+        return self._start_id
+
+    @property
+    def end_id(self) -> int:
+        """``_classify_``."""
+        return self.cls_id
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``, for Hugging Face too."""

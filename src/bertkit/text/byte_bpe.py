@@ -42,6 +42,7 @@ class Specials(NamedTuple):
 class ByteLevelPairs(Subwords):
     """Pieces and merges; ``leading_space`` is added to every text that begins with none."""
 
+    cls_id: int
     sep_id: int
 
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:

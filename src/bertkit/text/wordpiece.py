@@ -33,6 +33,7 @@ _SMALLEST = 2 * len(Specials._fields)
 class WordPiece(Subwords):
     """A vocabulary and the rules of cutting. Ids of special pieces are looked up by name in the vocabulary."""
 
+    cls_id: int
     sep_id: int
 
     def __init__(self, backend: Tokenizer, specials: Specials | None = None, source: str = "the vocabulary") -> None:

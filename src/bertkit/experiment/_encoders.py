@@ -1,0 +1,42 @@
+"""The encoder that a fine-tuning begins with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bertkit.checkpoint import folder as model_folder
+from bertkit.contracts import Encoder
+from bertkit.errors import usage_error
+from bertkit.run import FinetuneRun
+
+
+def begin_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
+    """The encoder of ``run.model``, or the same network with fresh weights; ``vocab_size`` is its tokenizer's.
+
+    Pieces that it knows nothing of yet, such as the three that GPT gets for fine-tuning, have drawn embeddings.
+    """
+    config = model_folder.read_config(run.model)
+    encoder: Encoder = (
+        model_folder.encoder_of(config)(config) if run.from_scratch else model_folder.load_encoder(run.model)
+    )
+    if run.reinit_layers:
+        if run.reinit_layers > encoder.num_layers:
+            raise usage_error(f"reinit_layers is {run.reinit_layers}; {run.model} has {encoder.num_layers}.")
+        encoder.redraw(run.reinit_layers)
+    if vocab_size > getattr(config, "vocab_size", vocab_size):
+        encoder = enlarge(encoder, vocab_size=vocab_size)
+    encoder.gradient_checkpointing = run.gradient_checkpointing
+    return encoder
+
+
+def enlarge(encoder: Any, **changes: Any) -> Any:
+    """A larger network of the same kind, with other values for some fields of its configuration.
+
+    It has the weights of ``encoder``, a longer table its rows at the beginning; all else is drawn.
+    """
+    larger = type(encoder)(replace(encoder.config, **changes))
+    weights = larger.state_dict()
+    for name, weight in encoder.state_dict().items():
+        weights[name][: len(weight)] = weight
+    return larger
