@@ -1,0 +1,128 @@
+"""Word vectors for a vocabulary: read from a file in GloVe's text format, or learned on a prepared corpus.
+
+A line of GloVe's is a word and its numbers with spaces between them; there is no header. A few words of the largest
+published file have a space inside, so the numbers are counted from the end.
+
+A word that has no vector of its own takes that of its lower case: the published vectors of 50 to 300 numbers that
+taggers read have no capitals. What is left is drawn with the mean and the spread of all others, as in allennlp
+(``modules/token_embedders/embedding.py``); padding, the first word, is zeros.
+
+Letters: V words of the vocabulary, W numbers of a vector.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.data.shards import Corpus
+from bertkit.errors import data_error, usage_error
+
+_DRAWN_FROM = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """``table`` (V, W), a vector for every word; ``found`` (V,) is True where it was not drawn."""
+
+    table: NDArray[np.float32]
+    found: NDArray[np.bool_]
+
+
+def read_vectors(path: Path, words: Sequence[str]) -> Vectors:
+    """The vectors of ``words`` from a text file, plain or ``.gz``; of a word that is there twice the first counts.
+
+    Raises a data error that names the line where its numbers are not as many as those of the first, or are no numbers.
+    """
+    wanted = {spelling for word in words for spelling in (word, word.lower())}
+    known: dict[str, NDArray[np.float32]] = {}
+    width = 0
+    for number, line in enumerate(_lines(path), start=1):
+        fields = line.rstrip().split(" ")
+        width = width or len(fields) - 1
+        word = " ".join(fields[: len(fields) - width])
+        if not width or not word:
+            said = f"has {len(fields) - 1} numbers, the first line {width}" if width else "has no numbers"
+            raise data_error(f"{path}, line {number:,}: {said}. A line is a word and its vector, with spaces between.")
+        if word in wanted and word not in known:
+            known[word] = _read_numbers(fields[-width:], path, number)
+    return _spread(known, words, width, str(path))
+
+
+def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0) -> Vectors:
+    """Vectors for the vocabulary of ``corpus``, learned on its sentences by gensim: skip-grams, 5 words either side.
+
+    Needs ``bertkit[vectors]``. One thread learns, so that the same corpus gives the same vectors.
+    """
+    words = [str(number) for number in range(corpus.manifest.vocab_size)]
+    model = _load_gensim().Word2Vec(
+        _Sentences(corpus), vector_size=width, window=5, sg=1, min_count=1, workers=1, epochs=epochs, seed=seed
+    )
+    known = {word: model.wv[word] for word in words if word in model.wv}
+    return _spread(known, words, width, str(corpus.folder))
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    """The sentences of a corpus as often as they are asked for, words spelled by their numbers."""
+
+    corpus: Corpus
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for shard in self.corpus.shards:
+            for start, end in zip(shard.sentence_offsets[:-1], shard.sentence_offsets[1:], strict=True):
+                yield list(map(str, shard.tokens[start:end].tolist()))
+
+
+def _load_gensim() -> Any:
+    try:
+        return importlib.import_module("gensim.models")
+    except ImportError as error:
+        raise usage_error("to learn word vectors needs gensim: pip install 'bertkit[vectors]'") from error
+
+
+def _spread(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width: int, source: str) -> Vectors:
+    """The vectors in the order of the vocabulary."""
+    if not known:
+        raise data_error(f"{source} has a vector for none of the {len(words):,} words. Are they of another language?")
+    vectors = [known.get(word, known.get(word.lower())) for word in words]
+    found = np.array([vector is not None for vector in vectors])
+    sample = np.stack([vector for vector in vectors if vector is not None])
+    drawn = np.random.default_rng(_DRAWN_FROM).normal(sample.mean(), sample.std(), (len(words), width))
+    table = drawn.astype(np.float32)
+    table[found] = sample
+    table[0] = 0.0
+    return Vectors(table, found)
+
+
+def _read_numbers(fields: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:
+    try:
+        values = list(map(float, fields))
+    except ValueError as error:
+        raise data_error(f"{path}, line {line:,}: {str(error).rpartition(':')[2].strip()} is not a number.") from error
+    if not all(map(math.isfinite, values)):
+        raise data_error(f"{path}, line {line:,}: a number is not finite.")
+    return np.array(values, dtype=np.float32)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            assert isinstance(file, BufferedIOBase)
+            for line in file:
+                number += 1
+                yield line.decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        where = f"{path}, line {number:,}: " if number else f"{path} "
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise data_error(f"{where}cannot be read: {reason}.") from error
