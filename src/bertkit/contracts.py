@@ -269,6 +269,13 @@ class Encoder(nn.Module, ABC):
         """Draw the last ``blocks`` layers anew, and whatever stands on them."""
         raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out reinit_layers.")
 
+    def draw_untrained(self) -> None:
+        """Draw anew what no training and no file has given values to, so that each seed begins elsewhere."""
+
+    def penalties(self) -> Mapping[str, float]:
+        """Parameter -> what its squares are multiplied with, summed, and added to the loss."""
+        return {}
+
 
 class Objective(nn.Module, ABC):
     """A question put to the hidden states, and its marking: a head and a loss.

@@ -1,6 +1,8 @@
 """The networks, one file each: config, module, and how Hugging Face spells them."""
 
 from bertkit.encoders._foreign import Foreign
+from bertkit.encoders._settings import configure
 from bertkit.encoders._transformer import PooledTransformer
+from bertkit.encoders._words import WordEncoder, WordReaderConfig
 
-__all__ = ["Foreign", "PooledTransformer"]
+__all__ = ["Foreign", "PooledTransformer", "WordEncoder", "WordReaderConfig", "configure"]

@@ -8,6 +8,7 @@ from typing import Any
 from bertkit.checkpoint import folder as model_folder
 from bertkit.contracts import Encoder
 from bertkit.errors import usage_error
+from bertkit.experiment.assembling import ASSEMBLED
 from bertkit.run import FinetuneRun
 
 
@@ -20,6 +21,8 @@ def begin_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
     encoder: Encoder = (
         model_folder.encoder_of(config)(config) if run.from_scratch else model_folder.load_encoder(run.model)
     )
+    if model_folder.read_about(run.model).get("kind") == ASSEMBLED:
+        encoder.draw_untrained()
     if run.reinit_layers:
         if run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {run.reinit_layers}; {run.model} has {encoder.num_layers}.")

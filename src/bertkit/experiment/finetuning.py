@@ -241,7 +241,8 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
         seed=seed,
     )
     shares = layer_shares(model, run.layer_decay) if run.layer_decay < 1 else {}
-    state = TrainingState(model, build_optimizer(model, run.optimizer, shares))
+    penalties = {f"encoder.{name}": factor for name, factor in model.encoder.penalties().items()}
+    state = TrainingState(model, build_optimizer(model, run.optimizer, shares, penalties))
     progress.start(f"seed {seed}", plan.total_steps, "step")
     epochs: list[dict[str, float]] = []
     best: dict[str, Tensor] = {}

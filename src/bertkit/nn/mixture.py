@@ -55,6 +55,11 @@ class ScalarMixture(nn.Module):
         self.gamma = nn.Parameter(torch.ones(()))
         self.layer_norm = layer_norm
 
+    def reset_parameters(self) -> None:
+        """The mean of the layers, as at first."""
+        nn.init.zeros_(self.weights)
+        nn.init.ones_(self.gamma)
+
     def forward(self, layers: Sequence[Float[Tensor, "B T H"]], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         """``layers`` are the embeddings and then every layer's output; ``mask`` is true on real tokens."""
         if self.layer_norm:

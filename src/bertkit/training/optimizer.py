@@ -8,7 +8,7 @@ float32. So one kernel serves both: the counter starts at zero with correction, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,11 +44,15 @@ class OptimizerConfig:
 
 
 def build_optimizer(
-    model: nn.Module, config: OptimizerConfig, shares: Mapping[str, float] | None = None
+    model: nn.Module,
+    config: OptimizerConfig,
+    shares: Mapping[str, float] | None = None,
+    penalties: Mapping[str, float] | None = None,
 ) -> torch.optim.Optimizer:
     """AdamW or LAMB with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none.
 
-    A parameter named in ``shares`` learns with that share of the learning rate; the others with all of it.
+    A parameter named in ``shares`` learns with that share of the learning rate; the others with all of it. One named in
+    ``penalties`` has its squares, so many times, in the loss: their gradient is added once a step, behind the clipping.
     """
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     parameters = list(trained.values())
@@ -80,7 +84,22 @@ def build_optimizer(
             "exp_avg_sq": torch.zeros_like(parameter),
         }
     restart(optimizer, config)
+    _penalise(optimizer, [(trained[name], factor) for name, factor in (penalties or {}).items()])
     return optimizer
+
+
+def _penalise(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:
+    """Before every step add the gradient of the squares, which is twice the parameter."""
+    if not penalised:
+        return
+
+    def pull(*_: Any) -> None:
+        with torch.no_grad():
+            for parameter, factor in penalised:
+                if parameter.grad is not None:
+                    parameter.grad.add_(parameter, alpha=2 * factor)
+
+    optimizer.register_step_pre_hook(pull)
 
 
 def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
