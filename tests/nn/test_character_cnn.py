@@ -39,3 +39,12 @@ def test_a_highway_changes_what_its_gate_opens() -> None:
     with torch.no_grad():
         highway.carry.bias.fill_(-100)
     assert torch.equal(highway(states), states)
+
+
+def test_a_highway_takes_products_of_fewer_digits() -> None:
+    """Words come as float32 from their table, and under autocast products are bfloat16."""
+    highway = Highway(carry=nn.Linear(5, 5), transform=nn.Linear(5, 5))
+    states = torch.randn(3, 5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        few = highway(states)
+    torch.testing.assert_close(few, highway(states), rtol=0, atol=0.02)

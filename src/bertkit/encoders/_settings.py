@@ -44,6 +44,13 @@ def check_counts(config: Any, *names: str) -> None:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be 1 or more.")
 
 
+def check_rates(config: Any, *names: str) -> None:
+    """These fields are shares of what is dropped."""
+    for name in names:
+        if not 0 <= getattr(config, name) < 1:
+            raise usage_error(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1.")
+
+
 def check_transformer(config: Any) -> None:
     """Heads share the width, and rates are rates."""
     if config.hidden_size % config.num_heads:
@@ -51,9 +58,7 @@ def check_transformer(config: Any) -> None:
             f"hidden_size {config.hidden_size} is not a multiple of num_heads {config.num_heads}; "
             f"every head has the same width."
         )
-    for name in ("dropout", "attention_dropout"):
-        if not 0 <= getattr(config, name) < 1:
-            raise usage_error(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1.")
+    check_rates(config, "dropout", "attention_dropout")
     for name in ("layer_norm_eps", "initializer_range"):
         if getattr(config, name) <= 0:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be above 0.")

@@ -24,4 +24,6 @@ class Highway(nn.Module):
 
     def forward(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
         """Each row by itself."""
-        return torch.lerp(states, F.relu(self.transform(states)), torch.sigmoid(self.carry(states)))
+        changed, share = F.relu(self.transform(states)), torch.sigmoid(self.carry(states))
+        # Under autocast products have fewer digits than what they read, and lerp takes no mixture.
+        return torch.lerp(states, changed.to(states.dtype), share.to(states.dtype))

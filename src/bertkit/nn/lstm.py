@@ -28,6 +28,12 @@ class BiLstm(nn.Module):
         )
         self.dropout = Dropout(dropout)
 
+    def draw(self) -> None:
+        """First values, which torch gives: uniform, to one over the root of half of ``width``."""
+        for layer in self.layers:
+            assert isinstance(layer, nn.LSTM)
+            layer.reset_parameters()
+
     def forward(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         """The last layer's states; ``mask`` is true on the real steps, which come first in every row.
 

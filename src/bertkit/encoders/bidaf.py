@@ -1,0 +1,137 @@
+"""BiDAF (Seo et al., arXiv 1611.01603), alone and with ELMo (Table 2): configuration and network.
+
+Sizes and settings are those of allenai/allennlp-models ``training_config/rc/bidaf_elmo.jsonnet``: words are lower-cased
+GloVe 6B vectors of 100 numbers, which stay as they are, 100 filters over 5 characters each, and ELMo's 1,024. It is
+trained with Adam, beta (0.9, 0.9) and its common rate 1e-3, batches of 40 and gradients of norm 5 at most, for up to 20
+epochs: the rate is halved after three epochs that are not better on dev, and ten of them end it.
+
+Letters: B examples, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch, EncoderOutput
+from bertkit.encoders import Foreign
+from bertkit.encoders._settings import check_counts, check_rates
+from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.errors import usage_error
+from bertkit.nn.attention_flow import AttentionFlow
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.highway import Highway
+from bertkit.nn.lstm import BiLstm
+from bertkit.nn.segments import Part
+from bertkit.text.words import Words
+
+_CARRY_BIAS = -1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BidafConfig:
+    """Everything the network's shape and behaviour depend on; the defaults are the published ones.
+
+    ``width`` is that of one direction of every LSTM. ``dropout`` acts on what every layer of LSTMs reads and on what
+    the heads read, as in the paper.
+    """
+
+    words: WordReaderConfig
+    width: int = 100
+    num_highways: int = 2
+    num_modelling_layers: int = 2
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_counts(self, "width", "num_modelling_layers")
+        if self.num_highways < 0:
+            raise usage_error(f"num_highways is {self.num_highways}; it must be 0 or more.")
+        check_rates(self, "dropout")
+
+
+class Bidaf(WordEncoder):
+    """A context that has read the query: ``hidden_states`` are [G; M; M2] of every word of it.
+
+    G is the attention flow, M the modelling layers over it, and M2 one more LSTM over M. In the paper starts are read
+    from [G; M] and ends from [G; M2]; here a head is free to read all of it for both. allenai/allennlp-models also
+    tells M2 where the answer may start; the paper does not.
+
+    The context is the second segment of a row behind the row's first word: what is said of ``<S>`` is that there is no
+    answer, and its state is ``pooled``. The query is the first segment. Its words have states of 0, so that a head
+    gives all of them one score, which training makes small.
+    """
+
+    reads: ClassVar[Mapping[str, Any]] = {"filters": ((5, 100),), "elmo_dropout": 0.0}
+
+    def __init__(self, config: BidafConfig) -> None:
+        super().__init__()
+        self.config = config
+        both = 2 * config.width
+        flowed = 4 * both
+        self.hidden_size = flowed + both + both
+        self.num_layers = config.num_modelling_layers + 2
+        self.words = WordReader(config.words)
+        self.word_length = self.words.word_length
+        word = self.words.width
+        self.highways = nn.Sequential(
+            *(Highway(carry=nn.Linear(word, word), transform=nn.Linear(word, word)) for _ in range(config.num_highways))
+        )
+        self.contextual = BiLstm(word, both, num_layers=1, dropout=config.dropout)
+        self.flow = AttentionFlow(both)
+        self.modelling = BiLstm(flowed, both, config.num_modelling_layers, dropout=config.dropout)
+        self.ending = BiLstm(both, both, num_layers=1, dropout=config.dropout)
+        self.dropout = Dropout(config.dropout)
+        self.draw_untrained()
+
+    def draw_untrained(self) -> None:
+        """First values: those that torch gives, and highways that change little."""
+        self.words.draw_untrained()
+        for lstm in (self.contextual, self.modelling, self.ending):
+            lstm.draw()
+        self.flow.similarity.reset_parameters()
+        for highway in self.highways:
+            assert isinstance(highway, Highway)
+            highway.transform.reset_parameters()
+            highway.carry.reset_parameters()
+            nn.init.constant_(highway.carry.bias, _CARRY_BIAS)
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """The states of all words of the context, wanted or not: it is read to its end."""
+        context, query = (part.to(batch.input_ids.device) for part in _find_texts(batch.on_host))
+        words = self.highways(self.words(batch))
+        h, u = (self.contextual(part.take(words), part.real) for part in (context, query))
+        flowed = self.flow(h, u, context.mask, query.mask)
+        modelled = self.modelling(flowed, context.real)
+        ended = self.ending(modelled, context.real)
+        hidden = context.put(self.dropout(torch.cat([flowed, modelled, ended], dim=2)))
+        return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
+
+
+def _find_texts(host: Batch) -> tuple[Part, Part]:
+    """The context with the first word of the row before it, and the query."""
+    in_query = host.attention_mask & (host.segment_ids == 0)
+    in_context = host.attention_mask & (host.segment_ids == 1)
+    in_context[:, 0] = True
+    return Part.of(in_context), Part.of(in_query)
+
+
+FOREIGN = Foreign(
+    model_type="bidaf",
+    encoder=Bidaf,
+    config=BidafConfig,
+    load_tokenizer=Words.load,
+    prefix="bidaf.",
+)
+
+
+def specimen() -> Bidaf:
+    """A small network of odd sizes: what the shelf's tests run on."""
+    reader = WordReaderConfig(
+        vocab_size=101, word_length=7, vector_size=7, train_vectors=True, character_width=3, filters=((3, 4),)
+    )
+    return Bidaf(BidafConfig(words=reader, width=3))

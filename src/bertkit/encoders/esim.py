@@ -1,0 +1,119 @@
+"""ESIM (Chen et al., arXiv 1609.06038): configuration and network, as the baseline of SWAG (Table 4) has them.
+
+Source: rowanz/swagaf ``swag_baselines/esim``. There it is trained with Adam at rate 4e-4, batches of 32 examples and
+gradients of norm 10 at most, for up to 75 epochs: the rate is halved after an epoch that is not better on dev, and five
+of them end it. Words are GloVe's 840B vectors of 300 numbers, which stay as they are, or ELMo's 1,024 and nothing else.
+
+Letters: B examples, T tokens, S tokens of one text, H hidden width, W = 2 H, V = 4 H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.contracts import Batch, EncoderOutput
+from bertkit.encoders import Foreign
+from bertkit.encoders._settings import check_counts, check_rates
+from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.nn.alignment import align
+from bertkit.nn.dropout import Dropout, RowDropout
+from bertkit.nn.lstm import BiLstm
+from bertkit.nn.pooler import max_pool, mean_pool
+from bertkit.nn.segments import Part, split_segments
+from bertkit.text.words import Words
+
+
+@dataclass(frozen=True, kw_only=True)
+class EsimConfig:
+    """Everything the network's shape and behaviour depend on; the defaults are those of SWAG's baseline.
+
+    ``hidden_size`` is the width of one direction of both LSTMs and of all that is no LSTM. ``dropout`` acts on what the
+    LSTMs read, the same for all words of a text, and before and behind the last layer.
+    """
+
+    words: WordReaderConfig
+    hidden_size: int = 300
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_counts(self, "hidden_size")
+        check_rates(self, "dropout")
+
+
+class Esim(WordEncoder):
+    """Two texts that are read, aligned word by word, compared and read again; ``pooled`` is what became of the pair.
+
+    ``hidden_states`` are the words after the comparison, the last that there is one of for each. The texts are the
+    segments of a row, with the words that begin and end them. Of a row with one text the other finds and adds nothing.
+
+    The last layer has the ReLU of SWAG's baseline, and not the tanh of the paper.
+    """
+
+    reads: ClassVar[Mapping[str, Any]] = {"elmo_dropout": 0.0}
+
+    def __init__(self, config: EsimConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.hidden_size = width = config.hidden_size
+        self.num_layers = 2
+        self.words = WordReader(config.words)
+        self.word_length = self.words.word_length
+        self.encoding = BiLstm(self.words.width, 2 * width, num_layers=1, dropout=0)
+        self.projection = nn.Linear(4 * 2 * width, width)
+        self.composition = BiLstm(width, 2 * width, num_layers=1, dropout=0)
+        self.output = nn.Linear(4 * 2 * width, width)
+        self.row_dropout = RowDropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
+        self.draw_untrained()
+
+    def draw_untrained(self) -> None:
+        """First values: linear layers uniform (Glorot and Bengio 2010) with biases of 0, LSTMs as torch draws them."""
+        self.words.draw_untrained()
+        for lstm in (self.encoding, self.composition):
+            lstm.draw()
+        for layer in (self.projection, self.output):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """The states of all words, wanted or not: both texts are read to their ends."""
+        host, device = batch.on_host, batch.input_ids.device
+        first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
+        words = self.words(batch)
+        a, b = (self.encoding(self.row_dropout(part.take(words)), part.real) for part in (first, second))
+        found_by_a, found_by_b = align(a, b, first.mask, second.mask)
+        a, b = self._compare(a, found_by_a), self._compare(b, found_by_b)
+        pooled = torch.cat([self._compose(a, first), self._compose(b, second)], dim=1)
+        pooled = self.dropout(F.relu(self.output(self.dropout(pooled))))
+        return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
+
+    def _compare(self, own: Float[Tensor, "B S W"], found: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
+        """A word beside what it found in the other text, their difference and their product."""
+        return F.relu(self.projection(torch.cat([own, found, own - found, own * found], dim=2)))
+
+    def _compose(self, compared: Float[Tensor, "B S H"], part: Part) -> Float[Tensor, "B V"]:
+        """The mean and the highest of a text's states."""
+        states = self.composition(self.row_dropout(compared), part.real)
+        return torch.cat([mean_pool(states, part.mask), max_pool(states, part.mask)], dim=1)
+
+
+FOREIGN = Foreign(
+    model_type="esim",
+    encoder=Esim,
+    config=EsimConfig,
+    load_tokenizer=Words.load,
+    prefix="esim.",
+)
+
+
+def specimen() -> Esim:
+    """A small network of odd sizes: what the shelf's tests run on."""
+    reader = WordReaderConfig(vocab_size=101, word_length=7, vector_size=5, train_vectors=True)
+    return Esim(EsimConfig(words=reader, hidden_size=7))
