@@ -146,3 +146,21 @@ def test_a_restart_is_as_a_new_optimizer(kind: Literal["adam", "lamb"], correcte
     restart(optimizer, config)
     fresh = named_state(model, build_optimizer(model, config))
     assert all(torch.equal(value, fresh[name]) for name, value in named_state(model, optimizer).items())
+
+
+def test_a_penalty_is_the_gradient_of_the_squares() -> None:
+    """The step is that of a loss with the squares in it."""
+    config = OptimizerConfig(lr=0.1, bias_correction=True, weight_decay=0.0)
+    inputs = torch.randn(5, 7)
+    found = []
+    for inside in (True, False):
+        torch.manual_seed(7)
+        model = nn.Linear(7, 3)
+        optimizer = build_optimizer(model, config, penalties={} if inside else {"weight": 0.37})
+        for _ in range(3):
+            optimizer.zero_grad()
+            penalty = 0.37 * model.weight.square().sum() if inside else torch.zeros(())
+            (model(inputs).sin().sum() + penalty).backward()
+            optimizer.step()
+        found.append(model.weight.detach())
+    torch.testing.assert_close(found[0], found[1])

@@ -66,7 +66,7 @@ class Bidaf(WordEncoder):
     gives all of them one score, which training makes small.
     """
 
-    reads: ClassVar[Mapping[str, Any]] = {"filters": ((5, 100),), "elmo_dropout": 0.0}
+    reads: ClassVar[Mapping[str, Any]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
 
     def __init__(self, config: BidafConfig) -> None:
         super().__init__()

@@ -56,7 +56,7 @@ class Esim(WordEncoder):
     The last layer has the ReLU of SWAG's baseline, and not the tanh of the paper.
     """
 
-    reads: ClassVar[Mapping[str, Any]] = {"elmo_dropout": 0.0}
+    reads: ClassVar[Mapping[str, Any]] = {"vector_size": 300, "elmo_dropout": 0.0}
 
     def __init__(self, config: EsimConfig) -> None:
         super().__init__()

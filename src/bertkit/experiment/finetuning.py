@@ -213,7 +213,9 @@ def _build_model(job: Job) -> Model:
 def _answers_alike(run: FinetuneRun) -> bool:
     """Whether ``run.model`` was fine-tuned here for answers of the shape and with the labels of the task."""
     known, asked = model_folder.read_about(run.model).get("task"), run.task.record()
-    return known is not None and all(known.get(name) == asked.get(name) for name in ("shape", "labels", "features"))
+    # A record that is older than one of these settings lacks it, and was made without.
+    wanted = ("shape", "labels", "features", "crf")
+    return known is not None and all((known.get(name) or None) == (asked.get(name) or None) for name in wanted)
 
 
 def layer_shares(model: Model, decay: float) -> dict[str, float]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
@@ -17,10 +16,17 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.nn.layout import Layout, choose
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
-from bertkit.objectives._words import count_hits, sum_losses
+from bertkit.objectives._words import (
+    WORD_STARTS,
+    count_hits,
+    find_starts,
+    find_words,
+    number_places,
+    pick,
+    sum_losses,
+)
 
-WORD_STARTS = "word_starts"
-"""The entry of ``Batch.labels`` that is 1 on tokens that begin a word; without it every token is one."""
+__all__ = ["WORD_STARTS", "TagFeatures", "specimen"]
 
 
 class TagFeatures(Objective):
@@ -45,20 +51,19 @@ class TagFeatures(Objective):
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
         """The first token of every word."""
-        starts = batch.labels.get(WORD_STARTS)
-        return batch.attention_mask if starts is None else starts == 1
+        return find_starts(batch)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, T, C)."""
         device = batch.input_ids.device
         starts = self.reads(batch.on_host)
         rows, width = starts.shape
-        places, there = _find_words(starts)
+        places, there = find_words(starts)
         places = places.to(device, non_blocking=True)
-        words = self.mixture([_pick(layer, places) for layer in states.layers])
+        words = self.mixture([pick(layer, places) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, there)))
-        said = choose(logits.flatten(0, 1), _number(there & starts.any(dim=1, keepdim=True)).to(device))
-        return {"logits": Layout(rows, width, _number(starts).to(device)).spread(said)}
+        said = choose(logits.flatten(0, 1), number_places(there & starts.any(dim=1, keepdim=True)).to(device))
+        return {"logits": Layout(rows, width, number_places(starts).to(device)).spread(said)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""
@@ -69,23 +74,6 @@ class TagFeatures(Objective):
         """``word_tags_accuracy``: words whose highest logit is the label's."""
         right = count_hits(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
-
-
-def _find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
-    """Where each row's words begin, and which there are. A row without any has its first token for one."""
-    counts = starts.sum(dim=1).clamp(min=1)
-    most = int(counts.max())
-    places = (~starts).byte().argsort(dim=1, stable=True)[:, :most]
-    return places, torch.arange(most, device=starts.device) < counts[:, None]
-
-
-def _number(places: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
-    """The numbers of these places, row by row."""
-    return places.flatten().nonzero().squeeze(1)
-
-
-def _pick(states: Float[Tensor, "B T H"], places: Int[Tensor, "B W"]) -> Float[Tensor, "B W H"]:
-    return states.gather(1, places[:, :, None].expand(-1, -1, states.shape[-1]))
 
 
 def specimen(hidden_size: int, batch: Batch) -> tuple[TagFeatures, Batch]:

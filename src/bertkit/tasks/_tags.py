@@ -18,6 +18,7 @@ from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities
 from bertkit.nn.mixture import MIXTURES, Mixture
+from bertkit.objectives.crf import TagsTogether
 from bertkit.objectives.tag import Tag
 from bertkit.objectives.tag_features import WORD_STARTS, TagFeatures
 from bertkit.tasks._conll_files import COLUMNS, Sentence, read_sentences
@@ -90,7 +91,8 @@ class TagTask(FileTask):
     is too long is read in windows, each word where it has most context.
 
     With ``features``, a name in ``nn/mixture.py`` such as ``concat-last-four``, the encoder is not trained: a BiLSTM
-    over those of its layers tells the tags (Table 7).
+    over those of its layers tells the tags (Table 7). With ``crf`` the tags of a sentence are told together, as by the
+    tagger of ELMo; BERT has no CRF.
     """
 
     shape: ClassVar[str] = "tags"
@@ -98,8 +100,11 @@ class TagTask(FileTask):
     metric: str = "f1"
     context: bool = False
     features: str | None = None
+    crf: bool = False
 
     def __post_init__(self) -> None:
+        if self.features is not None and self.crf:
+            raise usage_error("features are told without a CRF: leave out task.features or task.crf.")
         if self.features is not None and self.features not in MIXTURES:
             hint = did_you_mean(self.features, MIXTURES)
             raise usage_error(f'no features named "{self.features}".{hint} There are: {", ".join(MIXTURES)}.')
@@ -226,15 +231,25 @@ class TagTask(FileTask):
         offsets = np.pad(offsets, (around, (0, 0)))
         labels = np.pad(labels, around, constant_values=IGNORE)
         starts = (offsets[:, 1] > 0).astype(np.int64)
+        head = self._head
         return Feature(
             input_ids=input_ids,
             segment_ids=np.zeros(len(input_ids), dtype=np.int64),
-            labels={TagFeatures.label: labels, WORD_STARTS: starts} if self.features else {Tag.label: labels},
+            labels={Tag.label: labels} if head is Tag else {head.label: labels, WORD_STARTS: starts},
             offsets=offsets,
         )
 
+    @property
+    def _head(self) -> type[Tag | TagFeatures | TagsTogether]:
+        """What tells the tags."""
+        if self.crf:
+            return TagsTogether
+        return Tag if self.features is None else TagFeatures
+
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh head for tags."""
+        if self.crf:
+            return {"tags": TagsTogether(encoder.hidden_size, self.labels)}
         if self.features is None:
             return {"tags": Tag(encoder.hidden_size, len(self.labels))}
         mixture = Mixture(self.features, encoder.num_layers, encoder.hidden_size)

@@ -1,0 +1,98 @@
+"""The tagger of ELMo's paper (Peters et al., arXiv 1802.05365): configuration and network (BERT's Table 7, ELMo's row).
+
+Source: ``training_config/tagging/ner_elmo.jsonnet`` of allennlp-models. There words are GloVe's vectors of 50 numbers,
+which learn, 128 filters of three characters, and ELMo with 0.1 times the squares of its mixture's weights in the loss;
+tags are told together (``objectives/crf.py``). It is trained with Adam at rate 1e-3, batches of 64 sentences and
+gradients of norm 5 at most, for up to 75 epochs, of which 25 without a better one end it.
+
+Letters: B examples, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from bertkit.contracts import Batch, EncoderOutput
+from bertkit.encoders import Foreign
+from bertkit.encoders._elmo import ElmoConfig
+from bertkit.encoders._settings import check_counts
+from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.errors import usage_error
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.lstm import BiLstm
+from bertkit.nn.pooler import max_pool
+from bertkit.text.words import Words
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggerConfig:
+    """Everything the network's shape and behaviour depend on; the defaults are those of the published tagger.
+
+    ``hidden_size`` is the width of one direction. ``dropout`` acts on what every layer reads and on what the last one
+    gives.
+    """
+
+    words: WordReaderConfig
+    hidden_size: int = 200
+    num_layers: int = 2
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_counts(self, "hidden_size", "num_layers")
+        if not 0 <= self.dropout < 1:
+            raise usage_error(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+
+
+class Tagger(WordEncoder):
+    """Words, read by LSTMs in both directions. ``pooled`` is the highest that each of their numbers is in a row."""
+
+    reads: ClassVar[Mapping[str, Any]] = {
+        "vector_size": 50,
+        "train_vectors": True,
+        "filters": ((3, 128),),
+        "elmo_dropout": 0.0,
+        "mixture_l2": 0.1,
+    }
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = WordReader(config.words)
+        self.word_length = self.words.word_length
+        self.hidden_size = 2 * config.hidden_size
+        self.num_layers = config.num_layers
+        self.lstm = BiLstm(self.words.width, self.hidden_size, config.num_layers, config.dropout)
+        self.dropout = Dropout(config.dropout)
+
+    def draw_untrained(self) -> None:
+        """First values for all but ELMo and the vectors, as torch draws them."""
+        self.words.draw_untrained()
+        self.lstm.draw()
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """The states of all words, wanted or not: both directions pass every one."""
+        states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
+        return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
+
+
+FOREIGN = Foreign(
+    model_type="elmo-tagger",
+    encoder=Tagger,
+    config=TaggerConfig,
+    load_tokenizer=Words.load,
+    prefix="tagger.",
+)
+
+
+def specimen() -> Tagger:
+    """A small network of odd sizes: what the shelf's tests run on."""
+    elmo = ElmoConfig(word_length=8, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=5)
+    words = WordReaderConfig(
+        vocab_size=101, word_length=8, vector_size=7, train_vectors=True, filters=((3, 5),), elmo=elmo, mixture_l2=0.1
+    )
+    return Tagger(TaggerConfig(words=words, hidden_size=9))
