@@ -12,6 +12,7 @@ from bertkit import names
 from bertkit.checkpoint.folder import save_model
 from bertkit.contracts import IGNORE, Tokenizer
 from bertkit.data.features import collate
+from bertkit.encoders import esim
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
@@ -188,3 +189,8 @@ def test_the_real_files(data_folder: Path, tokenizer: Tokenizer) -> None:
     assert len(examples) == 3250
     for example in examples[:99]:
         assert answer_with_gold(task, example, tokenizer) == example.label
+
+
+def test_features_are_not_those_of_a_network_of_words() -> None:
+    with pytest.raises(BertkitError, match=r"Esim has no layers of one width: leave out task\.features\."):
+        replace(TASK, features="last").objectives(esim.specimen())

@@ -53,7 +53,8 @@ class Esim(WordEncoder):
     ``hidden_states`` are the words after the comparison, the last that there is one of for each. The texts are the
     segments of a row, with the words that begin and end them. Of a row with one text the other finds and adds nothing.
 
-    The last layer has the ReLU of SWAG's baseline, and not the tanh of the paper.
+    The last layer has the ReLU of SWAG's baseline, and not the tanh of the paper. What a head drops of ``pooled`` comes
+    on top of what is dropped here.
     """
 
     reads: ClassVar[Mapping[str, Any]] = {"vector_size": 300, "elmo_dropout": 0.0}

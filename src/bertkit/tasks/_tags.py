@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Encoder, Feature, Objective, Token, Tokenizer
+from bertkit.encoders import WordEncoder
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities
@@ -252,6 +253,8 @@ class TagTask(FileTask):
             return {"tags": TagsTogether(encoder.hidden_size, self.labels)}
         if self.features is None:
             return {"tags": Tag(encoder.hidden_size, len(self.labels))}
+        if isinstance(encoder, WordEncoder):
+            raise usage_error(f"{type(encoder).__name__} has no layers of one width: leave out task.features.")
         mixture = Mixture(self.features, encoder.num_layers, encoder.hidden_size)
         return {"tags": TagFeatures(mixture, len(self.labels))}
 
