@@ -129,8 +129,9 @@ class Feature:
     each token in its own text, (0, 0) for special tokens; they serve decoding and are never collated. ``cut`` counts
     the tokens of the text that found no room.
 
-    With ``lengths`` it is K choices, one of which is to be told: its arrays are K x T, and so many tokens of each row
-    are real. Where tokens are words that are read as characters, ``input_ids`` has them in one more axis.
+    With ``lengths`` it has K rows: choices, one of which is to be told, or a pair in both orders. Its arrays are K x T,
+    and so many tokens of each row are real. Where tokens are words that are read as characters, ``input_ids`` has them
+    in one more axis.
     """
 
     input_ids: NDArray[np.integer[Any]]
@@ -150,8 +151,8 @@ class Batch:
 
     Tokens are numbers, or words of C characters each for an encoder that reads those.
 
-    Choices lie below each other, so that an encoder sees rows like any others: ``choices`` says how many rows each of
-    the E features has, and labels are those of features. Without it every row is a feature.
+    Choices, and the orders of a pair, lie below each other, so that an encoder sees rows like any others: ``choices``
+    says how many rows each of the E features has, and labels are those of features. Without it every row is a feature.
 
     ``host`` is what it was before it went to another device. Whoever needs a number of it to go on, a count or a
     shape, reads ``on_host``: to read it from the device is to wait until all that was asked of it is done.
@@ -225,7 +226,7 @@ class EncoderOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossTerm:
-    """A loss as a sum over ``count`` labels.
+    """A loss as a sum over ``count`` labels; beside other terms its mean counts ``weight`` times.
 
     Means are taken once a step, over everything in that step: a mean of micro-batch means weights
     masked tokens wrongly.
@@ -233,6 +234,7 @@ class LossTerm:
 
     sum: Tensor
     count: int
+    weight: float = 1.0
 
 
 LossTerms = dict[str, LossTerm]
@@ -282,10 +284,11 @@ class Objective(nn.Module, ABC):
 
     ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term. Without
     ``reads_pooled`` its head works on an encoder whose pooler was never trained. With ``reads_layers`` it takes the
-    states of all layers as features: the encoder is not trained.
+    states of all layers as features: the encoder is not trained. Beside others its loss counts ``weight`` times.
     """
 
     label: str
+    weight: float = 1.0
     reads_pooled: ClassVar[bool] = True
     reads_layers: ClassVar[bool] = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Self
 
 import torch
@@ -52,7 +53,8 @@ class Model(nn.Module):
         """The loss terms of every objective."""
         terms: LossTerms = {}
         for name, objective in self._named_objectives():
-            terms |= objective.loss(outputs[name], batch)
+            for label, term in objective.loss(outputs[name], batch).items():
+                terms[label] = replace(term, weight=objective.weight)
         return terms
 
     def hits(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:

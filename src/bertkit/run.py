@@ -125,6 +125,9 @@ class FinetuneRun:
     ``reinit_layers`` draws that many of the last blocks, and the pooler, anew; with ``layer_decay`` below 1 every layer
     learns with so much of the rate of the layer above it, from the heads, which have all of it, down to the embeddings
     (Zhang et al., arXiv 2006.05987).
+
+    With a ``language_weight`` an encoder that reads from left to right also learns which piece comes next in the
+    training examples, a loss that counts so much beside the task's (Radford et al. 2018, equation 5).
     """
 
     task: FileTask
@@ -144,14 +147,16 @@ class FinetuneRun:
     precision: Precision | None = None
     reinit_layers: int = 0
     layer_decay: float = 1.0
+    language_weight: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("seeds", "epochs", "batch_size", "micro_batch_size", "limit", "dev_limit"):
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise usage_error(f"{name} is {count}; it must be 1 or more.")
-        if self.reinit_layers < 0:
-            raise usage_error(f"reinit_layers is {self.reinit_layers}; it must be 0 or more.")
+        for name in ("reinit_layers", "language_weight"):
+            if getattr(self, name) < 0:
+                raise usage_error(f"{name} is {getattr(self, name)}; it must be 0 or more.")
         if not 0 < self.layer_decay <= 1:
             raise usage_error(f"layer_decay is {self.layer_decay}; it must be above 0 and at most 1.")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +17,21 @@ from torch import Tensor
 
 from bertkit import api
 from bertkit.checkpoint.folder import load_encoder, load_tokenizer, read_config, save_model
+from bertkit.contracts import Batch, EncoderOutput
 from bertkit.data.features import collate
 from bertkit.encoders import gpt
 from bertkit.errors import BertkitError
-from bertkit.experiment._encoders import begin_encoder
+from bertkit.experiment._encoders import add_language_model, begin_encoder
 from bertkit.model import Model
-from bertkit.run import FinetuneRun
-from bertkit.tasks import TagTask
+from bertkit.objectives.causal import CausalLanguageModel, label_next
+from bertkit.run import FinetuneRun, read_metrics
+from bertkit.storage import read_json
+from bertkit.tasks import TagTask, TextExample, TextTask
 from bertkit.tasks._tags import TagExample
 from bertkit.tasks.glue import mrpc, sst2
 from bertkit.tasks.swag import swag
 from bertkit.text import bpe
+from bertkit.training.fit import accumulate_gradients
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 
@@ -152,6 +158,106 @@ def test_no_tag_depends_on_a_later_word(left_to_right: Path) -> None:
         assert int(depends.sum()) == place + 1
 
 
+def gradients(model: Model, batch: Batch) -> dict[str, Tensor]:
+    model.eval().zero_grad()
+    accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def test_the_gradient_is_that_of_the_task_and_so_much_of_the_language_model(left_to_right: Path) -> None:
+    encoder, tokenizer = begin(left_to_right), load_tokenizer(left_to_right)
+    task = sst2.objectives(encoder)
+    examples = [TextExample(str(count), " ".join(WORDS[:count]), label="positive") for count in (3, 7, 5)]
+    features = [each for one in examples for each in sst2.encode(one, tokenizer)]
+    batch = label_next(collate(features, pad_id=tokenizer.pad_id))
+    alone = gradients(Model(encoder, task), batch)
+    pieces = gradients(Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}), batch)
+    asked = Model(encoder, task)
+    model = add_language_model(asked, 0.37)
+    assert model.state_dict().keys() == asked.state_dict().keys()
+    for name, gradient in gradients(model, batch).items():
+        expected = alone.get(name, torch.zeros(())) + 0.37 * pieces.get(name, torch.zeros(()))
+        torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-8)
+    losses = accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
+    assert losses["causal"] == pytest.approx(math.log(tokenizer.vocab_size), rel=0.01)
+    assert list(asked(batch)) == ["class"]
+
+
+def test_a_run_learns_the_pieces_beside_its_task(left_to_right: Path, tmp_path: Path) -> None:
+    table, settings = write_table(tmp_path / "reviews.csv"), ["language_weight=0.5"]
+    options = {**QUICK, "epochs": 5}
+    api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, set=settings, **options)
+    steps = [each for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
+    assert {"class", "causal"} <= steps[0].keys()
+    assert steps[-1]["causal"] < steps[0]["causal"] - 0.5
+    assert set(load_file(tmp_path / "run" / "model" / "model.safetensors")) == {
+        *(f"transformer.{name}" for name in load_file(left_to_right / "model.safetensors")),
+        "classifier.weight",
+        "classifier.bias",
+    }
+    assert api.load(tmp_path / "run").classify("early winter river").label in ("bad", "good")
+
+
+def test_a_model_that_reads_both_ways_is_asked_for_no_next_piece(model: Path, table: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="language_weight is for a model that is trained and reads from left to"):
+        api.finetune(table, model=model, output=tmp_path / "run", set=["language_weight=0.5"], **QUICK)
+    with pytest.raises(BertkitError, match=r"language_weight is -0\.5; it must be 0 or more"):
+        api.finetune(table, model=model, output=tmp_path / "run", set=["language_weight=-0.5"], **QUICK)
+
+
+def test_a_pair_in_both_orders_is_told_the_same_when_it_changes_over(left_to_right: Path, tmp_path: Path) -> None:
+    table, run = write_table(tmp_path / "pairs.csv", ("first", "second")), tmp_path / "run"
+    settings = ["task.both_orders=true", "language_weight=0.5"]
+    api.finetune(table, model=left_to_right, output=run, lr=1e-2, text="first", pair="second", set=settings, **QUICK)
+    pairs = [("early winter", "silver bridge river"), ("stone", "music letter seven garden market")]
+    asked = api.load(run)
+    assert isinstance(asked.task, TextTask)
+    assert asked.task.both_orders
+    for one, other in zip(asked.classify(pairs), asked.classify([pair[::-1] for pair in pairs]), strict=True):
+        assert one == other
+    scores = api.evaluate(run).scores
+    assert scores["accuracy"].value == read_json(run / "results.json")["best"]["scores"]["accuracy"]
+
+
+def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
+    tokenizer = load_tokenizer(left_to_right)
+    start, between, end = tokenizer.start_id, tokenizer.between_ids, tokenizer.end_id
+    a, b = (tokenizer.encode(text).ids for text in ("river", "early garden"))
+    task = replace(mrpc, both_orders=True, max_length=3 + len(a) + len(b))
+    (feature,) = task.encode(TextExample("1", "river", "early garden music"), tokenizer)
+    assert feature.input_ids.tolist() == [[start, *a, *between, *b, end], [start, *b, *between, *a, end]]
+    assert feature.cut == len(tokenizer.encode("music").ids)
+    encoder = begin(left_to_right).eval()
+    head = task.objectives(encoder)["class"].eval()
+    batch = collate([feature], pad_id=0)
+    states = encoder(batch)
+    summed = EncoderOutput(hidden_states=states.hidden_states[:1], pooled=states.pooled.sum(dim=0, keepdim=True))
+    (logits,) = Model(encoder, {"class": head}).eval()(batch)["class"]["logits"]
+    torch.testing.assert_close(logits, head(summed, replace(batch, choices=None))["logits"][0], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        (sst2, {}, "both_orders is for pairs that are read whole; glue:sst2 is about one text"),
+        (mrpc, {"stride": 7}, "glue:mrpc is read in windows, which have a stride"),
+    ],
+)
+def test_both_orders_of_no_pair_are_refused(task: TextTask, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        replace(task, both_orders=True, **changes)
+
+
+def test_a_profile_gives_way_to_what_is_typed(left_to_right: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "reviews.csv")
+    options = {**QUICK, "batch_size": 37}
+    api.finetune(table, model=left_to_right, output=tmp_path / "run", profile="gpt", **options)
+    settings = {each.path: each for each in api.config_show(tmp_path / "run")}
+    assert (settings["language_weight"].value, settings["language_weight"].origin) == (0.5, "--profile gpt")
+    assert (settings["batch_size"].value, settings["batch_size"].origin) == (37, "--batch-size")
+    assert (settings["optimizer.lr"].value, settings["epochs"].value) == (6.25e-5, 1)
+
+
 @pytest.fixture(scope="module")
 def real_vocabulary(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Path:
     """Random weights behind the published 40,478 pieces."""
@@ -179,6 +285,6 @@ def test_it_learns_the_rows_of_real_tasks_by_heart(
         batch_size=37,
         epochs=30,
         progress="quiet",
-        set=["schedule.decay=constant"],
+        set=["schedule.decay=constant", *(["task.both_orders=true"] if task == "mrpc" else [])],
     )
     assert result.best.scores["accuracy"] > 0.9

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bertkit.config import Setting, apply
 from bertkit.encoders import bert
-from bertkit.experiment.profiles import initializer_range, settings_of_profile
-from bertkit.run import PretrainRun
+from bertkit.experiment.profiles import FinetuneProfile, initializer_range, settings_of_finetuning, settings_of_profile
+from bertkit.run import FinetuneRun, PretrainRun
+from bertkit.tasks.glue import mrpc, rte
+from bertkit.training.schedule import ScheduleConfig, rate
 
 
 @pytest.mark.parametrize("size", bert.SIZES)
@@ -31,3 +34,38 @@ def test_the_paper_is_the_default() -> None:
 def test_the_first_weights_are_those_of_base_at_the_width_of_base() -> None:
     assert initializer_range(768) == 0.02
     assert initializer_range(192) == pytest.approx(0.04)
+
+
+def test_published_fine_tunings_are_settings_of_a_run() -> None:
+    """Values as they stand in the papers and programs, those that are defaults here too."""
+    usual = FinetuneRun(task=mrpc, model=Path("model"), output=Path("run"))
+
+    def under(profile: FinetuneProfile) -> FinetuneRun:
+        found = settings_of_finetuning(profile, mrpc)
+        return apply(usual, [Setting(*each, f"--profile {profile}") for each in found.items()])
+
+    assert under("bert") == usual
+    gpt, roberta = under("gpt"), under("roberta")
+    assert (gpt.epochs, gpt.batch_size, gpt.language_weight) == (3, 32, 0.5)
+    assert gpt.task == replace(mrpc, both_orders=True)
+    adam = gpt.optimizer
+    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (6.25e-5, 0.9, 0.999, 1e-8)
+    assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.01, 1.0, True)
+    assert (roberta.epochs, roberta.batch_size, roberta.language_weight, roberta.task) == (10, 16, 0.0, mrpc)
+    adam = roberta.optimizer
+    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (2e-5, 0.9, 0.98, 1e-6)
+    assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.1, 0.0, True)
+    assert (roberta.schedule.warmup, roberta.schedule.decay) == (0.06, "linear")
+
+
+def test_pairs_that_have_an_order_are_read_in_it() -> None:
+    assert "task.both_orders" not in settings_of_finetuning("gpt", rte)
+
+
+def test_the_rate_of_gpt_is_that_of_its_program() -> None:
+    """``opt.py``: warmup_linear(x, 0.002), where x is the share of the steps that are done."""
+    settings = settings_of_finetuning("gpt", rte)
+    schedule = ScheduleConfig(warmup=settings["schedule.warmup"], decay=settings["schedule.decay"])
+    for step in (14, 37, 999, 6500):
+        assert rate(schedule, step, 7000) == pytest.approx(1 - step / 7000)
+    assert rate(schedule, 7, 7000) == pytest.approx(0.5)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import torch
+from dataclasses import replace
 
-from bertkit.contracts import IGNORE, Batch
+import pytest
+import torch
+from torch import Tensor
+
+from bertkit.contracts import IGNORE, Batch, EncoderOutput, Objective, Outputs
 from bertkit.objectives.classify import Classify
+from bertkit.objectives.labels import TellLabels
 from bertkit.objectives.nsp import IS_NEXT, IS_RANDOM, NextSentence
 from bertkit.objectives.regress import Regress
 
@@ -31,3 +36,18 @@ def test_squared_error_passes_over_rows_without_a_label(padded_batch: Batch) -> 
     batch = padded_batch.with_labels(number=torch.tensor([1.0, IGNORE, 3.0, 0.0]))
     term = head.loss({"value": torch.tensor([0.0, 5.0, 1.0, 0.5])}, batch)["number"]
     assert (term.sum.item(), term.count) == (1 + 4 + 0.25, 3)
+
+
+@pytest.mark.parametrize("head", [Classify(24, 5), TellLabels(24, 5), Regress(24)], ids=lambda head: head.label)
+def test_a_feature_of_several_rows_is_told_from_their_sum(head: Objective, padded_batch: Batch) -> None:
+    head.eval()
+    pooled = torch.randn(4, 24)
+    several = replace(padded_batch, choices=torch.tensor([3, 1]))
+    summed = torch.stack([pooled[0] + pooled[1] + pooled[2], pooled[3]])
+
+    def ask(states: Tensor, batch: Batch) -> Outputs:
+        return head.forward(EncoderOutput(hidden_states=torch.zeros(len(states), 13, 24), pooled=states), batch)
+
+    ((name, found),) = ask(pooled, several).items()
+    expected = ask(summed, padded_batch)[name]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from torch import Tensor, nn
 from bertkit.checkpoint.folder import load_encoder, save_model
 from bertkit.contracts import IGNORE, Batch
 from bertkit.encoders.gpt import FOREIGN_NAMES, FOREIGN_PREFIX, Gpt, GptConfig
+from bertkit.experiment._encoders import add_language_model
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
 from bertkit.nn.layout import Layout
 from bertkit.objectives.causal import CausalLanguageModel, label_next
+from bertkit.objectives.choose import Choose
 from bertkit.text.bpe import train
+from bertkit.training.fit import accumulate_gradients
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -179,3 +183,33 @@ def test_a_folder_of_ours_loads_there(tmp_path: Path, padded_batch: Batch) -> No
     with torch.no_grad():
         states = encoder(padded_batch).hidden_states[padded_batch.attention_mask]
         close(states, their_states(their_model.eval().transformer, padded_batch), COMPOSITE)
+
+
+def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
+    """Their model with both heads: the loss of the choices, half of that of the pieces, and all gradients."""
+    their_model = build_theirs(theirs.OpenAIGPTDoubleHeadsModel)
+    batch = replace(label_next(padded_batch), choices=torch.tensor([2, 2]))
+    batch = batch.with_labels(choice=torch.tensor([1, 0]))
+    real = batch.attention_mask.view(2, 2, -1)
+    ids = batch.input_ids.view(2, 2, -1)
+    said = their_model(
+        input_ids=ids,
+        mc_token_ids=real.sum(dim=2) - 1,
+        labels=ids.masked_fill(~real, IGNORE),
+        mc_labels=batch.labels["choice"],
+    )
+    (said.mc_loss + 0.5 * said.loss).backward()
+
+    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    head = Choose(CONFIG.hidden_size)
+    weights = their_model.state_dict()
+    vector, constant = (weights[f"multiple_choice_head.summary.{part}"] for part in ("weight", "bias"))
+    head.load_state_dict({"vector.weight": vector, "constant": constant})
+    ours = add_language_model(Model(encoder, {"choice": head}), 0.5).eval()
+    found = accumulate_gradients(ours, [batch], ours.counts(batch), torch.device("cpu"), "float32")
+    assert found == pytest.approx({"choice": said.mc_loss.item(), "causal": said.loss.item()}, rel=1e-5)
+    gradients = {name: weight.grad for name, weight in their_model.transformer.named_parameters()}
+    for name, expected in translate(gradients).items():
+        gradient = encoder.get_parameter(name).grad
+        assert gradient is not None
+        close(gradient, expected, COMPOSITE)

@@ -31,6 +31,7 @@ from bertkit.experiment.assessment import compare as run_comparison
 from bertkit.experiment.assessment import evaluate as run_evaluation
 from bertkit.experiment.finetuning import FinetuneResult
 from bertkit.experiment.finetuning import finetune as run_finetuning
+from bertkit.experiment.profiles import FinetuneProfile, settings_of_finetuning
 from bertkit.experiment.tuning import Sampler, Sweep, SweepResult, read_axes
 from bertkit.experiment.tuning import tune as run_sweep
 from bertkit.inference.answers import STREAM, answer_file
@@ -102,9 +103,10 @@ def finetune(
     allow_rare_labels: bool = False,
     seeds: int = 1,
     first_seed: int = 0,
-    epochs: int = 3,
-    lr: float = 5e-5,
-    batch_size: int = 32,
+    profile: FinetuneProfile | None = None,
+    epochs: int | None = None,
+    lr: float | None = None,
+    batch_size: int | None = None,
     limit: int | None = None,
     from_scratch: bool = False,
     reinit_layers: int = 0,
@@ -121,17 +123,19 @@ def finetune(
     guessing = {"text": text, "pair": pair, "label": label, "kind": kind, "allow_rare_labels": allow_rare_labels}
     with Progress(progress) as bar:
         found = _choose(task, data, files, guessing, class_weights, bar)
-        settings = [
+        typed = [
             *given_settings(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
             *given_settings(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
             *given_settings(reinit_layers=reinit_layers, layer_decay=layer_decay),
             *parse_settings(set),
         ]
+        settings = [*_profiled(profile, found), *typed]
         run = apply(FinetuneRun(task=found, model=Path(model), output=Path(output)), settings)
         if then is not None:
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings))
             last = _choose(then, data, {"train": (), "dev": (), "test": ()}, {}, None, bar)
+            settings = [*_profiled(profile, last), *typed]
             run = replace(apply(replace(run, task=last), settings), model=first.output, from_scratch=False)
         return run_finetuning(run, bar, origins=origins(run, settings))
 
@@ -156,6 +160,7 @@ def tune(
     sampler: Sampler = "tpe",
     seeds: int = 1,
     first_seed: int = 0,
+    profile: FinetuneProfile | None = None,
     epochs: int | None = None,
     lr: float | None = None,
     batch_size: int | None = None,
@@ -176,6 +181,7 @@ def tune(
     with Progress(progress) as bar:
         found = _choose(task, data, files, guessing, class_weights, bar)
         settings = [
+            *_profiled(profile, found),
             *given_settings(model=Path(model), output=Path(output), seeds=seeds, first_seed=first_seed, epochs=epochs),
             *given_settings(batch_size=batch_size, limit=limit, from_scratch=from_scratch, **{"optimizer.lr": lr}),
             *given_settings(reinit_layers=reinit_layers, layer_decay=layer_decay),
@@ -281,6 +287,13 @@ def _choose(
     for note in found.notes():
         bar.say(note)
     return found
+
+
+def _profiled(profile: FinetuneProfile | None, task: FileTask) -> list[Setting]:
+    """What a profile decides for a fine-tuning on ``task``."""
+    if profile is None:
+        return []
+    return [Setting(*each, f"--profile {profile}") for each in settings_of_finetuning(profile, task).items()]
 
 
 def _is_table(task: AnyPath) -> bool:

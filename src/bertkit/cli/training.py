@@ -132,12 +132,14 @@ class FinetuneOptions:
     """Restarts; mean, standard deviation and best are shown."""
     first_seed: int = 0
     """The restarts have this seed and those after it."""
-    epochs: int = 3
-    """Passes through the training examples."""
-    lr: float = 5e-5
-    """Peak learning rate."""
-    batch_size: int = 32
-    """Examples in an update."""
+    profile: Literal["bert", "gpt", "roberta"] | None = None
+    """The settings that such a model was published with; other options go before them. [default: bert]"""
+    epochs: int | None = None
+    """Passes through the training examples. [default: 3]"""
+    lr: float | None = None
+    """Peak learning rate. [default: 5e-5]"""
+    batch_size: int | None = None
+    """Examples in an update. [default: 32]"""
     limit: int | None = None
     """Use this many training examples at most."""
     from_scratch: bool = False
@@ -210,11 +212,11 @@ class TuneOptions(FinetuneOptions):
     """Draw in the light of the points before, or blindly."""
     seeds: int = 1
     """Restarts of every point; its mean over them is what counts."""
-    epochs: int | None = None  # type: ignore[assignment]
+    epochs: int | None = None
     """Passes through the training examples, if they are not varied."""
-    lr: float | None = None  # type: ignore[assignment]
+    lr: float | None = None
     """Peak learning rate, if it is not varied."""
-    batch_size: int | None = None  # type: ignore[assignment]
+    batch_size: int | None = None
     """Examples in an update, if they are not varied."""
 
 

@@ -22,18 +22,25 @@ T = TypeVar("T")
 
 
 class FeatureSource:
-    """Features held in memory, served as batches; the same in every epoch."""
+    """Features held in memory, served as batches; the same in every epoch.
 
-    def __init__(self, features: Sequence[Feature], *, pad_id: int) -> None:
+    ``label`` gives a batch labels that are made of its own tokens.
+    """
+
+    def __init__(
+        self, features: Sequence[Feature], *, pad_id: int, label: Callable[[Batch], Batch] | None = None
+    ) -> None:
         self.features = features
         self.pad_id = pad_id
+        self.label = label
 
     def __len__(self) -> int:
         return len(self.features)
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
         """The features at ``indices``; ``epoch`` changes nothing."""
-        return collate([self.features[index] for index in indices], pad_id=self.pad_id)
+        batch = collate([self.features[index] for index in indices], pad_id=self.pad_id)
+        return batch if self.label is None else self.label(batch)
 
 
 def batches_in_epoch(source: BatchSource, batch_size: int) -> int:

@@ -18,7 +18,7 @@ from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.embeddings import Embeddings
+from bertkit.nn.embeddings import Embeddings, PlainEmbeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import initialize
 from bertkit.nn.pooler import Pooler, pick_tokens
@@ -53,8 +53,9 @@ class Transformer(Encoder):
     """
 
     config: Any
+    embeddings: Embeddings | PlainEmbeddings
 
-    def __init__(self, config: Any, embeddings: nn.Module, *, activation: str, causal: bool) -> None:
+    def __init__(self, config: Any, embeddings: Embeddings | PlainEmbeddings, *, activation: str, causal: bool) -> None:
         super().__init__()
         self.config = config
         self.hidden_size = config.hidden_size

@@ -1,4 +1,4 @@
-"""The encoder that a fine-tuning begins with."""
+"""The encoder that a fine-tuning begins with, and what is put on it beside the heads of the task."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from bertkit.checkpoint import folder as model_folder
-from bertkit.contracts import Encoder
+from bertkit.contracts import Encoder, Objective
+from bertkit.encoders import Transformer
 from bertkit.errors import usage_error
 from bertkit.experiment.assembling import ASSEMBLED
+from bertkit.model import Model
+from bertkit.objectives.causal import CausalLanguageModel
 from bertkit.run import FinetuneRun
 
 
@@ -43,3 +46,17 @@ def enlarge(encoder: Any, **changes: Any) -> Any:
     for name, weight in encoder.state_dict().items():
         weights[name][: len(weight)] = weight
     return larger
+
+
+def add_language_model(model: Model, weight: float) -> Model:
+    """The same modules with one question more, which piece comes next; its loss counts ``weight`` times.
+
+    ``model`` itself answers as before, without it.
+    """
+    encoder = model.encoder
+    if model.frozen or not isinstance(encoder, Transformer) or not encoder.causal:
+        raise usage_error("language_weight is for a model that is trained and reads from left to right, such as GPT.")
+    language = CausalLanguageModel(encoder.embeddings.word)
+    language.weight = weight
+    heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
+    return Model(encoder, {**heads, "causal": language})

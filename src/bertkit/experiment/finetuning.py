@@ -18,10 +18,11 @@ from bertkit.contracts import Feature, PieceTokenizer
 from bertkit.data.batches import FeatureSource, batches_in_epoch
 from bertkit.errors import data_error, usage_error
 from bertkit.experiment._cards import write_finetuning_card
-from bertkit.experiment._encoders import begin_encoder
+from bertkit.experiment._encoders import add_language_model, begin_encoder
 from bertkit.inference.predict import predict
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
+from bertkit.objectives.causal import label_next
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.run import FinetuneRun, RunFolder
@@ -77,8 +78,9 @@ class Job:
 
     def serves(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples in the same way."""
-        mine = self.run
-        return (mine.task, mine.model, mine.limit, mine.dev_limit) == (run.task, run.model, run.limit, run.dev_limit)
+        asked = ("task", "model", "limit", "dev_limit")
+        alike = all(getattr(self.run, name) == getattr(run, name) for name in asked)
+        return alike and (self.train.label is None) == (run.language_weight == 0)
 
     def for_run(self, run: FinetuneRun) -> Job:
         """The examples for a run that they serve."""
@@ -162,7 +164,7 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if cuts := _describe_cuts(run.task, encoded):
         progress.say(cuts)
-    source = FeatureSource(features, pad_id=tokenizer.pad_id)
+    source = FeatureSource(features, pad_id=tokenizer.pad_id, label=label_next if run.language_weight else None)
     further = {split: run.task.labelled(split)[: run.dev_limit] for split in run.task.further_devs()}
     known = earlier.activations if earlier and earlier.run.model == run.model else Activations(run.output)
     return Job(
@@ -230,7 +232,8 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
     folder.forget(lambda record: record.get("seed") == seed)  # of an earlier start that was cut off
     torch.manual_seed(seed)
     whole = _build_model(job)
-    model = remember(whole, job.activations) if whole.frozen else whole
+    asked = remember(whole, job.activations) if whole.frozen else whole
+    model = add_language_model(asked, run.language_weight) if run.language_weight else asked
     per_epoch = batches_in_epoch(job.train, run.batch_size)
     precision = run.precision or choose_precision(default_device())
     plan = Plan(
@@ -255,7 +258,7 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
-            found = _score(job, model)
+            found = _score(job, asked)
             epochs.append(found.scores)
             folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
             if found.scores[metric] >= max(each[metric] for each in epochs):
@@ -272,7 +275,7 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
         seed=seed,
         epochs=epochs,
         best_epoch=best_epoch + 1,
-        scores=kept.scores | _score_further(job, model, kept.task),
+        scores=kept.scores | _score_further(job, asked, kept.task),
         seconds=time.monotonic() - begin,
         examples_per_second=len(job.train) * run.epochs / busy,
         parts=kept.parts,

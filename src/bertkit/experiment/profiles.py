@@ -1,4 +1,7 @@
-"""Settings of a pre-training that belong together, under a name: the paper's, and those that learn sooner."""
+"""Settings that belong together, under a name.
+
+Of a pre-training: the paper's, and those that learn sooner. Of a fine-tuning: those that a model was published with.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bertkit.encoders.bert import BertConfig
+from bertkit.tasks import FileTask
+from bertkit.tasks.glue import mrpc, qqp, stsb
 
 Profile = Literal["paper", "fast"]
+FinetuneProfile = Literal["bert", "gpt", "roberta"]
 
 _SMALL_WIDTH = 256
 """Up to here the settings were measured (docs/results/pretraining-mini.md)."""
@@ -51,3 +57,44 @@ def settings_of_profile(profile: Profile, encoder: BertConfig) -> dict[str, Any]
 def initializer_range(hidden_size: int) -> float:
     """The standard deviation with which a layer of any width passes on as much as BERT-base's, of 0.02 at 768."""
     return 0.02 * math.sqrt(768 / hidden_size)
+
+
+_GPT: Mapping[str, Any] = {
+    "epochs": 3,
+    "batch_size": 32,
+    "language_weight": 0.5,
+    "optimizer.lr": 6.25e-5,
+    "optimizer.eps": 1e-8,
+    "schedule.warmup": 0.002,
+    "schedule.decay": "bert",  # counted from step 0, as in their ``warmup_linear``
+}
+"""Radford et al. 2018, section 4.1, and openai/finetune-transformer-lm ``train.py``. L2 of 0.01 on matrices, clipping
+at 1 and Adam with its bias correction are the defaults here too."""
+
+_ROBERTA: Mapping[str, Any] = {
+    "epochs": 10,
+    "batch_size": 16,
+    "optimizer.lr": 2e-5,
+    "optimizer.beta2": 0.98,
+    "optimizer.weight_decay": 0.1,
+    "optimizer.clip_norm": 0.0,
+    "schedule.warmup": 0.06,
+}
+"""fairseq ``examples/roberta/README.glue.md``, for RTE, MRPC, STS-B and CoLA; the larger tasks have a rate of 1e-5 and
+batches of 32."""
+
+_NO_ORDER = (mrpc.name, qqp.name, stsb.name)
+"""GLUE's tasks that ask whether two texts are alike."""
+
+
+def settings_of_finetuning(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
+    """The settings that a model was fine-tuned with by its makers, where they differ from the defaults, by path.
+
+    Those of ``bert`` are the defaults. ``gpt`` reads pairs that have no order in both.
+    """
+    match profile:
+        case "gpt":
+            return {**_GPT, **({"task.both_orders": True} if task.name in _NO_ORDER else {})}
+        case "roberta":
+            return dict(_ROBERTA)
+    return {}

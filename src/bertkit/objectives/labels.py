@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._pooled import sum_rows
 
 
 class TellLabels(Objective):
@@ -49,7 +50,7 @@ class TellLabels(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, C)."""
-        return {"logits": self.classifier(self.dropout(states.pooled))}
+        return {"logits": self.classifier(self.dropout(sum_rows(states, batch)))}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Binary cross-entropy, summed over rows and labels."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._pooled import sum_rows
 
 
 class Regress(Objective):
@@ -37,7 +38,7 @@ class Regress(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``value`` (B,)."""
-        return {"value": self.regressor(self.dropout(states.pooled)).squeeze(-1)}
+        return {"value": self.regressor(self.dropout(sum_rows(states, batch))).squeeze(-1)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Squared error, summed."""

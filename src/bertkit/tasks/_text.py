@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.contracts import IGNORE, Encoder, Feature, Label, Objective, Tokenizer
-from bertkit.data.features import assemble, assemble_windows
+from bertkit.data.features import assemble, assemble_windows, stack
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.metrics.correlation import pearson, spearman
@@ -70,6 +70,9 @@ class TextTask(FileTask):
     ``metric`` and ``also`` are names of scores; ``f1`` is that of the second label. ``class_weights`` multiply the loss
     of some classes. With a ``stride`` a text that is too long is read in windows that begin every so many tokens, each
     of them an example in training; the answer is the mean of theirs. Without, its end is cut off.
+
+    With ``both_orders`` a pair is read twice, the second time with its texts changed over, and told from the sum of the
+    two states: for questions in which neither comes first (Radford et al. 2018, section 3.3).
     """
 
     shape: ClassVar[str] = "text"
@@ -81,10 +84,14 @@ class TextTask(FileTask):
     numbers: Numbers = field(default_factory=Numbers)
     class_weights: Mapping[str, float] = field(default_factory=dict)
     stride: int = 0
+    both_orders: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_weights(self.name, self.labels, self.class_weights)
+        if self.both_orders and (self.stride or not self.pair):
+            reason = "is read in windows, which have a stride" if self.pair else "is about one text"
+            raise usage_error(f"both_orders is for pairs that are read whole; {self.name} {reason}.")
         if not 0 <= self.stride <= max(self._widest_stride(), 0):
             raise usage_error(
                 f"windows that begin every {self.stride} tokens leave some out: one of {self.max_length} tokens holds "
@@ -170,10 +177,13 @@ class TextTask(FileTask):
             wanted, given = ("two texts", "one") if self.pair else ("one text", "two")
             raise usage_error(f"{self.name} is about {wanted}; example {example.id} has {given}.")
         labels, length = self._encode_label(example.label), self.max_length
+        texts = (example.first, example.second)
         if self.stride:
-            texts = (example.first, example.second)
             return assemble_windows(tokenizer, *texts, max_length=length, stride=self.stride, labels=labels)
-        return [assemble(tokenizer, example.first, example.second, max_length=length, labels=labels)]
+        if self.both_orders and example.second is not None:
+            rows = [assemble(tokenizer, *pair, max_length=length) for pair in (texts, (example.second, example.first))]
+            return [replace(stack(rows, labels=labels), cut=rows[0].cut)]
+        return [assemble(tokenizer, *texts, max_length=length, labels=labels)]
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh classifier or regressor."""

@@ -218,8 +218,8 @@ def accumulate_gradients(
 
 
 def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
-    """The sum of all terms, each over its count (paper, A.2: the losses are added with equal weight)."""
-    return torch.stack([term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
+    """The sum of all terms, each over its count; by their weights, which are equal in BERT (paper, A.2)."""
+    return torch.stack([term.weight * term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
 
 
 def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr: float) -> tuple[float, bool]:
