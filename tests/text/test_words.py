@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertkit import api
 from bertkit.contracts import PieceTokenizer
 from bertkit.data._tokenizing import TokenizerRules, Unit, UnitTokenizer
 from bertkit.data.sources import Piece
@@ -114,6 +115,11 @@ class TestShards:
 
 
 class TestFiles:
+    def test_it_is_shown_without_characters(self, words: Words, tmp_path: Path) -> None:
+        words.save(tmp_path)
+        shown = [(piece.piece, piece.id, piece.start) for piece in api.tokenizer_show(tmp_path, "the fjord")]
+        assert shown == [("the", 4, 0), ("<UNK>", 1, 4)]
+
     def test_what_is_saved_is_loaded(self, words: Words, tmp_path: Path) -> None:
         words.save(tmp_path)
         loaded = Words.load(tmp_path)

@@ -59,10 +59,11 @@ def tokenizer_train(
 
 
 def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TextPiece]:
-    """How a text is cut."""
+    """How a text is cut; of words the numbers alone, without their characters."""
     loaded = load_tokenizer(Path(tokenizer))
     tokens = loaded.encode(text)
-    return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(tokens.ids, tokens.offsets, strict=True)]
+    numbers = [token if isinstance(token, int) else token[0] for token in tokens.ids]
+    return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
 
 
 def prepare(

@@ -20,9 +20,8 @@ from torch import Tensor
 from bertkit.contracts import Batch, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._elmo import ElmoConfig
-from bertkit.encoders._settings import check_counts
+from bertkit.encoders._settings import check_counts, check_rates
 from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
-from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
@@ -44,8 +43,7 @@ class TaggerConfig:
 
     def __post_init__(self) -> None:
         check_counts(self, "hidden_size", "num_layers")
-        if not 0 <= self.dropout < 1:
-            raise usage_error(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+        check_rates(self, "dropout")
 
 
 class Tagger(WordEncoder):

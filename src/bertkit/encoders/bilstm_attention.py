@@ -1,0 +1,121 @@
+"""BiLSTM+ELMo+Attn, GLUE's own baseline (Wang et al., arXiv 1804.07461; BERT's Table 1): configuration and network.
+
+Source: nyu-mll/GLUE-baselines ``src/models.py`` with the settings of ``src/final_exps.sh``, ``elmo-attn``: ELMo alone,
+and its layers beneath a classifier of 512. There it is trained with Adam at rate 1e-4, batches of 128, texts cut to 40
+words, and on all tasks at once or on one; the rate falls to a fifth where dev is not better, and five times end it. For
+STS-B that program has no hidden layer in its regression; here all tasks have one.
+
+Letters: B examples, T tokens, S tokens of one text, W width of both directions, H width of the classifier, V = 4 W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch, EncoderOutput
+from bertkit.encoders import Foreign
+from bertkit.encoders._elmo import ElmoConfig
+from bertkit.encoders._settings import check_counts, check_rates
+from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.nn.alignment import align
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.lstm import BiLstm
+from bertkit.nn.pooler import max_pool
+from bertkit.nn.segments import Part, split_segments
+from bertkit.text.words import Words
+
+
+@dataclass(frozen=True, kw_only=True)
+class BilstmAttentionConfig:
+    """Everything the network's shape and behaviour depend on; the defaults are those of the published baseline.
+
+    ``width`` is that of one direction of every LSTM. ``dropout`` acts on what the first and the last of them read, and
+    on what is pooled; between layers there is none. ``hidden_size`` is that of the classifier's hidden layer.
+    """
+
+    words: WordReaderConfig
+    width: int = 1500
+    num_layers: int = 2
+    hidden_size: int = 512
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_counts(self, "width", "num_layers", "hidden_size")
+        check_rates(self, "dropout")
+
+
+class BilstmAttention(WordEncoder):
+    """Texts that are read alone, and those of a pair once more, each word beside what it finds in the other text.
+
+    ``pooled`` is the hidden layer of the classifier, of which there are two: of a text it reads the highest that each
+    number is in any word, of a pair those of both, how far they are apart, and their product. ``hidden_states`` is what
+    the first of them says to every word of a text that is read alone; no published task asks for it.
+    """
+
+    def __init__(self, config: BilstmAttentionConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = WordReader(config.words)
+        self.word_length = self.words.word_length
+        self.hidden_size = config.hidden_size
+        self.num_layers = config.num_layers
+        both = 2 * config.width
+        self.reading = BiLstm(self.words.width, both, config.num_layers, dropout=0)
+        self.comparing = BiLstm(2 * both, both, num_layers=1, dropout=0)
+        self.of_text = nn.Linear(both, config.hidden_size)
+        self.of_pair = nn.Linear(4 * both, config.hidden_size)
+        self.dropout = Dropout(config.dropout)
+
+    def draw_untrained(self) -> None:
+        """First values for all but ELMo and the vectors, as torch draws them."""
+        self.words.draw_untrained()
+        for lstm in (self.reading, self.comparing):
+            lstm.draw()
+        for layer in (self.of_text, self.of_pair):
+            layer.reset_parameters()
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """The states of all words, wanted or not: texts are read to their ends."""
+        host, device = batch.on_host, batch.input_ids.device
+        first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
+        words = self.dropout(self.words(batch))
+        a, b = (self.reading(part.take(words), part.real) for part in (first, second))
+        states = self.dropout(first.put(a) + second.put(b))
+        pooled = self.of_text(max_pool(states, batch.attention_mask))
+        paired = second.real.any(dim=1, keepdim=True)
+        if paired.any():
+            pooled = torch.where(paired.to(device), self.of_pair(self._compare(a, b, first, second)), pooled)
+        hidden = torch.tanh(self.of_text(states)).masked_fill(~batch.attention_mask.unsqueeze(2), 0)
+        return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
+
+    def _compare(
+        self, a: Float[Tensor, "B S W"], b: Float[Tensor, "B R W"], first: Part, second: Part
+    ) -> Float[Tensor, "B V"]:
+        """[u; v; |u - v|; u * v] of two texts that have been read beside each other."""
+        found_by_a, found_by_b = align(a, b, first.mask, second.mask)
+        u = self._read_again(torch.cat([a, found_by_a], dim=2), first)
+        v = self._read_again(torch.cat([b, found_by_b], dim=2), second)
+        return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+
+    def _read_again(self, beside: Float[Tensor, "B S V"], part: Part) -> Float[Tensor, "B W"]:
+        return max_pool(self.dropout(self.comparing(self.dropout(beside), part.real)), part.mask)
+
+
+FOREIGN = Foreign(
+    model_type="bilstm-attention",
+    encoder=BilstmAttention,
+    config=BilstmAttentionConfig,
+    load_tokenizer=Words.load,
+    prefix="bilstm_attention.",
+)
+
+
+def specimen() -> BilstmAttention:
+    """A small network of odd sizes: what the shelf's tests run on."""
+    elmo = ElmoConfig(word_length=7, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=5)
+    reader = WordReaderConfig(vocab_size=101, word_length=7, elmo=elmo)
+    return BilstmAttention(BilstmAttentionConfig(words=reader, width=5, hidden_size=9))

@@ -1,0 +1,114 @@
+"""GLUE's baseline against its formulas, one row at a time; texts alone and in pairs; and that it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.encoders.pairs import learn_by_heart, make_pairs
+from torch import Tensor, nn
+
+from bertkit.contracts import Batch
+from bertkit.data.features import collate
+from bertkit.encoders._words import WordReaderConfig
+from bertkit.encoders.bilstm_attention import BilstmAttention, BilstmAttentionConfig, specimen
+from bertkit.errors import BertkitError
+from bertkit.tasks import FileTask
+from bertkit.tasks.glue import mrpc, sst2
+from bertkit.text import words
+
+WORD_LENGTH = 7
+LENGTHS = ((5, 4), (2, 7), (3, 0), (1, 1))
+
+
+def make_batch(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> Batch:
+    return make_pairs(lengths, word_length=1 + WORD_LENGTH)
+
+
+def run_lstm(brick: nn.Module, states: Tensor) -> Tensor:
+    for layer in brick.layers:  # type: ignore[union-attr]
+        assert isinstance(layer, nn.LSTM)
+        states = layer(states[None])[0][0]
+    return states
+
+
+def beside(own: Tensor, other: Tensor) -> Tensor:
+    """Each word and what it finds in the other text, by the softmax of the products."""
+    return torch.cat([own, (own @ other.T).softmax(dim=1) @ other], dim=1)
+
+
+@torch.no_grad()
+def test_the_network_is_the_published_one() -> None:
+    network, batch = specimen().eval(), make_batch()
+    states, read = network(batch), network.words(batch)
+    for row, (first, second) in enumerate(LENGTHS):
+        a = run_lstm(network.reading, read[row, :first])
+        told = network.of_text(a.amax(dim=0))
+        if second:
+            b = run_lstm(network.reading, read[row, first : first + second])
+            u, v = (run_lstm(network.comparing, each).amax(dim=0) for each in (beside(a, b), beside(b, a)))
+            told = network.of_pair(torch.cat([u, v, (u - v).abs(), u * v]))
+        torch.testing.assert_close(states.pooled[row], told.tanh(), rtol=0, atol=1e-5)
+
+
+def test_the_defaults_have_the_published_sizes() -> None:
+    """Two layers of 1,500 cells a direction over ELMo's 1,024, one over 6,000, and 3,000 or 12,000 to 512."""
+    with torch.device("meta"):
+        reader = WordReaderConfig(vocab_size=7, word_length=7, vector_size=1024)
+        network = BilstmAttention(BilstmAttentionConfig(words=reader))
+    inputs = (1024, 3000, 6000)
+    lstms = sum(2 * 4 * 1500 * (width + 1500 + 2) for width in inputs)
+    count = sum(weight.numel() for name, weight in network.named_parameters() if not name.startswith("words."))
+    assert count == lstms + (3000 + 1) * 512 + (12_000 + 1) * 512
+
+
+def test_a_text_alone_is_read_as_beside_pairs() -> None:
+    network, batch = specimen().eval(), make_batch()
+    alone = Batch(batch.input_ids[2:3, :3], batch.segment_ids[2:3, :3], batch.attention_mask[2:3, :3], {})
+    torch.testing.assert_close(network(alone).pooled[0], network(batch).pooled[2])
+
+
+def test_the_texts_of_a_pair_tell_each_other_something() -> None:
+    network, batch = specimen().eval(), make_batch(((5, 4),))
+    calls: list[Tensor] = []
+    network.comparing.register_forward_hook(lambda brick, given, found: calls.append(found))
+    network(batch)
+    batch.input_ids[0, 7] = 33  # in the second text
+    network(batch)
+    assert (calls[0] != calls[2]).any(dim=2).all(), "every word of the first"
+
+
+def test_a_new_draw_is_another_network() -> None:
+    network = specimen()
+    before = {name: weight.clone() for name, weight in network.named_parameters()}
+    network.draw_untrained()
+    same = {name for name, weight in before.items() if torch.equal(weight, network.get_parameter(name))}
+    assert {name for name in same if not name.startswith("words.elmo.")} == {
+        "words.mixture.weights",
+        "words.mixture.gamma",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"width": 0}, "width is 0; it must be 1 or more."),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1."),
+    ],
+)
+def test_a_configuration_without_a_sense_cannot_be_made(changes: dict[str, float], problem: str) -> None:
+    with pytest.raises(BertkitError, match=problem):
+        BilstmAttentionConfig(words=specimen().config.words, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("task", [mrpc, sst2], ids=lambda task: task.name)
+def test_it_learns_texts_and_pairs_by_heart(data_folder: Path, task: FileTask) -> None:
+    examples = task.at(data_folder / task.files.home).examples("dev")[:5]
+    texts = [text for each in examples for text in (each.first, each.second or "")]
+    tokenizer = words.train(texts, word_length=WORD_LENGTH)
+    batch = collate([feature for each in examples for feature in task.encode(each, tokenizer)], pad_id=0)
+    reader = WordReaderConfig(vocab_size=tokenizer.vocab_size, word_length=7, train_vectors=True, vector_size=30)
+    network = BilstmAttention(BilstmAttentionConfig(words=reader, width=20, hidden_size=30))
+    outputs = learn_by_heart(task, network, batch, steps=25, rate=4e-3)
+    assert outputs["logits"].argmax(dim=1).tolist() == batch.labels["class"].tolist()
