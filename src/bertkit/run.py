@@ -91,6 +91,8 @@ class PretrainRun:
     snapshots: int = 1
 
     def __post_init__(self) -> None:
+        if getattr(self.encoder, "lstm_layers", 0):
+            raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
         if self.encoder.causal != (self.task.words == "next"):
             raise usage_error(
                 f"task.words is {self.task.words}, encoder.causal {str(self.encoder.causal).lower()}: pieces that "
@@ -127,7 +129,8 @@ class FinetuneRun:
     (Zhang et al., arXiv 2006.05987).
 
     With a ``language_weight`` an encoder that reads from left to right also learns which piece comes next in the
-    training examples, a loss that counts so much beside the task's (Radford et al. 2018, equation 5).
+    training examples, a loss that counts so much beside the task's (Radford et al. 2018, equation 5). With
+    ``lstm_layers`` a BERT gets a BiLSTM of so many layers on top, drawn by the seed: "+ BiLSTM" of the paper's Table 5.
     """
 
     task: FileTask
@@ -148,13 +151,14 @@ class FinetuneRun:
     reinit_layers: int = 0
     layer_decay: float = 1.0
     language_weight: float = 0.0
+    lstm_layers: int = 0
 
     def __post_init__(self) -> None:
         for name in ("seeds", "epochs", "batch_size", "micro_batch_size", "limit", "dev_limit"):
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise usage_error(f"{name} is {count}; it must be 1 or more.")
-        for name in ("reinit_layers", "language_weight"):
+        for name in ("reinit_layers", "language_weight", "lstm_layers"):
             if getattr(self, name) < 0:
                 raise usage_error(f"{name} is {getattr(self, name)}; it must be 0 or more.")
         if not 0 < self.layer_decay <= 1:

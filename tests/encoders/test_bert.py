@@ -58,6 +58,8 @@ def test_unknown_size_lists_the_sizes(name: str) -> None:
         ({"layer_norm_eps": 0.0}, "layer_norm_eps is 0.0; it must be above 0"),
         ({"initializer_range": -1.0}, "initializer_range is -1.0"),
         ({"activation": "gelu_tan"}, 'Did you mean "gelu_tanh"?'),
+        ({"lstm_layers": -1}, "lstm_layers is -1; it must be 0 or more"),
+        ({"lstm_layers": 1, "hidden_size": 13, "num_heads": 1}, "of an LSTM cannot share a hidden_size of 13"),
         ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
     ],
 )
@@ -166,3 +168,21 @@ def test_left_to_right_no_state_depends_on_a_later_token(padded_batch: Batch) ->
     for row, length in enumerate(padded_batch.attention_mask.sum(dim=1).tolist()):
         (gradient,) = torch.autograd.grad(states.pooled[row].sum(), seen, retain_graph=True)
         assert (gradient[row, :length].abs().sum(dim=-1) > 0).all(), "the pooled state has read the whole row"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_lstm_on_top_is_pytorchs_own(causal: bool, padded_batch: Batch) -> None:
+    config = replace(specimen().config, causal=causal)
+    plain, topped = Bert(config).eval(), Bert(replace(config, lstm_layers=2)).eval()
+    topped.load_state_dict(plain.state_dict(), strict=False)
+    official = torch.nn.LSTM(12, 6, num_layers=2, batch_first=True, bidirectional=True)
+    with torch.no_grad():
+        for name, weight in official.named_parameters():  # such as weight_ih_l1_reverse
+            layer = int("_l1" in name)
+            topped.get_parameter(f"lstm.layers.{layer}.{name.replace('_l1', '_l0')}").copy_(weight)
+    states, below = topped(padded_batch), plain(padded_batch)
+    for row, length in enumerate(padded_batch.attention_mask.sum(dim=1).tolist()):
+        expected, (last, _) = official(below.hidden_states[row : row + 1, :length])
+        torch.testing.assert_close(states.hidden_states[row, :length], expected[0], rtol=0, atol=1e-6)
+        ends = last[-2:].flatten()  # of the upper layer: forward behind the last token, backward before the first
+        torch.testing.assert_close(states.pooled[row], topped.pooler(ends[None])[0], rtol=0, atol=1e-6)

@@ -13,11 +13,16 @@ from torch.nn import functional as F
 
 from bertkit import names
 from bertkit.contracts import Batch, Encoder
+from bertkit.encoders import bert
 from bertkit.errors import BertkitError
 
+WITH_LSTM = "bert left to right with a BiLSTM"
 
-@pytest.fixture(params=names.shelf("encoders"))
+
+@pytest.fixture(params=[*names.shelf("encoders"), WITH_LSTM])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
+    if request.param == WITH_LSTM:
+        return bert.Bert(replace(bert.specimen().config, causal=True, lstm_layers=2))
     built = importlib.import_module(f"bertkit.encoders.{request.param}").specimen()
     assert isinstance(built, Encoder)
     return built

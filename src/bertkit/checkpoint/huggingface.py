@@ -112,14 +112,12 @@ def _tied(kind: Foreign) -> dict[str, str]:
 
 
 def _encoder_names(kind: Foreign, encoder: Encoder) -> dict[str, tuple[str, ...]]:
-    """The table of the encoder with every layer written out; without one our own names."""
-    if not kind.weights:
-        return {name: (name,) for name in encoder.state_dict()}
+    """The table of the encoder with every layer written out; what it does not list has our own names."""
     written: dict[str, tuple[str, ...]] = {}
     for ours, theirs in kind.weights.items():
         for layer in range(encoder.num_layers) if "{layer}" in ours else (0,):
             written[ours.format(layer=layer)] = tuple(name.format(layer=layer) for name in theirs)
-    return written
+    return written | {name: (name,) for name in encoder.state_dict() if name not in written}
 
 
 def _objective_names(kind: Foreign, name: str, objective: nn.Module) -> Names:

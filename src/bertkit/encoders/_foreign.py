@@ -27,7 +27,7 @@ class Foreign:
     * ``moved``: label of a head -> their name of a weight of the encoder -> where it lies beside such a head.
 
     An encoder that they do not have has none of these tables: without ``weights`` and ``settings`` a folder has our own
-    names of tensors and fields, and is for bertkit alone.
+    names of tensors and fields, and is for bertkit alone. So is one with a part that ``weights`` does not list.
 
     ``fresh`` is the part of ours that may be missing and is then drawn; so many pieces, ``later_pieces``, the tokenizer
     may have without an embedding, which fine-tuning adds. ``buffers`` are tensors that are no weights, by

@@ -21,6 +21,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings, PlainEmbeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import initialize
+from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import Pooler, pick_tokens
 from bertkit.nn.stack import BlockStack
 
@@ -96,19 +97,40 @@ class Transformer(Encoder):
 
 
 class PooledTransformer(Transformer):
-    """The same with a pooler over the token that stands for its row."""
+    """The same with a pooler over the token that stands for its row.
+
+    With ``lstm_layers`` a BiLSTM as wide as the blocks stands on them (paper, section 5.1): tokens have its states, and
+    the pooler reads what each direction says at the end of its way. ``layers`` are the blocks' all the same.
+    """
 
     embeddings: Embeddings
 
-    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False) -> None:
+    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0) -> None:
         super().__init__(config, embeddings, activation=config.activation, causal=causal)
+        self.lstm: BiLstm | None = None
+        if lstm_layers:
+            self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)
+            self.causal = False  # of its states, whatever the blocks are
         self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
         initialize(self, config.initializer_range)
 
+    def redraw(self, blocks: int) -> None:
+        """Draw the last ``blocks`` blocks anew, and what stands on them."""
+        super().redraw(blocks)
+        if self.lstm is not None:
+            self.lstm.draw()
+
     def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
         """States of the ``wanted`` tokens and the pooled one, over these embeddings."""
-        read = super().read(states, batch, wanted)
-        return replace(read, pooled=self.pooler(read.pooled))
+        if self.lstm is None:
+            read = super().read(states, batch, wanted)
+            return replace(read, pooled=self.pooler(read.pooled))
+        read = super().read(states, batch, None)
+        real = batch.on_host.attention_mask
+        hidden = self.lstm(read.hidden_states, real)
+        half = hidden.shape[2] // 2
+        ends = torch.cat([pick_tokens(hidden, real.sum(dim=1) - 1)[:, :half], hidden[:, 0, half:]], dim=1)
+        return replace(read, hidden_states=hidden, pooled=self.pooler(ends))
 
 
 _LAYER = "encoder.layer.{layer}."

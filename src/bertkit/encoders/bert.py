@@ -23,6 +23,7 @@ from bertkit.encoders._settings import (
     read_size,
 )
 from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer
+from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.init import fill_sinusoids
@@ -47,6 +48,7 @@ class BertConfig:
     attention probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's.
     ``first_positions`` are what the learned positions start from; sinusoids are learned from sooner. With ``causal`` no
     token reads a later one, and the pooler reads the last of a row: the paper's left-to-right model (section 5.1).
+    Fine-tuning adds the ``lstm_layers`` of a BiLSTM on top.
     """
 
     vocab_size: int
@@ -63,6 +65,7 @@ class BertConfig:
     initializer_range: float = 0.02
     first_positions: Literal["drawn", "sinusoids"] = "drawn"
     causal: bool = False
+    lstm_layers: int = 0
     pad_id: int = 0
 
     def __post_init__(self) -> None:
@@ -71,6 +74,10 @@ class BertConfig:
         check_transformer(self)
         check_activation(self.activation)
         check_pad(self)
+        if self.lstm_layers < 0:
+            raise usage_error(f"lstm_layers is {self.lstm_layers}; it must be 0 or more.")
+        if self.lstm_layers and self.hidden_size % 2:
+            raise usage_error(f"two directions of an LSTM cannot share a hidden_size of {self.hidden_size}.")
 
 
 def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:
@@ -97,7 +104,7 @@ class Bert(PooledTransformer):
             norm=nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps),
             dropout=Dropout(config.dropout),
         )
-        super().__init__(config, embeddings, causal=config.causal)
+        super().__init__(config, embeddings, causal=config.causal, lstm_layers=config.lstm_layers)
         if config.first_positions == "sinusoids":
             fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
@@ -124,6 +131,7 @@ FOREIGN = Foreign(
         "max_positions": ("max_position_embeddings",),
         "first_positions": ("first_positions",),
         "causal": ("is_decoder",),
+        "lstm_layers": ("lstm_layers",),
     },
     values={"activation": ACTIVATION_NAMES},
     fixed={"position_embedding_type": "absolute"},

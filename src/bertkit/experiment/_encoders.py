@@ -32,8 +32,20 @@ def begin_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
         encoder.redraw(run.reinit_layers)
     if vocab_size > getattr(config, "vocab_size", vocab_size):
         encoder = enlarge(encoder, vocab_size=vocab_size)
+    if run.lstm_layers:
+        encoder = _add_lstm(encoder, run)
     encoder.gradient_checkpointing = run.gradient_checkpointing
     return encoder
+
+
+def _add_lstm(encoder: Any, run: FinetuneRun) -> Any:
+    """The encoder with a BiLSTM on top, unless it has that already from an earlier fine-tuning."""
+    known = getattr(encoder.config, "lstm_layers", None)
+    if known is None:
+        raise usage_error(f"lstm_layers is for BERT; {run.model} is another network.")
+    if known not in (0, run.lstm_layers):
+        raise usage_error(f"lstm_layers is {run.lstm_layers}; {run.model} has a BiLSTM of {known} on top already.")
+    return encoder if known else enlarge(encoder, lstm_layers=run.lstm_layers)
 
 
 def enlarge(encoder: Any, **changes: Any) -> Any:

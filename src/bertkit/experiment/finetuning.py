@@ -203,8 +203,11 @@ def _build_model(job: Job) -> Model:
     encoder = begin_encoder(job.run, job.tokenizer.vocab_size)
     heads = job.run.task.objectives(encoder)
     model = Model(encoder, heads).to(default_device())
-    if model.frozen and (job.run.from_scratch or job.run.reinit_layers or job.run.layer_decay < 1):
-        raise usage_error("features come from an encoder as it is: no from_scratch, reinit_layers or layer_decay.")
+    changed = job.run.from_scratch or job.run.reinit_layers or job.run.layer_decay < 1 or job.run.lstm_layers
+    if model.frozen and changed:
+        raise usage_error(
+            "features come from an encoder as it is: no from_scratch, reinit_layers, layer_decay or lstm_layers."
+        )
     if not job.run.from_scratch and _answers_alike(job.run):
         trained = model_folder.load_model(job.run.model, job.run.task.objectives)
         for name, head in heads.items():
