@@ -16,7 +16,7 @@ from bertkit.encoders._words import WordReaderConfig
 from bertkit.encoders.bidaf import Bidaf, BidafConfig, specimen
 from bertkit.errors import BertkitError
 from bertkit.nn.highway import Highway
-from bertkit.tasks.squad import v1
+from bertkit.tasks.squad import v2
 from bertkit.text import words
 
 WORD_LENGTH = 7
@@ -115,9 +115,10 @@ def test_a_configuration_without_a_sense_cannot_be_made(changes: dict[str, float
 
 
 def test_it_learns_questions_by_heart(data_folder: Path) -> None:
-    """Asked as SQuAD is: the questions are answered in the words of the context."""
-    task = replace(v1, max_length=99).with_files(train=[data_folder / "squad" / "tydiqa-en-train-v1.1.json"])
-    examples = [each for each in task.examples("train") if len(each.context) < 250][:4]
+    """Asked as SQuAD 2.0 is: questions are answered in the words of the context, and one about another's is not."""
+    task = replace(v2, max_length=99).with_files(train=[data_folder / "squad" / "tydiqa-en-train-v1.1.json"])
+    examples = [each for each in task.examples("train") if len(each.context) < 250][:3]
+    examples.append(replace(examples[0], context=examples[2].context, answers=(), impossible=True))
     tokenizer = words.train(
         [text for each in examples for text in (each.question, each.context)], word_length=WORD_LENGTH
     )
@@ -125,7 +126,8 @@ def test_it_learns_questions_by_heart(data_folder: Path) -> None:
     assert all(len(windows) == 1 for windows in features)
     batch = collate([window for windows in features for window in windows], pad_id=tokenizer.pad_id)
     reader = WordReaderConfig(vocab_size=tokenizer.vocab_size, word_length=7, train_vectors=True, vector_size=20)
-    outputs = learn_by_heart(task, Bidaf(BidafConfig(words=reader, width=20)), batch, steps=40, rate=6e-3)
+    bidaf = Bidaf(BidafConfig(words=reader, width=20, dropout=0.0))
+    outputs = learn_by_heart(task, bidaf, batch, steps=30, rate=1e-2)
     for row, (example, windows) in enumerate(zip(examples, features, strict=True)):
         said = {name: scores[row].detach().numpy() for name, scores in outputs.items()}
-        assert task.decode(example, windows, [said]).text in example.texts
+        assert task.decode(example, windows, [said]).text in (example.texts or ("",))
