@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from bertkit.config import Setting, apply
 from bertkit.encoders import bert
+from bertkit.experiment.assembling import rivals
 from bertkit.experiment.profiles import FinetuneProfile, initializer_range, settings_of_finetuning, settings_of_profile
 from bertkit.run import FinetuneRun, PretrainRun
+from bertkit.tasks import FileTask, squad
+from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import mrpc, rte
+from bertkit.tasks.swag import swag
+from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig, rate
 
 
@@ -56,6 +62,41 @@ def test_published_fine_tunings_are_settings_of_a_run() -> None:
     assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (2e-5, 0.9, 0.98, 1e-6)
     assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.1, 0.0, True)
     assert (roberta.schedule.warmup, roberta.schedule.decay) == (0.06, "linear")
+
+
+@pytest.mark.parametrize(
+    ("profile", "task", "epochs", "batch_size", "rate", "beta2", "clip_norm"),
+    [
+        ("bidaf", squad.v1, 20, 40, 1e-3, 0.9, 5.0),
+        ("bilstm_attention", mrpc, 20, 128, 1e-4, 0.999, 5.0),
+        ("esim", swag, 75, 32, 4e-4, 0.999, 10.0),
+        ("tagger", conll2003, 75, 64, 1e-3, 0.999, 5.0),
+    ],
+)
+def test_networks_of_words_learn_by_plain_adam(
+    profile: FinetuneProfile,
+    task: FileTask,
+    epochs: int,
+    batch_size: int,
+    rate: float,
+    beta2: float,
+    clip_norm: float,
+) -> None:
+    """As torch's, which has no decay of weights and an epsilon of 1e-8."""
+    found = settings_of_finetuning(profile, task)
+    usual = FinetuneRun(task=task, model=Path("model"), output=Path("run"))
+    run = apply(usual, [Setting(*each, f"--profile {profile}") for each in found.items()])
+    assert (run.epochs, run.batch_size) == (epochs, batch_size)
+    assert (run.schedule.warmup, run.schedule.decay) == (0.0, "linear")
+    assert run.optimizer == OptimizerConfig(
+        lr=rate, beta2=beta2, eps=1e-8, weight_decay=0.0, bias_correction=True, clip_norm=clip_norm
+    )
+    expected = {"tagger": replace(conll2003, crf=True), "bilstm_attention": replace(mrpc, max_length=83)}
+    assert run.task == expected.get(profile, task)
+
+
+def test_every_network_of_words_has_the_profile_of_its_name() -> None:
+    assert set(rivals()) < set(get_args(FinetuneProfile))
 
 
 def test_pairs_that_have_an_order_are_read_in_it() -> None:

@@ -132,7 +132,7 @@ class FinetuneOptions:
     """Restarts; mean, standard deviation and best are shown."""
     first_seed: int = 0
     """The restarts have this seed and those after it."""
-    profile: Literal["bert", "gpt", "roberta"] | None = None
+    profile: Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"] | None = None
     """The settings that such a model was published with; other options go before them. [default: bert]"""
     epochs: int | None = None
     """Passes through the training examples. [default: 3]"""

@@ -14,7 +14,7 @@ from bertkit.tasks import FileTask
 from bertkit.tasks.glue import mrpc, qqp, stsb
 
 Profile = Literal["paper", "fast"]
-FinetuneProfile = Literal["bert", "gpt", "roberta"]
+FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
 
 _SMALL_WIDTH = 256
 """Up to here the settings were measured (docs/results/pretraining-mini.md)."""
@@ -83,6 +83,58 @@ _ROBERTA: Mapping[str, Any] = {
 """fairseq ``examples/roberta/README.glue.md``, for RTE, MRPC, STS-B and CoLA; the larger tasks have a rate of 1e-5 and
 batches of 32."""
 
+_WORDS: Mapping[str, Any] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
+"""What networks of words have in common. Their rates fell where dev got no better; here they fall in a line."""
+
+_BIDAF: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 20,
+    "batch_size": 40,
+    "optimizer.lr": 1e-3,
+    "optimizer.beta2": 0.9,
+    "optimizer.clip_norm": 5.0,
+}
+"""allennlp-models ``training_config/rc/bidaf_elmo.jsonnet``."""
+
+_BILSTM_ATTENTION: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 20,
+    "batch_size": 128,
+    "task.max_length": 83,  # two texts of 40 words
+    "optimizer.lr": 1e-4,
+    "optimizer.clip_norm": 5.0,
+}
+"""nyu-mll/GLUE-baselines ``src/main.py`` and ``src/final_exps.sh``, which count no epochs; these are ours."""
+
+_ESIM: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 75,
+    "batch_size": 32,
+    "optimizer.lr": 4e-4,
+    "optimizer.clip_norm": 10.0,
+}
+"""rowanz/swagaf ``swag_baselines/esim/train-elmo.json``; the epochs are the most that it may take."""
+
+_TAGGER: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 75,
+    "batch_size": 64,
+    "task.crf": True,
+    "optimizer.lr": 1e-3,
+    "optimizer.clip_norm": 5.0,
+}
+"""allennlp-models ``training_config/tagging/ner_elmo.jsonnet``; the epochs are the most that it may take."""
+
+_FINETUNING: Mapping[FinetuneProfile, Mapping[str, Any]] = {
+    "bert": {},
+    "bidaf": _BIDAF,
+    "bilstm_attention": _BILSTM_ATTENTION,
+    "esim": _ESIM,
+    "gpt": _GPT,
+    "roberta": _ROBERTA,
+    "tagger": _TAGGER,
+}
+
 _NO_ORDER = (mrpc.name, qqp.name, stsb.name)
 """GLUE's tasks that ask whether two texts are alike."""
 
@@ -92,9 +144,5 @@ def settings_of_finetuning(profile: FinetuneProfile, task: FileTask) -> dict[str
 
     Those of ``bert`` are the defaults. ``gpt`` reads pairs that have no order in both.
     """
-    match profile:
-        case "gpt":
-            return {**_GPT, **({"task.both_orders": True} if task.name in _NO_ORDER else {})}
-        case "roberta":
-            return dict(_ROBERTA)
-    return {}
+    alike = profile == "gpt" and task.name in _NO_ORDER
+    return {**_FINETUNING[profile], **({"task.both_orders": True} if alike else {})}
