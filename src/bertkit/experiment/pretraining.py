@@ -8,35 +8,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bertkit import config
-from bertkit.checkpoint import folder as model_folder
 from bertkit.checkpoint import store
 from bertkit.config import Setting
-from bertkit.contracts import PieceTokenizer
-from bertkit.data.shards import Corpus
-from bertkit.encoders.bert import Bert
-from bertkit.errors import BertkitError, DivergenceError, usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.experiment._cards import fingerprint, write_pretraining_card
-from bertkit.experiment._phases import Phase, build_phases
-from bertkit.experiment._resuming import check_unchanged, describe_run
-from bertkit.model import Model
+from bertkit.experiment._job import Job, build_job
+from bertkit.experiment._phases import Phase
+from bertkit.experiment._resuming import check_unchanged
+from bertkit.experiment._states import restore_state, save_result, save_state
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
 from bertkit.storage import require_space
-from bertkit.tasks.pretrain import DataReport, report_data
-from bertkit.training.distributed import ALONE, World, join_world, whole
+from bertkit.tasks.pretrain import DataReport
+from bertkit.training.distributed import ALONE, World, join_world
 from bertkit.training.evaluation import evaluate_losses
-from bertkit.training.fit import Step, TrainingState, fit
+from bertkit.training.fit import Step, fit
 from bertkit.training.flops import count_flops, peak_flops
 from bertkit.training.interrupts import Interrupted, Interrupts
-from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import choose_precision, default_device
 
 _MEASURED_SHARE = 0.03
@@ -55,23 +50,6 @@ class PretrainResult:
     heldout: dict[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Job:
-    run: PretrainRun
-    corpus: Corpus
-    tokenizer: PieceTokenizer
-    phases: list[Phase]
-    state: TrainingState
-    data: DataReport
-    world: World
-    about: dict[str, Any]
-    """What checkpoints and the record remember of the run: ``describe_run``."""
-
-    @property
-    def total_steps(self) -> int:
-        return self.phases[-1].until
-
-
 def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> PretrainResult:
     """Run a pre-training into a new folder; ``origins`` tell where each setting came from, for the record.
 
@@ -80,7 +58,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
     with _begin(run.output, progress) as (world, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        job = _build(_resolve(run, progress, world), world)
+        job = build_job(_resolve(run, progress, world), world)
         _require_space(job, folder)
         for line in job.data.lines():
             progress.say(line)
@@ -107,11 +85,11 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}
         check_unchanged(run, saved if "run" in saved else record)
-        job = _build(run, world)
+        job = build_job(run, world)
         if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
-            _restore(job, newest, saved)
+            restore_state(job, newest, saved)
             progress.say(f"resuming at step {job.state.step:,} of {job.total_steps:,}")
         _require_space(job, folder)
         with Interrupts(several=world.size > 1) as interrupts:
@@ -129,7 +107,7 @@ def read_begun(path: Path) -> dict[str, Any]:
     return record
 
 
-def _require_space(job: _Job, folder: RunFolder) -> None:
+def _require_space(job: Job, folder: RunFolder) -> None:
     """See that the disk has room for the checkpoints that are kept, one more while it is written, and the models."""
     if not folder.writes:
         return
@@ -168,7 +146,7 @@ def _measured(asked: PretrainRun, run: PretrainRun) -> dict[str, str]:
 
 def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> float:
     """Seconds a training step takes, the mean over all phases, found by training a model that is thrown away."""
-    job = _build(dataclasses.replace(run, steps=1_000_000), world)
+    job = build_job(dataclasses.replace(run, steps=1_000_000), world)
     mean = 0.0
     for phase in job.phases:
         job.state.step = phase.first
@@ -183,7 +161,7 @@ def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> floa
 
 def train_briefly(run: PretrainRun, steps: int) -> None:
     """Some steps of every phase and an evaluation, of a model that is thrown away: all that takes memory in a run."""
-    job = _build(run)
+    job = build_job(run)
     for phase in job.phases:
         job.state.step = phase.first
         for step in fit(job.state, phase.source, phase.plan, first_step=phase.first):
@@ -192,47 +170,7 @@ def train_briefly(run: PretrainRun, steps: int) -> None:
         _measure_losses(job, phase)
 
 
-def _build(run: PretrainRun, world: World = ALONE) -> _Job:
-    corpus = Corpus.open(run.data)
-    tokenizer = corpus.load_tokenizer()
-    if run.encoder.vocab_size != tokenizer.vocab_size:
-        raise usage_error(
-            f"encoder.vocab_size is {run.encoder.vocab_size}; {run.data} has {tokenizer.vocab_size} pieces."
-        )
-    longest = max(run.seq_length, run.long_seq_length or 0)
-    if longest > run.encoder.max_positions:
-        raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
-    for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
-        if rows % world.size:
-            raise usage_error(f"{name} is {rows}; {world.size} processes need a multiple of their number.")
-    if run.shard and run.optimizer.kind == "lamb":
-        raise usage_error(
-            "shard divides tensors, and LAMB needs their norms whole: give optimizer.kind=adam, or no shard."
-        )
-    torch.manual_seed(run.seed)
-    model = _build_model(run).to(default_device())
-    model.encoder.gradient_checkpointing = run.gradient_checkpointing
-    if run.shard and world.size > 1:
-        _sharding().shard(model, model.encoder.layers)
-    phases = build_phases(run, corpus, tokenizer)
-    return _Job(
-        run=run,
-        corpus=corpus,
-        tokenizer=tokenizer,
-        phases=phases,
-        state=TrainingState(model, build_optimizer(model, run.optimizer)),
-        data=report_data(phases[0].source),
-        world=world,
-        about=describe_run(run),
-    )
-
-
-def _build_model(run: PretrainRun) -> Model:
-    encoder = Bert(run.encoder)
-    return Model(encoder, run.task.objectives(encoder))
-
-
-def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
+def _train(job: Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     begin = time.monotonic()
     run, state, total, world = job.run, job.state, job.total_steps, job.world
     world.wait()  # so that all heed a request to stop once the first says that it has begun
@@ -250,32 +188,32 @@ def _train(job: _Job, folder: RunFolder, interrupts: Interrupts, progress: Progr
                 heldout = _evaluate(job, phase, folder, progress)
             # Before the checkpoint: what is not written when a crash comes is made again by the resume.
             if step.step < total and is_snapshot(step.step, total, run.snapshots):
-                _save_model(job, folder.models / f"step-{step.step:08}", heldout)
+                save_result(job, folder.models / f"step-{step.step:08}", heldout)
             signal_number = int(world.highest(interrupts.requested))
             if step.step % run.save_every == 0 or signal_number:
-                saved = _save(job, folder)
+                saved = save_state(job, folder)
             if signal_number:
                 progress.finish()
                 message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
                 raise Interrupted(signal_number, message if world.is_first else "")
     if saved != state.step:
-        _save(job, folder)
+        save_state(job, folder)
     progress.finish()
     seconds = time.monotonic() - begin
-    _save_model(job, folder.model, heldout)
+    save_result(job, folder.model, heldout)
     if folder.writes:
         _finish(job, folder, seconds, heldout)
     return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)
 
 
-def _finish(job: _Job, folder: RunFolder, seconds: float, heldout: dict[str, float]) -> None:
+def _finish(job: Job, folder: RunFolder, seconds: float, heldout: dict[str, float]) -> None:
     """Describe the result: the model's card, the curve, how the run ended."""
     write_pretraining_card(folder, job.run, heldout)
     plot_training(read_metrics(folder.metrics), folder.path / "training.png")
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
 
 
-def _steps(job: _Job, phase: Phase) -> Iterator[Step]:
+def _steps(job: Job, phase: Phase) -> Iterator[Step]:
     """The steps that a phase still has."""
     phase.begin(job.state)
     return fit(
@@ -310,7 +248,7 @@ def _record(step: Step, mfu: float | None) -> dict[str, Any]:
     }
 
 
-def _evaluate(job: _Job, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
+def _evaluate(job: Job, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
     measured = _measure_losses(job, phase)
     if not measured:
         return {}
@@ -324,7 +262,7 @@ def _evaluate(job: _Job, phase: Phase, folder: RunFolder, progress: Progress) ->
     return measured
 
 
-def _measure_losses(job: _Job, phase: Phase) -> dict[str, float]:
+def _measure_losses(job: Job, phase: Phase) -> dict[str, float]:
     """The held-out losses and hit rates; nothing where no documents are held out."""
     if phase.heldout is None:
         return {}
@@ -342,58 +280,8 @@ def is_snapshot(step: int, total: int, snapshots: int) -> bool:
     return step * snapshots // total > (step - 1) * snapshots // total
 
 
-def _save_model(job: _Job, folder: Path, heldout: Mapping[str, float]) -> None:
-    model = job.state.model
-    if job.run.shard and job.world.size > 1:
-        weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
-        model = _build_model(job.run)
-        model.load_state_dict(weights)
-    if job.world.is_first:
-        about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
-        model_folder.save_model(folder, model, job.tokenizer, about=about)
-
-
 def _last_heldout(folder: RunFolder) -> dict[str, float]:
     """What was measured last before a resume; a run that is resumed at its end measures nothing more."""
     records = read_metrics(folder.metrics) if folder.metrics.exists() else []
     measured = [record for record in records if record["kind"] == "heldout"]
     return {name: value for name, value in measured[-1].items() if name not in ("kind", "step")} if measured else {}
-
-
-def _save(job: _Job, folder: RunFolder) -> int:
-    """Save what is good; no process goes on, or leaves, before the checkpoint is whole."""
-    state, groups = job.state, job.state.groups()
-    if not all(bool(whole(weight).isfinite().all()) for weight in state.model.parameters()):
-        raise DivergenceError(f"a weight is not finite at step {state.step}; the checkpoints before are good.")
-    job.corpus.check_untouched()
-
-    def write_shards(temporary: Path | None) -> None:
-        _sharding().write_shards(job.world.from_first(temporary), groups)
-
-    if folder.writes:
-        folder.flush_log()
-        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **job.about}
-        if job.run.shard:
-            store.save_written(folder.checkpoints, state.step, write_shards, facts)
-        else:
-            store.save(folder.checkpoints, state.step, groups, facts)
-        store.prune(folder.checkpoints, job.run.keep_checkpoints)
-    elif job.run.shard:
-        write_shards(None)
-    job.world.wait()
-    return state.step
-
-
-def _restore(job: _Job, checkpoint: Path, saved: Mapping[str, Any]) -> None:
-    if job.run.shard:
-        store.verify(checkpoint)
-        groups = job.state.groups()
-        _sharding().read_shards(checkpoint, groups)
-    else:
-        groups, _ = store.load(checkpoint)
-    job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
-
-
-def _sharding() -> Any:
-    """``training/sharding.py``, when it is wanted: two seconds that nothing else has to wait for."""
-    return import_module("bertkit.training.sharding")

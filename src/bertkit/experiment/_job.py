@@ -1,0 +1,90 @@
+"""A pre-training that is ready to begin: the corpus opened, the model and its optimizer built, everything checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from bertkit.contracts import PieceTokenizer
+from bertkit.data.shards import Corpus
+from bertkit.encoders.bert import Bert
+from bertkit.errors import usage_error
+from bertkit.experiment._phases import Phase, build_phases
+from bertkit.experiment._resuming import describe_run
+from bertkit.model import Model
+from bertkit.run import PretrainRun
+from bertkit.tasks.pretrain import DataReport, report_data
+from bertkit.training.distributed import ALONE, World
+from bertkit.training.fit import TrainingState
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.precision import default_device
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One process's part in a run."""
+
+    run: PretrainRun
+    corpus: Corpus
+    tokenizer: PieceTokenizer
+    phases: list[Phase]
+    state: TrainingState
+    data: DataReport
+    world: World
+    about: dict[str, Any]
+    """What checkpoints and the record remember of the run: ``describe_run``."""
+
+    @property
+    def total_steps(self) -> int:
+        """Those of all phases."""
+        return self.phases[-1].until
+
+
+def build_job(run: PretrainRun, world: World = ALONE) -> Job:
+    """Everything that the steps of ``run`` need; raises a usage error where the settings do not fit together."""
+    corpus = Corpus.open(run.data)
+    tokenizer = corpus.load_tokenizer()
+    if run.encoder.vocab_size != tokenizer.vocab_size:
+        raise usage_error(
+            f"encoder.vocab_size is {run.encoder.vocab_size}; {run.data} has {tokenizer.vocab_size} pieces."
+        )
+    longest = max(run.seq_length, run.long_seq_length or 0)
+    if longest > run.encoder.max_positions:
+        raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
+    for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
+        if rows % world.size:
+            raise usage_error(f"{name} is {rows}; {world.size} processes need a multiple of their number.")
+    if run.shard and run.optimizer.kind == "lamb":
+        raise usage_error(
+            "shard divides tensors, and LAMB needs their norms whole: give optimizer.kind=adam, or no shard."
+        )
+    torch.manual_seed(run.seed)
+    model = build_model(run).to(default_device())
+    model.encoder.gradient_checkpointing = run.gradient_checkpointing
+    if run.shard and world.size > 1:
+        load_sharding().shard(model, model.encoder.layers)
+    phases = build_phases(run, corpus, tokenizer)
+    return Job(
+        run=run,
+        corpus=corpus,
+        tokenizer=tokenizer,
+        phases=phases,
+        state=TrainingState(model, build_optimizer(model, run.optimizer)),
+        data=report_data(phases[0].source),
+        world=world,
+        about=describe_run(run),
+    )
+
+
+def build_model(run: PretrainRun) -> Model:
+    """The model with its first values, as the random state has them."""
+    encoder = Bert(run.encoder)
+    return Model(encoder, run.task.objectives(encoder))
+
+
+def load_sharding() -> Any:
+    """``training/sharding.py``, when it is wanted: two seconds that nothing else has to wait for."""
+    return import_module("bertkit.training.sharding")
