@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pretraining_step import VOCAB, Step, build_ours, build_theirs, make_batch, make_step
+from pretraining_step import Step, build_ours, build_theirs, count_work, make_batch, make_step
 from torch import Tensor, nn
 
 from bertkit.contracts import IGNORE, Batch
-from bertkit.encoders.bert import size
-from bertkit.training.flops import count_flops, peak_flops
+from bertkit.training.flops import peak_flops
 
 CONTENDERS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")
 TURNS = 3
@@ -128,7 +127,7 @@ def measure(asked: argparse.Namespace, device: torch.device, end: float) -> Iter
             print(f"no time for {contender}, {name}, {tokens} tokens", flush=True)
             continue
         batch = make_batch(max(1, asked.places // tokens), tokens)
-        flops = count_flops(size(name, vocab_size=VOCAB), batch)
+        flops = count_work(name, batch)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         seconds = time_step(make_contender(contender, name, batch.to(device)), device, asked.seconds)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -240,6 +240,26 @@ class LossTerm:
 LossTerms = dict[str, LossTerm]
 
 
+AskedWords = Literal["masked", "next", "neighbours"]
+"""Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones; the
+next one, from those before it; or the neighbours on both sides, each from the other side."""
+
+
+@runtime_checkable
+class EncoderConfig(Protocol):
+    """The frozen record that an encoder is built from alone, of one that can be pre-trained."""
+
+    @property
+    def num_layers(self) -> int:
+        """How many layers it has."""
+        ...
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """What it can be asked for."""
+        ...
+
+
 class Encoder(nn.Module, ABC):
     """A network from a batch to hidden states, built from its own frozen ``Config`` alone.
 
@@ -278,6 +298,13 @@ class Encoder(nn.Module, ABC):
         """Parameter -> what its squares are multiplied with, summed, and added to the loss."""
         return {}
 
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """The multiplications of ``forward`` that the ``wanted`` states, and the ``pooled`` ones, cannot do without.
+
+        0 where nobody has counted them.
+        """
+        return 0
+
 
 class Objective(nn.Module, ABC):
     """A question put to the hidden states, and its marking: a head and a loss.
@@ -310,6 +337,10 @@ class Objective(nn.Module, ABC):
     @abstractmethod
     def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Counts that are watched and not trained on, such as the right answers among ``count``."""
+
+    def count_products(self, batch: Batch) -> int:
+        """The multiplications of ``forward`` that the answers to ``batch`` cannot do without; 0 if nobody counts them."""
+        return 0
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """How many labels each loss term will count, from the labels alone."""

@@ -49,6 +49,17 @@ class Model(nn.Module):
             counts |= objective.counts(batch)
         return counts
 
+    def count_products(self, batch: Batch) -> int:
+        """The multiplications of ``forward`` that the answers cannot do without, as far as somebody counts them."""
+        wanted = self._wanted(batch)
+        objectives = [objective for _, objective in self._named_objectives()]
+        inside = self.encoder.count_products(
+            batch,
+            batch.attention_mask if wanted is None else wanted,
+            pooled=any(each.reads_pooled for each in objectives),
+        )
+        return inside + sum(each.count_products(batch) for each in objectives)
+
     def loss(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
         """The loss terms of every objective."""
         terms: LossTerms = {}

@@ -9,9 +9,12 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.contracts import IGNORE, Batch, Objective
-from bertkit.encoders.bert import Bert, size
+from bertkit.encoders import elmo, gpt
+from bertkit.encoders.bert import Bert, BertConfig, size
+from bertkit.encoders.gpt import Gpt
 from bertkit.model import Model
-from bertkit.objectives.causal import label_next
+from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words
+from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
 from bertkit.training import flops
@@ -43,17 +46,26 @@ def test_the_count_is_that_of_the_products_that_run(rows: int, width: int, maske
     batch = make_batch(*[width] * rows, masked=masked)
     with FlopCounterMode(display=False) as counted:
         accumulate_gradients(model, [batch], count_labels(model, [batch]), CPU, "float32")
-    assert count_flops(config, batch) == counted.get_total_flops()
+    assert count_flops(model, batch) == counted.get_total_flops()
+
+
+def bert(config: BertConfig, *, pairs: bool = True) -> Model:
+    encoder = Bert(config)
+    words: Objective = (
+        CausalLanguageModel(encoder.embeddings.word) if config.causal else MaskedLanguageModel(encoder.embeddings.word)
+    )
+    return Model(encoder, {"words": words, **({"nsp": NextSentence(12)} if pairs else {})})
 
 
 def test_padding_is_no_work() -> None:
-    alone = [count_flops(SHAPE, make_batch(length, masked=2)) for length in (13, 7, 17)]
-    assert count_flops(SHAPE, make_batch(13, 7, 17, masked=2)) == sum(alone)
+    model = bert(SHAPE)
+    alone = [count_flops(model, make_batch(length, masked=2)) for length in (13, 7, 17)]
+    assert count_flops(model, make_batch(13, 7, 17, masked=2)) == sum(alone)
 
 
 def test_without_next_sentences_only_masked_words_are_read() -> None:
     config = size("1/12/2", vocab_size=99, intermediate_size=37)
-    found = count_flops(config, make_batch(13, masked=2, pairs=False))
+    found = count_flops(bert(config, pairs=False), make_batch(13, masked=2, pairs=False))
     keys, read, words = 13 * 2 * 144, 2 * (2 * 144 + 2 * 12 * 37 + 2 * 13 * 12), 2 * (144 + 12 * 99)
     assert found == 6 * (keys + read + words)
 
@@ -64,7 +76,29 @@ def test_left_to_right_half_of_the_places_are_read() -> None:
     per_token = 4 * 144 + 2 * 12 * 37
     below = 20 * per_token + 2 * 12 * (sum(range(14)) + sum(range(8)))
     last = 20 * 2 * 144 + 18 * (2 * 144 + 2 * 12 * 37) + 2 * 12 * (sum(range(13)) + sum(range(7)))
-    assert count_flops(config, batch) == 6 * (below + last + 18 * 12 * 99)
+    assert count_flops(bert(config, pairs=False), batch) == 6 * (below + last + 18 * 12 * 99)
+
+
+def test_gpt_is_counted_as_a_causal_bert_of_its_widths() -> None:
+    encoder = Gpt(gpt.size("3/12/2", vocab_size=99, max_positions=17))
+    model = Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)})
+    same = bert(size("3/12/2", vocab_size=99, max_positions=17, causal=True), pairs=False)
+    batch = label_next(replace(make_batch(13, 7, masked=1), labels={}))
+    assert count_flops(model, batch) == count_flops(same, batch)
+
+
+@pytest.mark.parametrize("samples", [None, 37])
+def test_the_count_of_elmo_is_that_of_the_products_that_run(samples: int | None) -> None:
+    """But for what torch does not count: element-wise products. Of words all are computed, asked for or not."""
+    encoder = elmo.specimen()
+    model = Model(encoder, {"bilm": BidirectionalLanguageModel(encoder.hidden_size, 99, num_samples=samples)}).train()
+    words = torch.randint(4, 99, (3, 13))
+    labels = torch.stack([torch.from_numpy(label_words(row.numpy())) for row in words])
+    letters = words.unsqueeze(2) * torch.arange(1, 8) % 101
+    batch = Batch(letters, torch.zeros_like(words), torch.ones_like(words, dtype=torch.bool), {"bilm": labels})
+    with FlopCounterMode(display=False) as counted:
+        accumulate_gradients(model, [batch], count_labels(model, [batch]), CPU, "float32")
+    assert count_flops(model, batch) == pytest.approx(counted.get_total_flops(), rel=0.1)
 
 
 def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.contracts import AskedWords, Batch, Encoder, EncoderOutput
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
@@ -71,6 +71,11 @@ class ElmoConfig:
                 raise usage_error(f"{name} is {value}; it must be above 0, or None for no bound.")
         if not 0 <= self.dropout < 1:
             raise usage_error(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """Neither direction reads what the other does."""
+        return "neighbours"
 
 
 class Elmo(Encoder):
@@ -131,6 +136,18 @@ class Elmo(Encoder):
         hidden = self.dropout(layers[-1])
         kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if self.keep_layers else ()
         return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever is wanted: of their filters, highways and projection, and of every LSTM."""
+        config = self.config
+        filters = sum(
+            (config.word_length - size + 1) * size * config.character_width * count for size, count in config.filters
+        )
+        width = sum(count for _, count in config.filters)
+        projection = 0 if isinstance(self.projection, nn.Identity) else width * config.projection_size
+        word = filters + config.num_highways * 2 * width * width + projection
+        layer = 2 * config.projection_size * 4 * config.cell_size + config.cell_size * config.projection_size
+        return batch.num_tokens * (word + 2 * config.num_layers * layer)
 
     def _read_words(self, batch: Batch) -> Float[Tensor, "B T E"]:
         """One vector for every real word, on the list of them; what stands elsewhere is nothing."""

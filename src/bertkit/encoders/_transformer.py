@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder, EncoderOutput
@@ -47,6 +47,24 @@ def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNo
     )
 
 
+def _count_block_products(config: Any, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool) -> int:
+    """The multiplications of a stack of blocks on rows of ``real`` tokens, the last of which gives those ``read`` alone.
+
+    With n tokens that each read s others and itself, r of them read in the last of L layers, width H and inner width I::
+
+        (L - 1) * n * (4 H^2 + 2 H I + 2 s H)             layers below the last
+        + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values; what is read
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    spans = real.cumsum(dim=1) if causal else real.sum(dim=1, keepdim=True).expand(real.shape)
+    tokens, rows = int(real.sum()), int(read.sum())
+    everything, reading = int((spans * real).sum()), int((spans * read).sum())
+    token = 2 * hidden * hidden + 2 * hidden * inner
+    below = tokens * (token + 2 * hidden * hidden) + 2 * hidden * everything
+    last = tokens * 2 * hidden * hidden + rows * token + 2 * hidden * reading
+    return int((config.num_layers - 1) * below + last)
+
+
 class Transformer(Encoder):
     """Embeddings and a stack of post-norm blocks; one token's state stands for its row.
 
@@ -80,10 +98,21 @@ class Transformer(Encoder):
         for part in (*self.layers[self.num_layers - blocks :], *on_top):
             initialize(part, self.config.initializer_range)
 
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of the blocks."""
+        real = batch.attention_mask
+        if pooled:
+            wanted = wanted.scatter(1, self._places(real)[:, None], value=True)
+        return _count_block_products(self.config, real, wanted, causal=self.causal)
+
+    def _places(self, real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
+        """Where the token is that stands for its row."""
+        return real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
+
     def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of the one that stands for its row, over these embeddings."""
         real = batch.on_host.attention_mask
-        places = real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
+        places = self._places(real)
         if wanted is not None:
             wanted = wanted.scatter(1, places[:, None], value=True)
         hidden, layers = self.layers(
@@ -119,6 +148,11 @@ class PooledTransformer(Transformer):
         super().redraw(blocks)
         if self.lstm is not None:
             self.lstm.draw()
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of the blocks, and of the pooler where it is read."""
+        below = super().count_products(batch, wanted, pooled=pooled)
+        return below + int(pooled) * len(batch) * self.hidden_size**2
 
     def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
         """States of the ``wanted`` tokens and the pooled one, over these embeddings."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
+from bertkit.contracts import AskedWords, Batch, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._settings import (
     check_activation,
@@ -78,6 +78,11 @@ class BertConfig:
             raise usage_error(f"lstm_layers is {self.lstm_layers}; it must be 0 or more.")
         if self.lstm_layers and self.hidden_size % 2:
             raise usage_error(f"two directions of an LSTM cannot share a hidden_size of {self.hidden_size}.")
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """Every token reads all others, unless it is causal."""
+        return "next" if self.causal else "masked"
 
 
 def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:

@@ -14,7 +14,7 @@ from typing import Any
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
+from bertkit.contracts import AskedWords, Batch, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
 from bertkit.encoders._transformer import Transformer
@@ -49,6 +49,11 @@ class GptConfig:
     def __post_init__(self) -> None:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
         check_transformer(self)
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """Every token reads those before it."""
+        return "next"
 
     @property
     def intermediate_size(self) -> int:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
+from bertkit.contracts import AskedWords, Batch, EncoderOutput
 from bertkit.encoders import Foreign, PooledTransformer
 from bertkit.encoders._settings import (
     check_activation,
@@ -65,6 +65,11 @@ class RobertaConfig:
                 f"num_positions is {self.num_positions}; it must be {self.pad_id + 2} or more: "
                 f"positions begin at pad_id + 1."
             )
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """Every token reads all others."""
+        return "masked"
 
     @property
     def max_positions(self) -> int:

@@ -223,7 +223,7 @@ def _steps(job: Job, phase: Phase) -> Iterator[Step]:
         first_step=phase.first,
         until=phase.until,
         world=job.world,
-        count_flops=partial(count_flops, job.run.encoder),
+        count_flops=partial(count_flops, job.state.model),
     )
 
 

@@ -96,6 +96,11 @@ class BidirectionalLanguageModel(Objective):
         hits = (found == right.to(found.device, non_blocking=True)).sum()
         return {f"{self.label}_accuracy": LossTerm(hits, len(right))}
 
+    def count_products(self, batch: Batch) -> int:
+        """The words that every asked one is compared with: all of the vocabulary, or the right one and the samples."""
+        compared = self.output.out_features if self.num_samples is None or not self.training else 1 + self.num_samples
+        return self.counts(batch)[self.label] * self.output.in_features * compared
+
     def _asked(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
         """Where words are asked, and which are right; on the host."""
         labels = batch.on_host.labels[self.label].flatten()

@@ -40,6 +40,10 @@ class CausalLanguageModel(TellPieces):
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
         return {"logits": F.linear(self.pick_rows(states, batch), self._tied[0].weight)}
 
+    def count_products(self, batch: Batch) -> int:
+        """The vocabulary, at the labelled positions."""
+        return self.counts(batch)[self.label] * self._tied[0].weight.numel()
+
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {}
 """Our name -> Hugging Face's, as in ``encoders/gpt.py``; their tied ``lm_head`` is not stored."""

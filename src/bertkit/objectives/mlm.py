@@ -187,6 +187,11 @@ class MaskedLanguageModel(TellPieces):
         # Added in place: torch's product with a bias first fills the whole output with the bias.
         return {"logits": logits.add_(self.bias.to(logits.dtype))}
 
+    def count_products(self, batch: Batch) -> int:
+        """The transform and the vocabulary, at the labelled positions."""
+        vocab_size, hidden_size = self._tied[0].weight.shape
+        return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
+
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
     "transform.weight": ("cls.predictions.transform.dense.weight",),

@@ -49,6 +49,10 @@ class NextSentence(Objective):
         right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
+    def count_products(self, batch: Batch) -> int:
+        """Two numbers for a row."""
+        return len(batch) * self.classifier.weight.numel()
+
 
 FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
     "classifier.weight": ("cls.seq_relationship.weight",),
