@@ -116,7 +116,7 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
     grouped: dict[str, list[tuple[list[str], Setting]]] = {}
     for (name, *rest), setting in parts:
         if name not in hints:
-            known = _paths(type(root))
+            known = [*_paths(type(root)), *(path for path, _ in _leaves(to_json(root)))]
             raise usage_error(f"{_where(setting)}unknown key {setting.path}.{_nearest(setting.path, known)}")
         grouped.setdefault(name, []).append((rest, setting))
     changes: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
             changes[name] = {**getattr(record, name), **entries}
         else:
             rest, setting = group[-1]
-            if rest or dataclasses.is_dataclass(hints[name]):
+            if rest or dataclasses.is_dataclass(hints[name]) or dataclasses.is_dataclass(getattr(record, name)):
                 whole = setting.path.removesuffix("." + ".".join(rest)) if rest else setting.path
                 problem = "has no fields" if rest else "is not one value; set its fields"
                 raise usage_error(f"{_where(setting)}{whole} {problem}.")
@@ -178,6 +178,8 @@ def _encode(value: Any) -> str:
 def _decode(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str | Path):
         return Path(value)
+    if isinstance(value, kind):
+        return value
     raise TypeError(f"expected {kind.__name__}")
 
 

@@ -28,6 +28,12 @@ IGNORE = -100
 Token = int | tuple[int, ...]
 """A piece by its number, or a word that is also read as characters: its number and then theirs, always equally many."""
 
+
+def number_of(token: Token) -> int:
+    """The number of a piece, or of a word that also has characters."""
+    return token if isinstance(token, int) else token[0]
+
+
 Label = int | float | NDArray[Any]
 Outputs = dict[str, Tensor]
 
@@ -241,8 +247,8 @@ LossTerms = dict[str, LossTerm]
 
 
 AskedWords = Literal["masked", "next", "neighbours"]
-"""Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones; the
-next one, from those before it; or the neighbours on both sides, each from the other side."""
+"""Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones;
+the next one, from those before it; or both neighbours, each from the words on the other side."""
 
 
 @runtime_checkable
@@ -339,7 +345,7 @@ class Objective(nn.Module, ABC):
         """Counts that are watched and not trained on, such as the right answers among ``count``."""
 
     def count_products(self, batch: Batch) -> int:
-        """The multiplications of ``forward`` that the answers to ``batch`` cannot do without; 0 if nobody counts them."""
+        """The multiplications of ``forward`` that the answers to ``batch`` need; 0 where nobody has counted them."""
         return 0
 
     def counts(self, batch: Batch) -> dict[str, int]:

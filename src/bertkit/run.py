@@ -30,8 +30,10 @@ import numpy
 import tokenizers
 import torch
 
+from bertkit import config
 from bertkit._version import __version__
-from bertkit.encoders.bert import BertConfig
+from bertkit.contracts import EncoderConfig
+from bertkit.encoders import find_architecture, name_architecture
 from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
 from bertkit.storage import (
     explain_writing,
@@ -63,7 +65,7 @@ class PretrainRun:
 
     data: Path
     output: Path
-    encoder: BertConfig
+    encoder: EncoderConfig
     task: PretrainingTask = field(default_factory=PretrainingTask)
     steps: int | None = None
     minutes: float | None = None
@@ -93,10 +95,10 @@ class PretrainRun:
     def __post_init__(self) -> None:
         if getattr(self.encoder, "lstm_layers", 0):
             raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
-        if self.encoder.causal != (self.task.words == "next"):
+        if self.encoder.asked_words != self.task.words:
             raise usage_error(
-                f"task.words is {self.task.words}, encoder.causal {str(self.encoder.causal).lower()}: pieces that "
-                "come next are for an encoder that cannot read them, masked ones for one that reads all others."
+                f"task.words is {self.task.words}, and this encoder can be asked for {self.encoder.asked_words} words: "
+                "masked ones are for one that reads all others, next ones for one that cannot read them."
             )
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
             if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
@@ -116,6 +118,19 @@ class PretrainRun:
             return short
         long = (self.long_batch_size or self.batch_size) * self.long_seq_length
         return (1 - self.long_share) * short + self.long_share * long
+
+
+def pretraining_to_json(run: PretrainRun) -> dict[str, Any]:
+    """The record of a pre-training, with the name of its ``architecture``: the file on the shelf of encoders."""
+    return {"architecture": name_architecture(run.encoder), **config.to_json(run)}
+
+
+def pretraining_from_json(record: Mapping[str, Any], *, source: str = "the record") -> PretrainRun:
+    """The pre-training that such a record is of; without an ``architecture`` it is BERT's, as all once were."""
+    values = dict(record)
+    architecture = find_architecture(str(values.pop("architecture", "bert")))
+    encoder = config.from_json(architecture.config, values.get("encoder"), source=source)
+    return config.from_json(PretrainRun, {**values, "encoder": encoder}, source=source)
 
 
 @dataclass(frozen=True, kw_only=True)

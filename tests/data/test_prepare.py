@@ -6,19 +6,23 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bertkit.contracts import number_of
 from bertkit.data import _units, _writer, sources
 from bertkit.data._output import JOB
 from bertkit.data.prepare import prepare
-from bertkit.data.shards import MANIFEST, Corpus, Manifest, Split
+from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
 from bertkit.data.sources import Reading, read_pieces
 from bertkit.errors import BertkitError
 from bertkit.storage import sha256_of
+from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.wordpiece import WordPiece, train
 
 WORDS = ("the", "cat", "slept", "on", "a", "mat", "and", "it", "saw", "three", "dogs", "run", "from", "[MASK]", "house")
@@ -304,3 +308,25 @@ def test_real_text(tmp_path: Path, data_folder: Path) -> None:
     tokens = np.concatenate([shard.tokens for shard in Corpus.open(tmp_path / "data").shards])
     assert manifest.documents == 1
     assert "hunger artist" in tokenizer.decode(tokens[:500].tolist())
+
+
+@pytest.mark.parametrize("kind", [wordpiece, bpe, byte_bpe, words], ids=lambda kind: kind.__name__.rpartition(".")[2])
+def test_a_document_has_the_tokens_that_it_has_as_one_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: ModuleType
+) -> None:
+    """Where a space is a part of the word behind it, so is the one between two sentences."""
+    monkeypatch.setattr(sources, "LONGEST_PIECE", 20_000)
+    (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": f"{text} {text}"}) for text in PARAGRAPHS[:37]))
+    trained = kind.train(PARAGRAPHS, vocab_size=299)
+    prepare([tmp_path / "texts.jsonl"], tokenizer=trained, output=tmp_path / "data", heldout=0)
+    corpus = Corpus.open(tmp_path / "data")
+    assert corpus.load_tokenizer().fingerprint == trained.fingerprint
+    found = [shard.tokens[begin:end].tolist() for shard in corpus.shards for begin, end in document_bounds(shard)]
+    expected = [list(map(number_of, trained.encode(f"{text} {text}").ids)) for text in PARAGRAPHS[:37]]
+    assert found == expected
+    assert corpus.num_sentences == 2 * len(expected)
+
+
+def document_bounds(shard: Shard) -> list[tuple[int, int]]:
+    starts = shard.sentence_offsets[shard.document_offsets].tolist()
+    return list(pairwise(starts))

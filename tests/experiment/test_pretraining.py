@@ -20,7 +20,7 @@ from bertkit.checkpoint.folder import load_encoder
 from bertkit.data.passages import Sampling
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
-from bertkit.encoders.bert import size
+from bertkit.encoders.bert import BertConfig, size
 from bertkit.errors import BertkitError
 from bertkit.experiment import planning
 from bertkit.experiment._phases import build_phases
@@ -198,9 +198,14 @@ def test_a_plan_says_whether_the_memory_suffices(free: int | None, said: str) ->
     assert (free is None) == plan.lines()[1].endswith("bfloat16")
 
 
+def bert_of(run: PretrainRun) -> BertConfig:
+    assert isinstance(run.encoder, BertConfig)
+    return run.encoder
+
+
 def test_left_to_right_without_next_sentences(run: PretrainRun, capsys: pytest.CaptureFixture[str]) -> None:
     task = PretrainingTask(words="next", sampling=Sampling(next_sentence=False))
-    run = replace(run, encoder=replace(run.encoder, causal=True), task=task)
+    run = replace(run, encoder=replace(bert_of(run), causal=True), task=task)
     result = pretrain(run, Progress("plain"))
     assert {"causal", "causal_accuracy", "causal_perplexity"} == set(result.heldout)
     assert "masked              none" in capsys.readouterr().err
@@ -212,8 +217,8 @@ def test_left_to_right_without_next_sentences(run: PretrainRun, capsys: pytest.C
 @pytest.mark.parametrize(
     ("causal", "words", "pairs", "message"),
     [
-        (True, "masked", True, "task.words is masked, encoder.causal true"),
-        (False, "next", False, "task.words is next, encoder.causal false"),
+        (True, "masked", True, "task.words is masked, and this encoder can be asked for next words"),
+        (False, "next", False, "task.words is next, and this encoder can be asked for masked words"),
         (True, "next", True, "give task.sampling.next_sentence=false"),
     ],
 )
@@ -223,7 +228,7 @@ def test_words_that_the_encoder_can_read_or_cannot_are_refused(
     with pytest.raises(BertkitError, match=message) as caught:
         replace(
             run,
-            encoder=replace(run.encoder, causal=causal),
+            encoder=replace(bert_of(run), causal=causal),
             task=PretrainingTask(words=words, sampling=Sampling(next_sentence=pairs)),
         )
     assert caught.value.exit_code == 2

@@ -29,6 +29,7 @@ def test_every_path_is_a_setting_of_a_run(size: str) -> None:
     changed = apply(run, [Setting(path, value, "--profile fast") for path, value in fast.items()])
     assert changed != run
     assert changed.task.masking.rate == 0.3
+    assert isinstance(changed.encoder, bert.BertConfig)
     assert changed.encoder.first_positions == "sinusoids"
     assert (changed.batch_size == 64) == (size in ("tiny", "mini"))
 

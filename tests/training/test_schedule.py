@@ -27,6 +27,15 @@ def test_constant_stays() -> None:
     assert rate(ScheduleConfig(warmup=0.0, decay="constant"), 999, 1000) == 1
 
 
-@pytest.mark.parametrize("decay", ["bert", "linear", "constant"])
+def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:
+    config = ScheduleConfig(warmup=0.1, decay="cosine")
+    assert rate(config, 50, 1000) == pytest.approx(0.5)
+    assert rate(config, 100, 1000) == 1
+    assert rate(config, 325, 1000) == pytest.approx(0.5 + 0.5 * 0.5**0.5)
+    assert rate(config, 550, 1000) == pytest.approx(0.5)
+    assert rate(config, 1000, 1000) == 0
+
+
+@pytest.mark.parametrize("decay", ["bert", "linear", "cosine", "constant"])
 def test_one_step_is_enough(decay: str) -> None:
     assert 0 <= rate(ScheduleConfig(decay=decay), 0, 1) <= 1  # type: ignore[arg-type]

@@ -8,22 +8,23 @@ from pathlib import Path
 
 from bertkit.api._options import given_settings
 from bertkit.api._paths import AnyPath
-from bertkit.config import Setting, apply, from_json, origins, parse_settings, read_settings, settings_of
+from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
+from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoders import bert
-from bertkit.encoders.bert import BertConfig
+from bertkit.encoders import configure_architecture, name_architecture
 from bertkit.errors import usage_error
 from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import PretrainResult, read_begun
 from bertkit.experiment.pretraining import pretrain as run_pretraining
 from bertkit.experiment.pretraining import resume as resume_pretraining
-from bertkit.experiment.profiles import Profile, settings_of_profile
+from bertkit.experiment.profiles import Profile, settings_of_architecture, settings_of_profile, usual_task
 from bertkit.report.progress import Mode, Progress
-from bertkit.run import PretrainRun
+from bertkit.run import PretrainRun, pretraining_from_json
 
 _MINUTES = 60.0
 """What a pre-training takes when neither steps nor minutes are given."""
 
+_ARCHITECTURE = "bert"
 _SIZE = "mini"
 
 
@@ -32,6 +33,7 @@ def pretrain(
     *,
     output: AnyPath | None = None,
     resume: AnyPath | None = None,
+    architecture: str | None = None,
     size: str | None = None,
     profile: Profile | None = None,
     steps: int | None = None,
@@ -46,7 +48,7 @@ def pretrain(
     plan: bool = False,
     progress: Mode = "auto",
 ) -> PretrainResult | PretrainPlan:
-    """Train a BERT on prepared text into ``output``, or go on with the run ``resume``, or only ``plan``."""
+    """Train an encoder on prepared text into ``output``, or go on with the run ``resume``, or only ``plan``."""
     written = read_settings(Path(config)) if config else []
     typed = [
         *given_settings(steps=steps, minutes=minutes, seq_length=seq_length, seed=seed, batch_size=batch_size),
@@ -54,34 +56,41 @@ def pretrain(
         *parse_settings(set),
     ]
     if resume is not None:
-        if data is not None or output is not None or plan:
-            raise usage_error("a resumed run has its data and its folder: give --resume RUN without them or --plan.")
-        encoder = from_json(BertConfig, read_begun(Path(resume))["run"]["encoder"], source=f"{resume}/run.json")
+        if not (data is output is architecture is None) or plan:
+            raise usage_error(
+                "a resumed run has its data, its folder and its architecture: give --resume RUN without them or --plan."
+            )
+        begun = pretraining_from_json(read_begun(Path(resume))["run"], source=f"{resume}/run.json")
         with Progress(progress) as bar:
-            return resume_pretraining(Path(resume), bar, [*_named(size, profile, encoder), *written, *typed])
+            return resume_pretraining(Path(resume), bar, [*_named(size, profile, begun.encoder), *written, *typed])
     if data is None or (output is None and not plan):
         raise usage_error("pretrain needs DATA and -o RUN, or --resume RUN.")
     data, output = Path(data), Path(output or ".")
-    encoder = bert.size(size or _SIZE, vocab_size=read_manifest(data).vocab_size)
+    encoder = configure_architecture(
+        architecture or _ARCHITECTURE, size or _SIZE, vocab_size=read_manifest(data).vocab_size
+    )
+    asked = f"--architecture {architecture}"
     settings = [
+        *(Setting(*each, asked) for each in settings_of_architecture(encoder).items()),
         *_named(size or _SIZE, profile, encoder),
         *written,
         Setting("data", data, "DATA"),
         Setting("output", output, "--output"),
         *typed,
     ]
-    run = apply(PretrainRun(data=data, output=output, encoder=encoder), settings)
+    run = apply(PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder)), settings)
     if run.steps is None and run.minutes is None:
         run = replace(run, minutes=_MINUTES)
     with Progress(progress) as bar:
         return plan_pretraining(run, bar) if plan else run_pretraining(run, bar, origins=origins(run, settings))
 
 
-def _named(size: str | None, profile: Profile | None, encoder: BertConfig) -> list[Setting]:
-    """What a size and a profile decide for a network with the vocabulary of ``encoder``."""
+def _named(size: str | None, profile: Profile | None, encoder: EncoderConfig) -> list[Setting]:
+    """What a size and a profile decide for a network of the kind of ``encoder``, with its vocabulary."""
     found: list[Setting] = []
     if size is not None:
-        encoder = bert.size(size, vocab_size=encoder.vocab_size)
+        name, vocab_size = name_architecture(encoder), getattr(encoder, "vocab_size", 0)
+        encoder = configure_architecture(name, size, vocab_size=vocab_size)
         found += settings_of(encoder, f"--size {size}", "encoder")
     if profile is not None:
         found += [Setting(*each, f"--profile {profile}") for each in settings_of_profile(profile, encoder).items()]

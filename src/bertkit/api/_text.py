@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bertkit.api._paths import AnyPath, existing
+from bertkit.contracts import PieceTokenizer, number_of
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import BadBytes, Boundary, Reading, read_texts
 from bertkit.data.tokenizers import load_tokenizer
+from bertkit.errors import usage_error
 from bertkit.report.progress import Mode, Progress
-from bertkit.text import wordpiece
-from bertkit.text.wordpiece import WordPiece
+from bertkit.text import bpe, byte_bpe, wordpiece, words
+
+TokenizerKind = Literal["wordpiece", "bpe", "byte-bpe", "words"]
+
+_TRAINERS: Mapping[TokenizerKind, Callable[..., PieceTokenizer]] = {
+    "wordpiece": wordpiece.train,
+    "bpe": bpe.train,
+    "byte-bpe": byte_bpe.train,
+    "words": words.train,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +47,28 @@ def tokenizer_train(
     files: Iterable[AnyPath],
     *,
     output: AnyPath,
+    kind: TokenizerKind = "wordpiece",
     vocab_size: int = 30_000,
     cased: bool = False,
     accents: Literal["keep", "strip"] | None = None,
     unicode_form: Literal["NFC", "NFD"] | None = None,
     progress: Mode = "auto",
-) -> WordPiece:
-    """Learn a WordPiece vocabulary from text files and save it in the folder ``output``."""
+) -> PieceTokenizer:
+    """Learn a vocabulary from text files and save it in the folder ``output``.
+
+    ``kind`` is BERT's ``wordpiece``, GPT's ``bpe``, RoBERTa's ``byte-bpe`` or ELMo's ``words``; only the first has a
+    choice of what is kept of the letters.
+    """
     paths = existing(files)
+    rules: dict[str, Any] = {}
+    if kind == "wordpiece":
+        strip = None if accents is None else accents == "strip"
+        rules = {"cased": cased, "strip_accents": strip, "unicode_form": unicode_form}
+    elif cased or accents or unicode_form:
+        raise usage_error(f"--cased, --accents and --unicode-form are for wordpiece; the rules of {kind} are fixed.")
     with Progress(progress) as bar:
         bar.say(f"learning {vocab_size:,} pieces from {len(paths):,} files")
-        trained = wordpiece.train(
-            read_texts(paths),
-            vocab_size=vocab_size,
-            cased=cased,
-            strip_accents=None if accents is None else accents == "strip",
-            unicode_form=unicode_form,
-        )
+        trained: PieceTokenizer = _TRAINERS[kind](read_texts(paths), vocab_size=vocab_size, **rules)
     trained.save(Path(output))
     return trained
 
@@ -62,7 +77,7 @@ def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TextPiece]:
     """How a text is cut; of words the numbers alone, without their characters."""
     loaded = load_tokenizer(Path(tokenizer))
     tokens = loaded.encode(text)
-    numbers = [token if isinstance(token, int) else token[0] for token in tokens.ids]
+    numbers = map(number_of, tokens.ids)
     return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
 
 

@@ -24,10 +24,10 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
 
   from text to a model
     corpus check      encodings, documents, duplicates and lengths of text files
-    tokenizer train   learn a WordPiece vocabulary
+    tokenizer train   learn a vocabulary
     tokenizer show    how a text is cut: pieces, ids, offsets
     prepare           text files to a folder of tokens that training reads from
-    pretrain          train a BERT on prepared text; --resume goes on with one
+    pretrain          train an encoder on prepared text; --resume goes on with one
 
   from a model to answers
     fill              guess the words behind [MASK]

@@ -35,7 +35,9 @@ class VocabularyOptions:
     """Options of ``tokenizer train``."""
 
     output: Path
-    """Folder for tokenizer.json, tokenizer_config.json and vocab.txt."""
+    """Folder for tokenizer.json and what belongs to it."""
+    kind: Literal["wordpiece", "bpe", "byte-bpe", "words"] = "wordpiece"
+    """BERT's WordPiece, GPT's byte pairs, RoBERTa's byte-level pairs, or ELMo's whole words."""
     vocab_size: int = 30_000
     """Pieces, special ones included; fewer when the text has no more."""
     cased: bool = False
@@ -47,7 +49,7 @@ class VocabularyOptions:
 
 
 def tokenizer_train(*files: Path, options: VocabularyOptions, talk: Talk | None = None) -> None:
-    """Learn a WordPiece vocabulary from text files."""
+    """Learn a vocabulary from text files."""
     from bertkit import api
 
     talk = talk or Talk()

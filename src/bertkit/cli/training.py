@@ -42,6 +42,8 @@ class PretrainOptions:
     """Run folder: record, metrics, checkpoints, curve, model."""
     resume: Path | None = None
     """Go on with this run from its newest good checkpoint, bit for bit, perhaps with --set save_every=N."""
+    architecture: str | None = None
+    """bert, roberta, gpt or elmo. [default: bert]"""
     size: str | None = None
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
     profile: Literal["paper", "fast"] | None = None
@@ -71,7 +73,7 @@ class PretrainOptions:
 def pretrain(
     data: Path | None = None, /, *, options: PretrainOptions | None = None, json: bool = False, talk: Talk | None = None
 ) -> None:
-    """Train a BERT on prepared text, or go on with a run: bertkit pretrain --resume RUN.
+    """Train an encoder on prepared text, or go on with a run: bertkit pretrain --resume RUN.
 
     Parameters
     ----------

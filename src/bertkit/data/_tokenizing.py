@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
 from bertkit.data.sources import Piece
 
@@ -60,7 +60,8 @@ class UnitTokenizer:
     """Finds the sentences of units and cuts them into ids; special pieces typed in the text are plain text.
 
     The sentences of a piece are given to the library as one text with a break between them, of an id that no
-    vocabulary has. Each given alone would be cut the same, and take 9 % longer.
+    vocabulary has. Each given alone would be cut the same, and take 9 % longer. Where a space is a part of the word
+    behind it, every sentence but the first of a piece has one before it, as it had in its text.
     """
 
     def __init__(self, rules: TokenizerRules) -> None:
@@ -69,10 +70,12 @@ class UnitTokenizer:
         self._backend.encode_special_tokens = True
         self._backend.add_tokens([AddedToken(_BREAK, normalized=False)])
         self._break_id = self._backend.token_to_id(_BREAK)
+        self._keeps_spaces = isinstance(self._backend.pre_tokenizer, pre_tokenizers.ByteLevel)
 
     def tokenize(self, unit: Unit) -> list[TokenizedPiece]:
         """Every piece of a unit; sentences without a token are left out."""
-        texts = ["".join(_plain(sentence) + _BREAK for sentence in piece.sentences()) for piece in unit.pieces]
+        between = _BREAK + " " * self._keeps_spaces
+        texts = [between.join(map(_plain, piece.sentences())) + _BREAK for piece in unit.pieces]
         encoded = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [
             self._take_apart(piece.number, key, np.array(encoding.ids, dtype=np.uint32))

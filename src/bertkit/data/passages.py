@@ -35,20 +35,24 @@ class Sampling:
     """How passages are cut. ``next_sentence=False`` gives single runs of sentences, as in the paper's No NSP.
 
     With ``full_sentences`` such runs go on over the ends of documents, and none is short on purpose; see
-    ``full_sentences.py``.
+    ``full_sentences.py``. With ``running_text`` rows are full of text alone and end anywhere; see ``running_text.py``.
     """
 
     next_sentence: bool = True
     random_next: float = 0.5
     short_sequences: float = 0.1
     full_sentences: bool = False
+    running_text: bool = False
 
     def __post_init__(self) -> None:
-        if self.full_sentences and self.next_sentence:
-            raise usage_error(
-                "task.sampling.full_sentences leaves no next sentence to tell: "
-                "add --set task.sampling.next_sentence=false."
-            )
+        for name in ("full_sentences", "running_text"):
+            if getattr(self, name) and self.next_sentence:
+                raise usage_error(
+                    f"task.sampling.{name} leaves no next sentence to tell: "
+                    "add --set task.sampling.next_sentence=false."
+                )
+        if self.full_sentences and self.running_text:
+            raise usage_error("task.sampling has full_sentences and running_text; rows end in one way: give one.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

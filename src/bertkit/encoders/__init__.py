@@ -2,7 +2,18 @@
 
 from bertkit.encoders._foreign import Foreign
 from bertkit.encoders._settings import configure
+from bertkit.encoders._shelf import configure_architecture, find_architecture, name_architecture
 from bertkit.encoders._transformer import PooledTransformer, Transformer
 from bertkit.encoders._words import WordEncoder, WordReaderConfig
 
-__all__ = ["Foreign", "PooledTransformer", "Transformer", "WordEncoder", "WordReaderConfig", "configure"]
+__all__ = [
+    "Foreign",
+    "PooledTransformer",
+    "Transformer",
+    "WordEncoder",
+    "WordReaderConfig",
+    "configure",
+    "configure_architecture",
+    "find_architecture",
+    "name_architecture",
+]

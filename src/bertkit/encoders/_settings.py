@@ -10,6 +10,14 @@ from bertkit.nn.activation import ACTIVATIONS
 
 Config = TypeVar("Config")
 
+MINIATURES: Mapping[str, tuple[int, int, int]] = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+}
+"""Layers, hidden width and heads of the small BERTs (google-research/bert README); other transformers take them too."""
+
 
 def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str, Any]:
     """The fields for layers, width and heads that one of ``sizes`` means, or a name such as ``4/256/4``."""

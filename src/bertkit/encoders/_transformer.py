@@ -48,9 +48,9 @@ def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNo
 
 
 def _count_block_products(config: Any, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool) -> int:
-    """The multiplications of a stack of blocks on rows of ``real`` tokens, the last of which gives those ``read`` alone.
+    """The multiplications of a stack of blocks on ``real`` tokens, of which the last block gives those ``read`` alone.
 
-    With n tokens that each read s others and itself, r of them read in the last of L layers, width H and inner width I::
+    With n tokens that each look at s, r of them read in the last of L layers, a width of H and I inside, a row has::
 
         (L - 1) * n * (4 H^2 + 2 H I + 2 s H)             layers below the last
         + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values; what is read

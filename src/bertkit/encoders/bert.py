@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from bertkit.contracts import AskedWords, Batch, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._settings import (
+    MINIATURES,
     check_activation,
     check_counts,
     check_pad,
@@ -30,10 +31,7 @@ from bertkit.nn.init import fill_sinusoids
 from bertkit.text.wordpiece import WordPiece
 
 SIZES: Mapping[str, tuple[int, int, int]] = {
-    "tiny": (2, 128, 2),
-    "mini": (4, 256, 4),
-    "small": (4, 512, 8),
-    "medium": (8, 512, 8),
+    **MINIATURES,
     "base": (12, 768, 12),
     "large": (24, 1024, 16),
 }

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from bertkit.contracts import AskedWords, Batch, EncoderOutput
 from bertkit.encoders import Foreign
-from bertkit.encoders._settings import check_counts, check_transformer, configure, read_size
+from bertkit.encoders._settings import MINIATURES, check_counts, check_transformer, configure, read_size
 from bertkit.encoders._transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
 from bertkit.nn.init import initialize
 from bertkit.text.bpe import BytePairs
 
-SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12)}
-"""Layers, hidden width and heads of the published model."""
+SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)}
+"""Layers, hidden width and heads; base is the published model."""
 
 
 @dataclass(frozen=True, kw_only=True)

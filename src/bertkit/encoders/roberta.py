@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from bertkit.contracts import AskedWords, Batch, EncoderOutput
 from bertkit.encoders import Foreign, PooledTransformer
 from bertkit.encoders._settings import (
+    MINIATURES,
     check_activation,
     check_counts,
     check_pad,
@@ -29,8 +30,8 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.text.byte_bpe import ByteLevelPairs
 
-SIZES: Mapping[str, tuple[int, int, int]] = {"base": (12, 768, 12), "large": (24, 1024, 16)}
-"""Layers, hidden width and heads of the published models (fairseq ``examples/roberta``)."""
+SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12), "large": (24, 1024, 16)}
+"""Layers, hidden width and heads; base and large are the published models (fairseq ``examples/roberta``)."""
 
 
 @dataclass(frozen=True, kw_only=True)

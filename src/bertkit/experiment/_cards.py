@@ -9,6 +9,8 @@ from typing import Any
 
 from bertkit import config
 from bertkit.data.shards import read_manifest
+from bertkit.encoders import name_architecture
+from bertkit.experiment.profiles import usual_task
 from bertkit.report.card import Card, without_folders, write_card
 from bertkit.run import FinetuneRun, PretrainRun, RunFolder
 from bertkit.storage import read_json, write_file
@@ -21,6 +23,19 @@ _KINDS = {
     "choices": "multiple-choice",
 }
 """What Hugging Face calls the shapes of tasks."""
+
+_QUESTIONS = {"masked": "fill-mask", "next": "text-generation", "neighbours": "feature-extraction"}
+"""The same for pre-trainings, by what was asked."""
+
+_ARCHITECTURES = {"bert": "BERT", "elmo": "ELMo", "gpt": "GPT", "roberta": "RoBERTa"}
+
+_SHAPE = {
+    "num_layers": "layers",
+    "hidden_size": "wide",
+    "num_heads": "heads",
+    "projection_size": "wide in each direction",
+    "cell_size": "cells",
+}
 
 _OWN = ("model", "output", "data")
 """Settings that say where and not how, and are in the command."""
@@ -63,12 +78,14 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
 def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping[str, float]) -> None:
     """The same for a model that was trained on raw text."""
     record = read_json(folder.record)
-    encoder = run.encoder
+    encoder: Any = run.encoder
+    shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
+    usual: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
     card = Card(
-        title=f"BERT {encoder.num_layers}/{encoder.hidden_size}/{encoder.num_heads}",
-        about=f"{encoder.num_layers} layers, {encoder.hidden_size} wide, {encoder.num_heads} heads, pre-trained for "
+        title=f"{_ARCHITECTURES[name_architecture(encoder)]} {'/'.join(map(str, shape.values()))}",
+        about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
         f"{run.steps or 0:,} steps with seed {run.seed}.",
-        kind="text-generation" if encoder.causal else "fill-mask",
+        kind=_QUESTIONS[encoder.asked_words],
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),
         values={},
@@ -77,7 +94,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
             "It knows what the text says, with its errors and prejudices, and nothing later.",
             "The figures are of held-out text of the same files.",
         ],
-        settings=_changed(run, PretrainRun(data=run.data, output=run.output, encoder=replace(encoder, causal=False))),
+        settings=_changed(run, PretrainRun(data=run.data, output=run.output, encoder=usual, task=usual_task(usual))),
         **_circumstances(record),
     )
     _write(folder, card)

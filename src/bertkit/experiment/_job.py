@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from bertkit.contracts import PieceTokenizer
+from bertkit.checkpoint.folder import encoder_of
+from bertkit.contracts import Encoder, PieceTokenizer
 from bertkit.data.shards import Corpus
-from bertkit.encoders.bert import Bert
 from bertkit.errors import usage_error
 from bertkit.experiment._phases import Phase, build_phases
 from bertkit.experiment._resuming import describe_run
@@ -47,13 +47,7 @@ def build_job(run: PretrainRun, world: World = ALONE) -> Job:
     """Everything that the steps of ``run`` need; raises a usage error where the settings do not fit together."""
     corpus = Corpus.open(run.data)
     tokenizer = corpus.load_tokenizer()
-    if run.encoder.vocab_size != tokenizer.vocab_size:
-        raise usage_error(
-            f"encoder.vocab_size is {run.encoder.vocab_size}; {run.data} has {tokenizer.vocab_size} pieces."
-        )
-    longest = max(run.seq_length, run.long_seq_length or 0)
-    if longest > run.encoder.max_positions:
-        raise usage_error(f"encoder.max_positions is {run.encoder.max_positions}; sequences of {longest} need more.")
+    _check_encoder(run, tokenizer)
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
         if rows % world.size:
             raise usage_error(f"{name} is {rows}; {world.size} processes need a multiple of their number.")
@@ -79,9 +73,23 @@ def build_job(run: PretrainRun, world: World = ALONE) -> Job:
     )
 
 
+def _check_encoder(run: PretrainRun, tokenizer: PieceTokenizer) -> None:
+    """See that the encoder knows all pieces, and has positions for all of a row; ELMo needs neither."""
+    vocab_size = getattr(run.encoder, "vocab_size", tokenizer.vocab_size)
+    if vocab_size != tokenizer.vocab_size:
+        raise usage_error(f"encoder.vocab_size is {vocab_size}; {run.data} has {tokenizer.vocab_size} pieces.")
+    pad_id = getattr(run.encoder, "pad_id", tokenizer.pad_id)
+    if pad_id != tokenizer.pad_id:
+        raise usage_error(f"encoder.pad_id is {pad_id}; {run.data} has rows filled up with {tokenizer.pad_id}.")
+    longest = max(run.seq_length, run.long_seq_length or 0)
+    positions = getattr(run.encoder, "max_positions", longest)
+    if longest > positions:
+        raise usage_error(f"encoder.max_positions is {positions}; sequences of {longest} need more.")
+
+
 def build_model(run: PretrainRun) -> Model:
     """The model with its first values, as the random state has them."""
-    encoder = Bert(run.encoder)
+    encoder: Encoder = encoder_of(run.encoder)(run.encoder)
     return Model(encoder, run.task.objectives(encoder))
 
 

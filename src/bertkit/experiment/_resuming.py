@@ -8,7 +8,7 @@ from typing import Any
 from bertkit import config
 from bertkit.data.shards import read_manifest
 from bertkit.errors import data_error, usage_error
-from bertkit.run import PretrainRun
+from bertkit.run import PretrainRun, pretraining_from_json, pretraining_to_json
 
 FREE = (
     "gradient_checkpointing",
@@ -27,12 +27,12 @@ _PLACES = ("data", "output")
 
 def describe_run(run: PretrainRun) -> dict[str, Any]:
     """What a checkpoint and the record remember: the settings, and a hash of the tokens they were used on."""
-    return {"run": config.to_json(run), "corpus": read_manifest(run.data).content}
+    return {"run": pretraining_to_json(run), "corpus": read_manifest(run.data).content}
 
 
 def check_unchanged(run: PretrainRun, begun: Mapping[str, Any]) -> None:
     """Refuse to go on as ``run`` with what was begun as ``begun``, naming every setting that differs."""
-    was = _settings(config.from_json(PretrainRun, begun["run"]))
+    was = _settings(pretraining_from_json(begun["run"]))
     now = _settings(run)
     differing = [f"{path} {was.get(path)}, not {now.get(path)}" for path in was | now if was.get(path) != now.get(path)]
     if differing:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import torch
 
-from bertkit.encoders.bert import Bert
-from bertkit.model import Model
+from bertkit.experiment._job import build_model
 from bertkit.run import PretrainRun
 from bertkit.training.precision import default_device, measure_products
 
+_EMBEDDINGS = ("encoder.embeddings.", "encoder.words.", "encoder.highways.", "encoder.projection.")
+
 
 def count_parameters(run: PretrainRun) -> dict[str, int]:
-    """By part; the embeddings that the masked-word head shares are counted once, as embeddings."""
+    """By part; the embeddings that a head shares are counted once, as embeddings. Those of ELMo are its characters."""
     with torch.device("meta"):
-        encoder = Bert(run.encoder)
-        model = Model(encoder, run.task.objectives(encoder))
-    every = sum(parameter.numel() for parameter in model.parameters())
-    inside = sum(parameter.numel() for parameter in encoder.parameters())
-    embeddings = sum(parameter.numel() for parameter in encoder.embeddings.parameters())
-    return {"embeddings": embeddings, "blocks and pooler": inside - embeddings, "heads": every - inside}
+        model = build_model(run)
+    every = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    inside = sum(count for name, count in every.items() if name.startswith("encoder."))
+    embeddings = sum(count for name, count in every.items() if name.startswith(_EMBEDDINGS))
+    return {"embeddings": embeddings, "layers": inside - embeddings, "heads": sum(every.values()) - inside}
 
 
 def affordable_tokens(run: PretrainRun, seconds: float) -> float:

@@ -24,7 +24,7 @@ from bertkit.experiment._resuming import check_unchanged
 from bertkit.experiment._states import restore_state, save_result, save_state
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress
-from bertkit.run import PretrainRun, RunFolder, read_metrics, read_run
+from bertkit.run import PretrainRun, RunFolder, pretraining_from_json, read_metrics, read_run
 from bertkit.storage import require_space
 from bertkit.tasks.pretrain import DataReport
 from bertkit.training.distributed import ALONE, World, join_world
@@ -37,6 +37,9 @@ from bertkit.training.precision import choose_precision, default_device
 _MEASURED_SHARE = 0.03
 _LEAST_MEASURED_SECONDS = 3.0
 _SHARE_FOR_STEPS = 0.95
+
+_WORDS = ("mlm", "causal", "bilm")
+"""The loss terms of which a perplexity is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
     """
     record = read_begun(path)
     with _begin(path, progress) as (world, folder, progress):
-        recorded = dataclasses.replace(config.from_json(PretrainRun, record["run"]), output=path)
+        recorded = dataclasses.replace(pretraining_from_json(record["run"], source=f"{path}/run.json"), output=path)
         run = config.apply(recorded, settings)
         newest, faults = world.from_first(store.latest(folder.checkpoints) if world.is_first else (None, []))
         for fault in faults:
@@ -254,7 +257,7 @@ def _evaluate(job: Job, phase: Phase, folder: RunFolder, progress: Progress) -> 
         return {}
     if not all(value < float("inf") for value in measured.values()):
         raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
-    words = "mlm" if "mlm" in measured else "causal"
+    words = next(name for name in _WORDS if name in measured)
     measured[f"{words}_perplexity"] = float(torch.tensor(measured[words]).exp())
     folder.log({"kind": "heldout", "step": job.state.step, **measured})
     shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())

@@ -1,17 +1,30 @@
 """Settings that belong together, under a name.
 
-Of a pre-training: the paper's, and those that learn sooner. Of a fine-tuning: those that a model was published with.
+Of a pre-training: what an encoder is asked, its paper's settings, and those that learn sooner. Of a fine-tuning: those
+that a model was published with.
+
+| encoder | asked in its pre-training                  | source of the paper's settings                               |
+|---------|--------------------------------------------|--------------------------------------------------------------|
+| BERT    | masked words and next sentences            | the defaults: Devlin et al. 2018, section A.2                |
+| RoBERTa | masked words in full sentences             | fairseq ``examples/roberta/config/pretraining/base.yaml``    |
+| GPT     | the next piece in running text             | Radford et al. 2018, section 4.1                             |
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
-from bertkit.encoders.bert import BertConfig
+from bertkit.config import Setting, apply
+from bertkit.contracts import EncoderConfig
+from bertkit.encoders import name_architecture
+from bertkit.run import PretrainRun
 from bertkit.tasks import FileTask
 from bertkit.tasks.glue import mrpc, qqp, stsb
+from bertkit.tasks.pretrain import PretrainingTask
 
 Profile = Literal["paper", "fast"]
 FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
@@ -23,35 +36,93 @@ _RATES: Mapping[int, float] = {128: 3e-3, 256: 1e-3}
 """Peak learning rate by hidden width."""
 
 
-def settings_of_profile(profile: Profile, encoder: BertConfig) -> dict[str, Any]:
-    """The settings of ``profile`` that differ from the defaults, by path; those of ``paper`` are the defaults.
+_QUESTIONS: Mapping[str, Mapping[str, Any]] = {
+    "bert": {},
+    "roberta": {"task.sampling.next_sentence": False, "task.sampling.full_sentences": True},
+    "gpt": {"task.words": "next", "task.sampling.next_sentence": False, "task.sampling.running_text": True},
+    "elmo": {},
+}
+"""What an architecture is asked, where that is not what BERT is."""
+
+_PAPERS: Mapping[str, Mapping[str, Any]] = {
+    "bert": {},
+    "roberta": {
+        "seq_length": 512,
+        "batch_size": 2048,
+        "optimizer.lr": 5e-4,
+        "optimizer.beta2": 0.98,
+        "optimizer.bias_correction": True,
+        "optimizer.clip_norm": 0.0,
+        "schedule.warmup": 0.08,  # 10,000 of 125,000 steps
+        "schedule.decay": "linear",
+    },
+    "gpt": {
+        "seq_length": 512,
+        "batch_size": 64,
+        "optimizer.lr": 2.5e-4,
+        "optimizer.eps": 1e-8,
+        "optimizer.bias_correction": True,
+        "schedule.warmup": 0.001,  # 2,000 steps; 100 epochs of its books are some millions
+        "schedule.decay": "cosine",
+    },
+    "elmo": {},
+}
+"""Of the number of steps all leave the choice: RoBERTa's 125,000 and GPT's 100 epochs are for their corpora."""
+
+
+def settings_of_architecture(encoder: EncoderConfig) -> dict[str, Any]:
+    """What such an encoder is asked in its pre-training, by path; for BERT nothing but the defaults."""
+    return dict(_QUESTIONS[name_architecture(encoder)])
+
+
+def settings_of_profile(profile: Profile, encoder: EncoderConfig) -> dict[str, Any]:
+    """The settings of ``profile`` that differ from the defaults, by path; those of ``paper`` for BERT are the defaults.
 
     ``fast`` masks 30 % (Wettig et al. 2023), leaves dropout out of the attention and starts positions as sinusoids.
     Narrow networks, which are trained for minutes or hours, also get small batches, no dropout, a high rate, and rows
-    of 32 tokens before rows of 128: who looks at what is learnt for every position anew, and 32 are soon learnt.
+    of 32 tokens before rows of 128: who looks at what is learnt for every position anew, and 32 are soon learnt. It was
+    measured for BERT; the others get of it what they have.
     """
     if profile == "paper":
-        return {}
-    anywhere = {
-        "task.masking.rate": 0.3,
-        "encoder.attention_dropout": 0.0,
-        "encoder.first_positions": "sinusoids",
-    }
-    if encoder.hidden_size > _SMALL_WIDTH:
-        return anywhere
-    return {
-        **anywhere,
-        "seq_length": 32,
-        "long_seq_length": 128,
-        "long_share": 0.3,
-        "batch_size": 64,
-        "optimizer.lr": _RATES.get(encoder.hidden_size, 1e-3),
-        "optimizer.bias_correction": True,
-        "schedule.warmup": 0.05,
-        "schedule.decay": "linear",
-        "encoder.dropout": 0.0,
-        "encoder.initializer_range": round(initializer_range(encoder.hidden_size), 4),
-    }
+        return dict(_PAPERS[name_architecture(encoder)])
+    width = getattr(encoder, "hidden_size", 0)
+    settings: dict[str, Any] = {"encoder.attention_dropout": 0.0, "encoder.first_positions": "sinusoids"}
+    if encoder.asked_words == "masked":
+        settings["task.masking.rate"] = 0.3
+    if width <= _SMALL_WIDTH:
+        settings |= {
+            "batch_size": 64,
+            "optimizer.lr": _RATES.get(width, 1e-3),
+            "optimizer.bias_correction": True,
+            "schedule.warmup": 0.05,
+            "schedule.decay": "linear",
+            "encoder.dropout": 0.0,
+            "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
+        }
+        if encoder.asked_words != "neighbours":
+            settings |= {"seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
+    return {path: value for path, value in settings.items() if _has(encoder, path)}
+
+
+def _has(encoder: EncoderConfig, path: str) -> bool:
+    record, _, field = path.partition(".")
+    return record != "encoder" or hasattr(encoder, field)
+
+
+def usual_task(encoder: EncoderConfig) -> PretrainingTask:
+    """What such an encoder is asked."""
+    settings = settings_of_architecture(encoder).items()
+    found = [
+        Setting(path.removeprefix("task."), value, "usual") for path, value in settings if path.startswith("task.")
+    ]
+    return apply(PretrainingTask(), found)
+
+
+def published_run(data: Path, output: Path, encoder: EncoderConfig, **changes: Any) -> PretrainRun:
+    """The pre-training of ``encoder`` with its paper's settings; ``changes`` are fields of the run, as ``steps``."""
+    run = PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder))
+    settings = {**settings_of_architecture(encoder), **settings_of_profile("paper", encoder)}
+    return replace(apply(run, [Setting(path, value, "paper") for path, value in settings.items()]), **changes)
 
 
 def initializer_range(hidden_size: int) -> float:

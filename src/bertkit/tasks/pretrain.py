@@ -6,19 +6,20 @@ Letters: B examples, T tokens.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from bertkit.contracts import IGNORE, Batch, Feature, Objective, PieceTokenizer, Token
+from bertkit.contracts import IGNORE, Batch, Encoder, Feature, Objective, PieceTokenizer, Token, number_of
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.passages import Passage, Passages, Sampling
+from bertkit.data.running_text import RunningText
 from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
-from bertkit.encoders import PooledTransformer
 from bertkit.errors import data_error, usage_error
 from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
@@ -46,13 +47,14 @@ class PretrainingTask:
         """Every example of a corpus split, as batches on demand."""
         return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
 
-    def objectives(self, encoder: PooledTransformer) -> dict[str, Objective]:
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """The head of the words, tied to the word embeddings, and the next-sentence head."""
+        table, config = encoder.get_submodule("embeddings.word"), cast(Any, encoder.config)
+        assert isinstance(table, nn.Embedding)
         if self.words == "next":
-            return {"causal": CausalLanguageModel(encoder.embeddings.word)}
-        config = encoder.config
+            return {"causal": CausalLanguageModel(table)}
         words = MaskedLanguageModel(
-            encoder.embeddings.word,
+            table,
             activation=config.activation,
             layer_norm_eps=config.layer_norm_eps,
             initializer_range=config.initializer_range,
@@ -73,18 +75,27 @@ class PretrainingSource:
         self.tokenizer = tokenizer
         self.seq_length = seq_length
         self.seed = seed
-        specials = 3 if task.sampling.next_sentence else 2
+        if task.words == "masked" and tokenizer.mask_id == tokenizer.unk_id:
+            raise usage_error("task.words is masked, and this tokenizer has no piece that stands for hidden ones.")
+        self._cls, self._sep = _numbers(tokenizer.cls_id), _numbers(tokenizer.sep_id)
+        self._between = _numbers(*tokenizer.between_ids)
+        specials = self._count_specials()
         if seq_length < specials + 2:
             raise data_error(f"seq_length is {seq_length}; {specials} special tokens and two pieces are the least.")
-        room = seq_length - specials
-        self._cls_id, self._sep_id = _number(tokenizer.cls_id), _number(tokenizer.sep_id)
-        self.passages = (
-            FullSentences(corpus, room=room, sep_id=self._sep_id)
-            if task.sampling.full_sentences
-            else Passages(corpus, task.sampling, room=room, seed=seed)
-        )
-        self._cls = np.array([self._cls_id], dtype=np.int64)
-        self._sep = np.array([self._sep_id], dtype=np.int64)
+        self.passages = self._lay_rows(corpus, seq_length - specials)
+
+    def _count_specials(self) -> int:
+        if self.task.sampling.running_text:
+            return 0
+        return 2 + len(self._between) * self.task.sampling.next_sentence
+
+    def _lay_rows(self, corpus: Corpus, room: int) -> Passages | FullSentences | RunningText:
+        sampling = self.task.sampling
+        if sampling.running_text:
+            return RunningText(corpus, room=room, seed=self.seed)
+        if sampling.full_sentences:
+            return FullSentences(corpus, room=room, sep_id=int(self._sep[0]))
+        return Passages(corpus, sampling, room=room, seed=self.seed)
 
     def __len__(self) -> int:
         return len(self.passages)
@@ -103,24 +114,32 @@ class PretrainingSource:
             self.task.masking,
             vocab_size=self.tokenizer.vocab_size,
             mask_id=self.tokenizer.mask_id,
-            special_ids=(self._cls_id, self._sep_id),
+            special_ids=[*self._cls.tolist(), *self._sep.tolist()],
             continues_word=self.tokenizer.continues_word,
         )
 
     def encode(self, passage: Passage) -> Feature:
-        """``[CLS] A [SEP]`` with B and its label behind it where there is one (0 is next, 1 is random)."""
-        first = np.concatenate([self._cls, passage.first, self._sep])
-        if passage.second is None:
-            return Feature(input_ids=first, segment_ids=np.zeros(len(first), dtype=np.int64))
-        input_ids = np.concatenate([first, passage.second, self._sep])
+        """``[CLS] A [SEP]`` with B and its label behind it where there is one (0 is next, 1 is random).
+
+        Running text is A alone.
+        """
+        if self.task.sampling.running_text:
+            parts = [passage.first]
+        elif passage.second is None:
+            parts = [self._cls, passage.first, self._sep]
+        else:
+            parts = [self._cls, passage.first, self._between, passage.second, self._sep]
+        input_ids = np.concatenate(parts).astype(np.int64)
         segment_ids = np.zeros(len(input_ids), dtype=np.int64)
-        segment_ids[len(first) :] = 1
+        if passage.second is None:
+            return Feature(input_ids=input_ids, segment_ids=segment_ids)
+        segment_ids[-len(passage.second) - 1 :] = 1
         return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(passage.is_random)})
 
 
-def _number(token: Token) -> int:
-    """The number of a piece, or of a word that also has characters."""
-    return token if isinstance(token, int) else token[0]
+def _numbers(*tokens: Token) -> NDArray[np.int64]:
+    """(T,) the numbers of so many tokens."""
+    return np.array([number_of(token) for token in tokens], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,5 +190,5 @@ def report_data(source: PretrainingSource, sample: int = 1024) -> DataReport:
         row_fill=tokens / (count * source.seq_length),
         masked_share=float(masked.sum()) / tokens if "mlm" in batch.labels else None,
         duplicate_rows=1 - len(rows) / count,
-        unknown_pieces=float((original == source.tokenizer.unk_id).sum()) / tokens,
+        unknown_pieces=float(((original == source.tokenizer.unk_id) & real).sum()) / tokens,
     )

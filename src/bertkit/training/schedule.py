@@ -1,7 +1,8 @@
-"""The learning rate over a run: warm-up, then linear decay, in the two forms that are in use."""
+"""The learning rate over a run: warm-up, then decay, in the forms that are in use."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,11 +13,11 @@ class ScheduleConfig:
 
     ``bert`` counts the decay from step 0, as google-research/bert ``optimization.py`` does, so the rate
     drops by the warm-up's share where the two lines meet; ``linear`` counts it from the end of the warm-up
-    and has no such joint; ``constant`` stays up.
+    and has no such joint; ``cosine`` falls from there along half a wave (GPT); ``constant`` stays up.
     """
 
     warmup: float = 0.01
-    decay: Literal["bert", "linear", "constant"] = "bert"
+    decay: Literal["bert", "linear", "cosine", "constant"] = "bert"
 
 
 def rate(config: ScheduleConfig, step: int, total_steps: int) -> float:
@@ -26,5 +27,6 @@ def rate(config: ScheduleConfig, step: int, total_steps: int) -> float:
         return step / warmup_steps
     if config.decay == "constant":
         return 1.0
-    begin = warmup_steps if config.decay == "linear" else 0
-    return max(0.0, (total_steps - step) / max(1, total_steps - begin))
+    begin = 0 if config.decay == "bert" else warmup_steps
+    left = max(0.0, (total_steps - step) / max(1, total_steps - begin))
+    return (1 - math.cos(math.pi * left)) / 2 if config.decay == "cosine" else left
