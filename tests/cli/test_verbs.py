@@ -250,7 +250,7 @@ def test_the_doctor_answers(capsys: pytest.CaptureFixture[str]) -> None:
             "no file at {home}/b.txt. Did you mean {home}/a.txt?",
         ),
         ("pretrain {home}/data --steps 3", 2, "pretrain needs DATA and -o RUN, or --resume RUN."),
-        ("pretrain {home}/data --resume {home}/run", 2, "a resumed run has its data and its folder"),
+        ("pretrain {home}/data --resume {home}/run", 2, "a resumed run has its data, its folder and its architecture"),
         ("pretrain --resume {home}/tuned", 2, "{home}/tuned is not a pre-training run; only those are resumed."),
         ("pretrain {home}/dota --steps 3 -o {home}/x", 3, "no data at {home}/dota."),
         ("pretrain {home}/data --size mimi -o {home}/x", 2, 'no size named "mimi". Did you mean "mini"?'),
