@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bertkit.nn.lstm import BiLstm
 
@@ -42,3 +44,21 @@ def test_two_layers_equal_pytorchs_own() -> None:
                 official.get_parameter(name.replace("_l0", f"_l{number}")).copy_(weight)
     states = torch.randn(3, 9, 5)
     torch.testing.assert_close(ours(states, torch.ones(3, 9, dtype=torch.bool)), official(states)[0])
+
+
+@pytest.mark.parametrize("way", ["_run_padded", "_run_packed"])
+def test_states_and_gradients_are_those_of_packed_rows(way: str) -> None:
+    """By torch's own walk through packed rows, layer by layer; for a CPU and for a GPU."""
+    lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.0)
+    mask = torch.arange(7) < torch.tensor([3, 7, 1, 4])[:, None]
+    states = torch.randn(4, 7, 5)
+    expected = states
+    for layer in lstm.layers:
+        packed = pack_padded_sequence(expected, mask.sum(1), batch_first=True, enforce_sorted=False)
+        expected, _ = pad_packed_sequence(layer(packed)[0], batch_first=True)
+    found = getattr(lstm, way)(states, mask)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    weights = list(lstm.parameters())
+    gradients = [torch.autograd.grad(each.sin().sum(), weights) for each in (found, expected)]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)

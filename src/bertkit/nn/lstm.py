@@ -5,11 +5,13 @@ Letters: B rows, T steps, I width of the input, H width of the output, W any wid
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bertkit.nn.dropout import Dropout
+from bertkit.nn.projected_lstm import reverse_rows
 
 
 class BiLstm(nn.Module):
@@ -39,6 +41,9 @@ class BiLstm(nn.Module):
 
         It is counted on the host, so that is where it had better be.
         """
+        return self._run_padded(states, mask) if states.device.type == "cpu" else self._run_packed(states, mask)
+
+    def _run_packed(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         lengths = mask.sum(1).cpu()
         # torch would order the rows by itself, and then ask the device for the order.
         order = lengths.argsort(descending=True, stable=True)
@@ -50,6 +55,27 @@ class BiLstm(nn.Module):
         states = _pick_rows(states, order.argsort())
         empty = lengths == 0
         return states.masked_fill(empty[:, None, None].to(states.device), 0) if empty.any() else states
+
+    def _run_padded(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
+        """The same with the padding passed as well, the backward direction on reversed rows.
+
+        A CPU goes through packed rows step by step, and through whole ones by oneDNN: training takes half of the time
+        at 200 numbers a direction, and a quarter at 32.
+        """
+        for layer in self.layers:
+            given = self.dropout(states)
+            forward = _run_direction(layer, given, "l0")
+            backward = reverse_rows(_run_direction(layer, reverse_rows(given, mask), "l0_reverse"), mask)
+            states = torch.cat([forward, backward], dim=2)
+        return states.masked_fill(~mask.unsqueeze(2), 0)
+
+
+def _run_direction(layer: nn.Module, states: Float[Tensor, "B T I"], which: str) -> Float[Tensor, "B T W"]:
+    """One direction of a layer, over every step of every row."""
+    weights = [getattr(layer, f"{name}_{which}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    nothing = states.new_zeros(1, len(states), weights[1].shape[1])
+    found: Tensor = torch.lstm(states, (nothing, nothing), weights, True, 1, 0.0, layer.training, False, True)[0]
+    return found
 
 
 def _pick_rows(states: Float[Tensor, "B T W"], order: Int[Tensor, " B"]) -> Float[Tensor, "B T W"]:
