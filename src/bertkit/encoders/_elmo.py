@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from bertkit.contracts import AskedWords, Batch, Encoder, EncoderOutput
+from bertkit.encoders._settings import check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
@@ -69,8 +70,7 @@ class ElmoConfig:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise usage_error(f"{name} is {value}; it must be above 0, or None for no bound.")
-        if not 0 <= self.dropout < 1:
-            raise usage_error(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
+        check_rates(self, "dropout")
 
     @property
     def asked_words(self) -> AskedWords:

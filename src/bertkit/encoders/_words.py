@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from bertkit.contracts import Batch, Encoder
 from bertkit.encoders._elmo import Elmo, ElmoConfig
+from bertkit.encoders._settings import check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
@@ -51,8 +52,7 @@ class WordReaderConfig:
             raise usage_error("words have neither vectors nor filters nor ELMo; there would be nothing to read.")
         if self.elmo is not None and self.elmo.word_length != self.word_length:
             raise usage_error(f"words have {self.word_length} characters, and ELMo's {self.elmo.word_length}.")
-        if not 0 <= self.elmo_dropout < 1:
-            raise usage_error(f"elmo_dropout is {self.elmo_dropout}; it must be at least 0 and below 1.")
+        check_rates(self, "elmo_dropout")
         if self.mixture_l2 < 0:
             raise usage_error(f"mixture_l2 is {self.mixture_l2}; it must be 0 or more.")
 
