@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import random
 from dataclasses import replace
@@ -22,6 +23,7 @@ from bertkit.data.features import collate
 from bertkit.encoders import gpt
 from bertkit.errors import BertkitError
 from bertkit.experiment._encoders import add_language_model, begin_encoder
+from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
 from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.run import FinetuneRun, read_metrics
@@ -156,6 +158,31 @@ def test_no_tag_depends_on_a_later_word(left_to_right: Path) -> None:
         depends = gradient.abs().sum(dim=-1) > 0
         assert depends[row, : place + 1].all()
         assert int(depends.sum()) == place + 1
+
+
+def test_every_other_shape_of_task_is_learned_and_answered(left_to_right: Path, tmp_path: Path) -> None:
+    """A number, several labels, tags and passages; classes and choices are learned from real data below."""
+    texts = [" ".join(WORDS[place : place + 3]) for place in range(7)] * 3
+
+    def finetune(name: str, content: str, *settings: str) -> Pipeline:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        run = tmp_path / f"{name}.run"
+        api.finetune(tmp_path / name, model=left_to_right, output=run, dev=tmp_path / name, set=settings, **QUICK)
+        return api.load(run)
+
+    numbers = finetune("numbers.csv", "text,label\n" + "".join(f"{text},{len(text) / 3:.3f}\n" for text in texts))
+    assert isinstance(numbers.predict(["early garden"])[0].label, float)
+    labels = ("long;dull", "long", "dull", "[]")
+    cells = "".join(f"{text},{labels[place % 4]}\n" for place, text in enumerate(texts))
+    assert isinstance(finetune("labels.csv", f"text,label\n{cells}").predict(["early garden"])[0].label, tuple)
+    tagged = [[f"{word} {'B-x' if word == 'stone' else 'O'}" for word in text.split()] for text in texts]
+    tags = "\n\n".join("\n".join(lines) for lines in tagged)
+    assert isinstance(finetune("tags.conll", tags).tag("river stone early"), list)
+    rows = [json.dumps({"question": "which", "context": text, "answer": text.split()[1]}) for text in texts]
+    asked = finetune("spans.jsonl", "\n".join(rows), "task.max_length=37", "task.stride=5")
+    answer = asked.answer("which", "silver bridge river")
+    assert answer.text
+    assert "silver bridge river"[answer.start : answer.end] == answer.text
 
 
 def gradients(model: Model, batch: Batch) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from bertkit.experiment.profiles import FinetuneProfile, initializer_range, sett
 from bertkit.run import FinetuneRun, PretrainRun
 from bertkit.tasks import FileTask, squad
 from bertkit.tasks.conll2003 import conll2003
-from bertkit.tasks.glue import mrpc, rte
+from bertkit.tasks.glue import cola, mrpc, rte, sst2
 from bertkit.tasks.swag import swag
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig, rate
@@ -60,7 +60,7 @@ def test_published_fine_tunings_are_settings_of_a_run() -> None:
     assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.01, 1.0, True)
     assert (roberta.epochs, roberta.batch_size, roberta.language_weight, roberta.task) == (10, 16, 0.0, mrpc)
     adam = roberta.optimizer
-    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (2e-5, 0.9, 0.98, 1e-6)
+    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (1e-5, 0.9, 0.98, 1e-6)
     assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.1, 0.0, True)
     assert (roberta.schedule.warmup, roberta.schedule.decay) == (0.06, "linear")
 
@@ -98,6 +98,12 @@ def test_networks_of_words_learn_by_plain_adam(
 
 def test_every_network_of_words_has_the_profile_of_its_name() -> None:
     assert set(rivals()) < set(get_args(FinetuneProfile))
+
+
+@pytest.mark.parametrize(("task", "lr", "batch_size"), [(rte, 2e-5, 16), (cola, 1e-5, 16), (sst2, 1e-5, 32)])
+def test_roberta_takes_small_tasks_in_small_batches(task: FileTask, lr: float, batch_size: int) -> None:
+    settings = settings_of_finetuning("roberta", task)
+    assert (settings["optimizer.lr"], settings["batch_size"]) == (lr, batch_size)
 
 
 def test_pairs_that_have_an_order_are_read_in_it() -> None:

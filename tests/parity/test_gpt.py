@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
@@ -22,6 +23,7 @@ from bertkit.nn.block import PostNormBlock
 from bertkit.nn.layout import Layout
 from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.choose import Choose
+from bertkit.objectives.classify import Classify
 from bertkit.text.bpe import train
 from bertkit.training.fit import accumulate_gradients
 
@@ -213,3 +215,16 @@ def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
         gradient = encoder.get_parameter(name).grad
         assert gradient is not None
         close(gradient, expected, COMPOSITE)
+
+
+def test_a_classifier_of_ours_is_their_network_and_one_layer(tmp_path: Path, padded_batch: Batch) -> None:
+    tokenizer = train(["a fox and an ox"] * 2, vocab_size=37)
+    head = Classify(CONFIG.hidden_size, 5)
+    ours = Model(build_ours(build_theirs(theirs.OpenAIGPTModel)), {"class": head}).eval()
+    save_model(tmp_path / "classes", ours, tokenizer, about={})
+    their_model = transformers.AutoModel.from_pretrained(tmp_path / "classes").eval()
+    states = their_model(padded_batch.input_ids).last_hidden_state
+    last = states[torch.arange(4), padded_batch.attention_mask.sum(dim=1) - 1]
+    stored = load_file(tmp_path / "classes" / "model.safetensors")
+    expected = last @ stored["classifier.weight"].T + stored["classifier.bias"]
+    close(ours(padded_batch)["class"]["logits"], expected, COMPOSITE)

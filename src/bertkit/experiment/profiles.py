@@ -23,7 +23,7 @@ from bertkit.contracts import EncoderConfig
 from bertkit.encoders import name_architecture
 from bertkit.run import PretrainRun
 from bertkit.tasks import FileTask
-from bertkit.tasks.glue import mrpc, qqp, stsb
+from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 from bertkit.tasks.pretrain import PretrainingTask
 
 Profile = Literal["paper", "fast"]
@@ -144,15 +144,14 @@ at 1 and Adam with its bias correction are the defaults here too."""
 
 _ROBERTA: Mapping[str, Any] = {
     "epochs": 10,
-    "batch_size": 16,
-    "optimizer.lr": 2e-5,
+    "batch_size": 32,
+    "optimizer.lr": 1e-5,
     "optimizer.beta2": 0.98,
     "optimizer.weight_decay": 0.1,
     "optimizer.clip_norm": 0.0,
     "schedule.warmup": 0.06,
 }
-"""fairseq ``examples/roberta/README.glue.md``, for RTE, MRPC, STS-B and CoLA; the larger tasks have a rate of 1e-5 and
-batches of 32."""
+"""fairseq ``examples/roberta/README.glue.md``."""
 
 _WORDS: Mapping[str, Any] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
 """What networks of words have in common. Their rates fell where dev got no better; here they fall in a line."""
@@ -206,8 +205,16 @@ _FINETUNING: Mapping[FinetuneProfile, Mapping[str, Any]] = {
     "tagger": _TAGGER,
 }
 
-_NO_ORDER = (mrpc.name, qqp.name, stsb.name)
-"""GLUE's tasks that ask whether two texts are alike."""
+_OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, Any]]] = {
+    "gpt": {task.name: {"task.both_orders": True} for task in (mrpc, qqp, stsb)},
+    "roberta": {
+        rte.name: {"batch_size": 16, "optimizer.lr": 2e-5},
+        stsb.name: {"batch_size": 16, "optimizer.lr": 2e-5},
+        mrpc.name: {"batch_size": 16},
+        cola.name: {"batch_size": 16},
+    },
+}
+"""What single tasks had otherwise, by their names."""
 
 
 def settings_of_finetuning(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
@@ -215,5 +222,4 @@ def settings_of_finetuning(profile: FinetuneProfile, task: FileTask) -> dict[str
 
     Those of ``bert`` are the defaults. ``gpt`` reads pairs that have no order in both.
     """
-    alike = profile == "gpt" and task.name in _NO_ORDER
-    return {**_FINETUNING[profile], **({"task.both_orders": True} if alike else {})}
+    return {**_FINETUNING[profile], **_OF_TASKS.get(profile, {}).get(task.name, {})}

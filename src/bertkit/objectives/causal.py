@@ -25,8 +25,9 @@ class CausalLanguageModel(TellPieces):
     """The word embeddings once more as the output layer, and nothing else.
 
     ``embedding`` is the encoder's own table and stays the encoder's, as with masked words. Every piece of a step
-    counts alike; openai/finetune-transformer-lm, where this loss helps a task along, takes the mean of each row first.
-    It is a language model over an encoder that never reads a later token, which is for the encoder to see to.
+    counts alike; openai/finetune-transformer-lm, where this loss helps a task along, takes the mean of each row first,
+    and has the positions among the pieces, as both lie in one table. It is a language model over an encoder that never
+    reads a later token, which is for the encoder to see to.
     """
 
     label = "causal"
