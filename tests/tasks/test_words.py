@@ -47,6 +47,7 @@ def test_choices(words: Words) -> None:
     (feature,) = ChoiceTask(name="t").encode(example, words)
     assert feature.input_ids.shape == (2, 10, WIDTH)
     assert not feature.input_ids[0, 7:].any()
+    assert feature.input_ids.nbytes == 4 * 2 * 10 * WIDTH, "a word has many numbers, and all examples are in memory"
     check_padding(words, [feature])
 
 

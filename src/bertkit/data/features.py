@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 from bertkit.contracts import IGNORE, Batch, Feature, Label, Tokenizer, Tokens
@@ -46,10 +46,10 @@ def assemble(
         offsets += [*b.offsets[:keep_b], (0, 0)]
         segment_ids += [1] * (keep_b + 1)
     return Feature(
-        input_ids=np.array(input_ids, dtype=np.int64),
-        segment_ids=np.array(segment_ids, dtype=np.int64),
+        input_ids=np.array(input_ids, dtype=np.int32),
+        segment_ids=np.array(segment_ids, dtype=np.int8),
         labels=dict(labels or {}),
-        offsets=np.array(offsets, dtype=np.int64),
+        offsets=np.array(offsets, dtype=np.int32),
         cut=len(a.ids) - keep_a + len(b.ids) - keep_b,
     )
 
@@ -106,8 +106,8 @@ def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
     return Feature(
-        input_ids=_padded([row.input_ids for row in rows], width, 0),
-        segment_ids=_padded([row.segment_ids for row in rows], width, 0),
+        input_ids=_padded([row.input_ids for row in rows], width, 0, rows[0].input_ids.dtype),
+        segment_ids=_padded([row.segment_ids for row in rows], width, 0, rows[0].segment_ids.dtype),
         labels=dict(labels),
         cut=sum(row.cut for row in rows),
         lengths=lengths,
@@ -140,8 +140,8 @@ def _rows(feature: Feature) -> list[Feature]:
     ]
 
 
-def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int) -> NDArray[np.int64]:
-    padded = np.full((len(rows), width, *rows[0].shape[1:]), fill, dtype=np.int64)
+def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+    padded = np.full((len(rows), width, *rows[0].shape[1:]), fill, dtype=dtype)
     for place, row in zip(padded, rows, strict=True):
         place[: len(row)] = row
     return padded
