@@ -89,7 +89,10 @@ class WordReader(nn.Module):
         return self
 
     def forward(self, batch: Batch) -> Float[Tensor, "B T E"]:
-        """Every word as a vector; 0 where there is none. A usage error where words are of another length."""
+        """Every word as a vector; what stands where there is none means nothing.
+
+        Raises a usage error where words are of another length.
+        """
         _, _, *length = batch.input_ids.shape
         if length != [self.word_length]:
             found = f"tokens of {length[0]} numbers" if length else "tokens without characters"
@@ -108,11 +111,10 @@ class WordReader(nn.Module):
 
     def draw_untrained(self) -> None:
         """First values for all but ELMo and the vectors, as torch draws them; the mixture begins as the mean."""
-        for part in filter(None, (self.characters, self.mixture)):
-            for each in part.modules():
-                draw = getattr(each, "reset_parameters", None)
-                if draw is not None:
-                    draw()
+        if self.characters is not None:
+            self.characters.draw()
+        if self.mixture is not None:
+            self.mixture.draw()
 
     def penalties(self) -> Mapping[str, float]:
         """Parameter -> what its squares are multiplied with and added to the loss."""

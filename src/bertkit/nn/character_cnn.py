@@ -25,6 +25,13 @@ class CharacterCnn(nn.Module):
         self.convolutions = nn.ModuleList(convolutions)
         self.activation = activation
 
+    def draw(self) -> None:
+        """First values, which torch gives: normal for the characters, uniform by fan-in for the filters."""
+        self.embedding.reset_parameters()
+        for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv1d)
+            convolution.reset_parameters()
+
     def forward(self, characters: Int[Tensor, "N C"]) -> Float[Tensor, "N F"]:
         """Each word by itself, the widths side by side."""
         letters = self.embedding(characters).transpose(1, 2)

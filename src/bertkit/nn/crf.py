@@ -33,10 +33,10 @@ class Crf(nn.Module):
         self.end = nn.Parameter(torch.empty(tags))
         self.register_buffer("barred", torch.where(allowed, 0.0, _FORBIDDEN), persistent=False)
         self.barred: Tensor
-        self.reset_parameters()
+        self.draw()
 
-    def reset_parameters(self) -> None:
-        """As allennlp does: transitions normal with the spread of Glorot and Bengio 2010, ends normal."""
+    def draw(self) -> None:
+        """First values, as allennlp has them: transitions normal (Glorot and Bengio 2010), ends too."""
         nn.init.xavier_normal_(self.transitions)
         nn.init.normal_(self.start)
         nn.init.normal_(self.end)

@@ -51,12 +51,13 @@ class ScalarMixture(nn.Module):
 
     def __init__(self, num_layers: int, *, layer_norm: bool = False) -> None:
         super().__init__()
-        self.weights = nn.Parameter(torch.zeros(num_layers + 1))
-        self.gamma = nn.Parameter(torch.ones(()))
+        self.weights = nn.Parameter(torch.empty(num_layers + 1))
+        self.gamma = nn.Parameter(torch.empty(()))
         self.layer_norm = layer_norm
+        self.draw()
 
-    def reset_parameters(self) -> None:
-        """The mean of the layers, as at first."""
+    def draw(self) -> None:
+        """First values, which are no draw: the mean of the layers."""
         nn.init.zeros_(self.weights)
         nn.init.ones_(self.gamma)
 
