@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 
 import pytest
 import torch
+from tests.encoders.pairs import make_pairs
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.contracts import IGNORE, Batch, Objective
@@ -13,6 +16,7 @@ from bertkit.encoders import elmo, gpt
 from bertkit.encoders.bert import Bert, BertConfig, size
 from bertkit.encoders.gpt import Gpt
 from bertkit.model import Model
+from bertkit.nn.lstm import BiLstm
 from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words
 from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -99,6 +103,31 @@ def test_the_count_of_elmo_is_that_of_the_products_that_run(samples: int | None)
     with FlopCounterMode(display=False) as counted:
         accumulate_gradients(model, [batch], count_labels(model, [batch]), CPU, "float32")
     assert count_flops(model, batch) == pytest.approx(counted.get_total_flops(), rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["tagger", "bilstm_attention", "esim", "bidaf"])
+def test_the_count_of_a_reader_of_words_is_that_of_the_products_that_run(name: str) -> None:
+    """On the way forth, where ELMo has all of its products. Torch counts none of an LSTM, whose steps are counted here,
+    and none of a matrix and a vector, of which BiDAF's scores have some.
+    """
+    encoder = importlib.import_module(f"bertkit.encoders.{name}").specimen().eval()
+    batch = make_pairs([(6, 7)] * 3, word_length=encoder.word_length)
+    inside: list[int] = []
+
+    def count(lstm: nn.Module, given: tuple[Tensor, Tensor], _: Tensor) -> None:
+        inside.extend(int(given[1].sum()) * weight.numel() for weight in lstm.parameters() if weight.ndim == 2)
+
+    for brick in encoder.modules():
+        if isinstance(brick, BiLstm):
+            brick.register_forward_hook(count)
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        encoder(batch)
+    found = encoder.count_products(batch, batch.attention_mask, pooled=True)
+    elmo = encoder.words.elmo
+    if elmo is not None:
+        found += elmo.count_products(batch, batch.attention_mask, pooled=True) * 2 // 3
+    tolerance = 0.005 if elmo is None else 0.05
+    assert found == pytest.approx(sum(inside) + counted.get_total_flops() / 2, rel=tolerance)
 
 
 def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

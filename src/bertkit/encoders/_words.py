@@ -116,6 +116,12 @@ class WordReader(nn.Module):
         if self.mixture is not None:
             self.mixture.draw()
 
+    def count_products(self, batch: Batch) -> int:
+        """The multiplications for all words; ELMo's a third, as it has no way back, which would take twice as many."""
+        letters = 0 if self.characters is None else self.characters.count_products(self.word_length - 1)
+        elmo = 0 if self.elmo is None else self.elmo.count_products(batch, batch.attention_mask, pooled=False)
+        return batch.num_tokens * letters + elmo // 3
+
     def penalties(self) -> Mapping[str, float]:
         """Parameter -> what its squares are multiplied with and added to the loss."""
         if self.mixture is None or not self.mixture_l2:

@@ -27,7 +27,7 @@ from bertkit.nn.attention_flow import AttentionFlow
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
 from bertkit.nn.lstm import BiLstm
-from bertkit.nn.segments import Part
+from bertkit.nn.segments import Part, count_pairs
 from bertkit.text.words import Words
 
 _CARRY_BIAS = -1.0
@@ -110,6 +110,17 @@ class Bidaf(WordEncoder):
         ended = self.ending(modelled, context.real)
         hidden = context.put(self.dropout(torch.cat([flowed, modelled, ended], dim=2)))
         return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever is wanted, and of the attention flow."""
+        context, query = _find_texts(batch.on_host)
+        asked, read = int(query.real.sum()), int(context.real.sum())
+        word = sum(weight.numel() for weight in self.highways.parameters() if weight.ndim == 2)
+        both = 2 * self.config.width
+        flow = both * (2 * count_pairs(context, query) + asked + 2 * read)
+        lstms = self.modelling.count_products(read) + self.ending.count_products(read)
+        lstms += self.contextual.count_products(asked + read)
+        return self.words.count_products(batch) + batch.num_tokens * word + flow + lstms
 
 
 def _find_texts(host: Batch) -> tuple[Part, Part]:

@@ -25,7 +25,7 @@ from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
-from bertkit.nn.segments import Part, split_segments
+from bertkit.nn.segments import Part, count_pairs, split_segments
 from bertkit.text.words import Words
 
 
@@ -91,6 +91,18 @@ class BilstmAttention(WordEncoder):
             pooled = torch.where(paired.to(device), self.of_pair(self._compare(a, b, first, second)), pooled)
         hidden = torch.tanh(self.of_text(states)).masked_fill(~batch.attention_mask.unsqueeze(2), 0)
         return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, of what the words of pairs find, and of the classifier for each row and wanted word."""
+        host = batch.on_host
+        first, second = split_segments(host.segment_ids, host.attention_mask)
+        paired = second.real.any(dim=1)
+        again = int(host.attention_mask[paired].sum())
+        found = 3 * 2 * self.config.width * count_pairs(first, second)
+        lstms = self.reading.count_products(batch.num_tokens) + self.comparing.count_products(again)
+        classifiers = (int((~paired).sum()) + int(wanted.sum())) * self.of_text.weight.numel()
+        classifiers += int(paired.sum()) * self.of_pair.weight.numel()
+        return self.words.count_products(batch) + lstms + found + classifiers
 
     def _compare(
         self, a: Float[Tensor, "B S W"], b: Float[Tensor, "B R W"], first: Part, second: Part

@@ -26,7 +26,7 @@ from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout, RowDropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool, mean_pool
-from bertkit.nn.segments import Part, split_segments
+from bertkit.nn.segments import Part, count_pairs, split_segments
 from bertkit.text.words import Words
 
 
@@ -94,6 +94,14 @@ class Esim(WordEncoder):
         pooled = torch.cat([self._compose(a, first), self._compose(b, second)], dim=1)
         pooled = self.dropout(F.relu(self.output(self.dropout(pooled))))
         return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever is wanted, and of what they find in the other text."""
+        host, tokens = batch.on_host, batch.num_tokens
+        found = 3 * 2 * self.hidden_size * count_pairs(*split_segments(host.segment_ids, host.attention_mask))
+        lstms = self.encoding.count_products(tokens) + self.composition.count_products(tokens)
+        layers = tokens * self.projection.weight.numel() + len(batch) * self.output.weight.numel()
+        return self.words.count_products(batch) + lstms + found + layers
 
     def _compare(self, own: Float[Tensor, "B S W"], found: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
         """A word beside what it found in the other text, their difference and their product."""

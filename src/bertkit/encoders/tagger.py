@@ -77,6 +77,10 @@ class Tagger(WordEncoder):
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever is wanted."""
+        return self.words.count_products(batch) + self.lstm.count_products(batch.num_tokens)
+
 
 FOREIGN = Foreign(
     model_type="elmo-tagger",

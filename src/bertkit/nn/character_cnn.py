@@ -5,7 +5,7 @@ Letters: N words, C characters a word, F filters of all widths together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from jaxtyping import Float, Int
@@ -28,9 +28,12 @@ class CharacterCnn(nn.Module):
     def draw(self) -> None:
         """First values, which torch gives: normal for the characters, uniform by fan-in for the filters."""
         self.embedding.reset_parameters()
-        for convolution in self.convolutions:
-            assert isinstance(convolution, nn.Conv1d)
+        for convolution in self._filters():
             convolution.reset_parameters()
+
+    def count_products(self, length: int) -> int:
+        """The multiplications of one word of so many characters."""
+        return sum((length - each.weight.shape[2] + 1) * each.weight.numel() for each in self._filters())
 
     def forward(self, characters: Int[Tensor, "N C"]) -> Float[Tensor, "N F"]:
         """Each word by itself, the widths side by side."""
@@ -38,3 +41,8 @@ class CharacterCnn(nn.Module):
         found = [convolution(letters).amax(dim=2) for convolution in self.convolutions]
         new_states: Tensor = self.activation(torch.cat(found, dim=1))
         return new_states
+
+    def _filters(self) -> Iterator[nn.Conv1d]:
+        for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv1d)
+            yield convolution

@@ -36,6 +36,10 @@ class BiLstm(nn.Module):
             assert isinstance(layer, nn.LSTM)
             layer.reset_parameters()
 
+    def count_products(self, steps: int) -> int:
+        """The multiplications of so many real steps in both directions."""
+        return steps * sum(weight.numel() for weight in self.parameters() if weight.ndim == 2)
+
     def forward(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         """The last layer's states; ``mask`` is true on the real steps, which come first in every row.
 

@@ -55,6 +55,11 @@ def split_segments(segment_ids: Int[Tensor, "B T"], real: Bool[Tensor, "B T"]) -
     return Part.of(real & (segment_ids == 0)), Part.of(real & (segment_ids == 1))
 
 
+def count_pairs(first: Part, second: Part) -> int:
+    """How many pairs there are of a token of the one and a token of the other, row by row."""
+    return int((first.real.sum(dim=1) * second.real.sum(dim=1)).sum())
+
+
 def _lay_out(filled: Bool[Tensor, "B S"]) -> Layout:
     rows, width = filled.shape
     return Layout(rows, width, None if filled.all() else filled.flatten().nonzero().squeeze(1))

@@ -82,6 +82,10 @@ class TagsTogether(Objective):
         right = count_hits(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
+    def count_products(self, batch: Batch) -> int:
+        """Those of the linear layer; a chain adds up."""
+        return batch.num_tokens * self.classifier.weight.numel()
+
     def _find_states(self, tags: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"]) -> Int[Tensor, "B W"]:
         """Which of its two states each tag is in: the next one tells."""
         goes_on = F.pad(self._continues[tags[:, :-1], tags[:, 1:]] & mask[:, 1:], (0, 1))
