@@ -68,7 +68,7 @@ def test_sizes_and_settings() -> None:
     config = size("3/12/2", vocab_size=99, max_positions=37)
     assert (config.num_layers, config.hidden_size, config.num_heads) == (3, 12, 2)
     assert (config.intermediate_size, config.max_positions, config.layer_norm_eps) == (48, 37, 1e-5)
-    with pytest.raises(BertkitError, match="There are: base, or layers/width/heads such as 4/256/4"):
+    with pytest.raises(BertkitError, match="There are: tiny, mini, small, medium, base, or layers/width/heads"):
         size("large", vocab_size=99)
     with pytest.raises(BertkitError, match=r'GPT has no setting "num_head".* Did you mean "num_heads"\?'):
         size("base", vocab_size=99, num_head=3)

@@ -52,8 +52,8 @@ def test_too_long_a_row_is_refused() -> None:
 def test_sizes_and_settings() -> None:
     config = size("3/12/2", vocab_size=99)
     assert (config.num_layers, config.hidden_size, config.num_heads, config.intermediate_size) == (3, 12, 2, 48)
-    with pytest.raises(BertkitError, match="There are: base, large, or layers/width/heads"):
-        size("tiny", vocab_size=99)
+    with pytest.raises(BertkitError, match="There are: tiny, mini, small, medium, base, large, or layers/width/heads"):
+        size("huge", vocab_size=99)
     with pytest.raises(BertkitError, match=r'RoBERTa has no setting "num_head".* Did you mean "num_heads"\?'):
         size("base", vocab_size=99, num_head=3)
 
