@@ -221,6 +221,19 @@ class BatchSource(Protocol):
         ...
 
 
+@runtime_checkable
+class OrderedSource(BatchSource, Protocol):
+    """A source that tells itself what is in a batch, as each row goes on where that of the batch before ended."""
+
+    def num_batches(self, batch_size: int) -> int:
+        """Batches in an epoch."""
+        ...
+
+    def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
+        """The examples of batch ``step``, row by row."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EncoderOutput:
     """``layers`` are the embeddings and then every block's output, the last being ``hidden_states``."""
@@ -272,7 +285,8 @@ class Encoder(nn.Module, ABC):
     With ``keep_layers`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that has a
     gradient keeps the input of every block and no more, and computes the block again on the way back (Chen et al.,
     arXiv 1604.06174): the same bits in less memory and a third more time. With a ``word_length`` it reads words of so
-    many characters, and not tokens. In a ``causal`` one no state depends on a later token.
+    many characters, and not tokens. In a ``causal`` one no state depends on a later token. Where it is ``stateful`` a
+    row goes on from what the row in its place left in the batch before; who cannot do that passes over it.
     """
 
     hidden_size: int
@@ -281,6 +295,7 @@ class Encoder(nn.Module, ABC):
     causal: bool = False
     keep_layers: bool = False
     gradient_checkpointing: bool = False
+    stateful: bool = False
 
     @abstractmethod
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
@@ -303,6 +318,13 @@ class Encoder(nn.Module, ABC):
     def penalties(self) -> Mapping[str, float]:
         """Parameter -> what its squares are multiplied with, summed, and added to the loss."""
         return {}
+
+    def carried(self) -> dict[str, Tensor]:
+        """What a ``stateful`` encoder takes along to the next batch."""
+        return {}
+
+    def carry(self, carried: Mapping[str, Tensor]) -> None:
+        """Go on from this; from nothing where it is empty."""
 
     def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """The multiplications of ``forward`` that the ``wanted`` states, and the ``pooled`` ones, cannot do without.

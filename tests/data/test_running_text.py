@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.data.test_passages import corpus
 
 from bertkit.data.running_text import RunningText
+from bertkit.draws import Draws
 
 
 @given(
@@ -35,3 +36,26 @@ def test_epochs_cut_otherwise_and_a_row_depends_on_its_number_alone() -> None:
     assert len(starts) > 5
     (alone,) = rows.cut(3, np.array([2]))
     assert alone.first.tolist() == rows.cut(3, np.array([4, 2, 0]))[1].first.tolist()
+
+
+@given(
+    documents=st.lists(st.lists(st.integers(1, 13), min_size=1, max_size=5), min_size=1, max_size=9),
+    room=st.integers(1, 17),
+    shards=st.integers(1, 3),
+    margin=st.integers(0, 2),
+)
+def test_marked_sentences_are_read_as_one_text(documents: list[list[int]], room: int, shards: int, margin: int) -> None:
+    sentences, place = [], 0
+    for length in (length for document in documents for length in document):
+        sentences += [-1, *range(place, place + length), -2]
+        place += length
+    text = corpus(*documents, shards=min(shards, len(documents)))
+    rows = RunningText(text, room=room, seed=7, marks=(-1, -2))
+    cut = [passage.first.tolist() for passage in rows.cut(0, np.arange(len(rows)), margin=margin)]
+    room = min(room, len(sentences))
+    shift = int(Draws(7, 0, np.zeros(1, np.int64)).below("running.shift", room)[0, 0])
+    ring = sentences * 4
+    start = len(sentences) + shift - margin
+    assert cut == [
+        ring[start + room * row : start + room * row + room + 2 * margin] for row in range(len(sentences) // room)
+    ]

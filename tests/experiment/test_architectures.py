@@ -136,7 +136,7 @@ def test_a_record_from_before_there_were_others_is_of_a_bert() -> None:
 )
 def test_records_that_are_wrong(changes: dict[str, Any], message: str) -> None:
     encoder = GptConfig(vocab_size=99)
-    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder))
+    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))
     with pytest.raises(BertkitError) as caught:
         pretraining_from_json({**pretraining_to_json(run), **changes})
     assert message in str(caught.value)
@@ -144,7 +144,7 @@ def test_records_that_are_wrong(changes: dict[str, Any], message: str) -> None:
 
 def test_settings_reach_the_encoder_that_there_is() -> None:
     encoder = RobertaConfig(vocab_size=99)
-    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder))
+    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))
     changed = config.apply(run, [Setting("encoder.dropout", "0.3", "--set", is_text=True)])
     assert changed.encoder == replace(encoder, dropout=0.3)
     for wrong, message in {
@@ -161,7 +161,7 @@ def test_settings_reach_the_encoder_that_there_is() -> None:
 @pytest.mark.parametrize("size", ["tiny", "base"])
 def test_every_path_of_a_profile_is_a_setting(architecture: str, profile: Any, size: str) -> None:
     encoder = configure_architecture(architecture, size, vocab_size=99)
-    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder))
+    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))
     settings = settings_of_profile(profile, encoder)
     config.apply(run, [Setting(path, value, "") for path, value in settings.items()])
 

@@ -24,7 +24,7 @@ def source(tmp_path: Path) -> PretrainingSource:
     pieces = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
     task = PretrainingTask(sampling=Sampling(next_sentence=False, full_sentences=True))
-    return task.source(corpus(*DOCUMENTS), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5)
+    return PretrainingSource(task, corpus(*DOCUMENTS), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5)
 
 
 def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_never(source: PretrainingSource) -> None:

@@ -164,3 +164,30 @@ def test_a_penalty_is_the_gradient_of_the_squares() -> None:
             optimizer.step()
         found.append(model.weight.detach())
     torch.testing.assert_close(found[0], found[1])
+
+
+def test_adagrad_equals_the_formula_of_tensorflow() -> None:
+    """Sums of squares from 1 on, and the rate over their root (tf.train.AdagradOptimizer)."""
+    config = OptimizerConfig(kind="adagrad", lr=0.2, weight_decay=0.0, eps=0.0)
+    model = nn.Linear(13, 7)
+    start = [p.detach().clone() for p in model.parameters()]
+    optimizer = build_optimizer(model, config)
+    steps = take_steps(model, optimizer, 5)
+    for place, parameter in enumerate(model.parameters()):
+        value, squares = start[place].double(), torch.ones_like(start[place]).double()
+        for grads in steps:
+            squares += grads[place] ** 2
+            value = value - config.lr * grads[place] / squares.sqrt()
+        torch.testing.assert_close(parameter.double(), value, atol=1e-6, rtol=1e-5)
+
+
+def test_adagrad_goes_on_bit_for_bit() -> None:
+    config = OptimizerConfig(kind="adagrad", lr=0.2)
+    model, copy = nn.Linear(13, 7), nn.Linear(13, 7)
+    optimizer, other = build_optimizer(model, config), build_optimizer(copy, config)
+    take_steps(model, optimizer, 3)
+    copy.load_state_dict(model.state_dict())
+    load_named_state(copy, other, named_state(model, optimizer))
+    for each, using in ((model, optimizer), (copy, other)):
+        take_steps(each, using, 2)
+    assert torch.equal(model.weight, copy.weight)

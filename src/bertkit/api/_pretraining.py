@@ -66,19 +66,21 @@ def pretrain(
     if data is None or (output is None and not plan):
         raise usage_error("pretrain needs DATA and -o RUN, or --resume RUN.")
     data, output = Path(data), Path(output or ".")
-    encoder = configure_architecture(
-        architecture or _ARCHITECTURE, size or _SIZE, vocab_size=read_manifest(data).vocab_size
-    )
+    vocab_size = read_manifest(data).vocab_size
+    encoder = configure_architecture(architecture or _ARCHITECTURE, size or _SIZE, vocab_size=vocab_size)
     asked = f"--architecture {architecture}"
     settings = [
-        *(Setting(*each, asked) for each in settings_of_architecture(encoder).items()),
+        *(Setting(*each, asked) for each in settings_of_architecture(encoder, vocab_size=vocab_size).items()),
         *_named(size or _SIZE, profile, encoder),
         *written,
         Setting("data", data, "DATA"),
         Setting("output", output, "--output"),
         *typed,
     ]
-    run = apply(PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder)), settings)
+    run = apply(
+        PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder, vocab_size=vocab_size)),
+        settings,
+    )
     if run.steps is None and run.minutes is None:
         run = replace(run, minutes=_MINUTES)
     with Progress(progress) as bar:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.contracts import Batch, BatchSource, Feature
+from bertkit.contracts import Batch, BatchSource, Feature, OrderedSource
 from bertkit.data.features import collate
 from bertkit.draws import permute
 
@@ -45,14 +45,19 @@ class FeatureSource:
 
 def batches_in_epoch(source: BatchSource, batch_size: int) -> int:
     """How many batches an epoch has, the short last one included."""
+    if isinstance(source, OrderedSource):
+        return source.num_batches(batch_size)
     return -(-len(source) // batch_size)
 
 
 def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
     """The examples of batch ``step`` of an epoch: the next so many of a shuffle; the last batch may be short.
 
-    Lengths are mixed: batches of similar length would save nothing, as padding is not computed.
+    Lengths are mixed: batches of similar length would save nothing, as padding is not computed. A source with an order
+    of its own has that in every epoch.
     """
+    if isinstance(source, OrderedSource):
+        return source.order(batch_size, step)
     places = np.arange(step * batch_size, min((step + 1) * batch_size, len(source)))
     return permute(places, len(source), seed=seed, epoch=epoch)
 

@@ -1,8 +1,10 @@
-"""Rows of running text: one behind the other, over the ends of sentences and documents, and no token is added.
+"""Rows of running text: one behind the other, over the ends of sentences and documents.
 
-So OpenAI GPT is pre-trained (Radford et al. 2018, section 4.1: "contiguous sequences of 512 tokens"). Where the first
-row begins is drawn anew in every epoch, so that no two epochs cut alike; the text is read as a ring, whose end is
-followed by its beginning.
+So OpenAI GPT is pre-trained (Radford et al. 2018, section 4.1: "contiguous sequences of 512 tokens"), and ELMo, whose
+sentences stand between marks (allenai/bilm-tf ``data.py``). Where the first row begins is drawn anew in every epoch, so
+that no two epochs cut alike; the text is read as a ring, whose end is followed by its beginning.
+
+Places are counted in tokens, marks among them.
 """
 
 from __future__ import annotations
@@ -13,36 +15,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.passages import Passage
-from bertkit.data.shards import Corpus
+from bertkit.data.shards import Corpus, Shard
 from bertkit.draws import Draws
 
 
 class RunningText:
-    """All rows of a corpus of ``room`` tokens each; one row where the corpus has fewer."""
+    """All rows of a corpus of ``room`` tokens each; one row where the corpus has fewer.
 
-    def __init__(self, corpus: Corpus, *, room: int, seed: int) -> None:
-        self.room = min(room, corpus.num_tokens)
+    ``marks`` are the tokens that begin and end every sentence; without them there is text alone.
+    """
+
+    def __init__(self, corpus: Corpus, *, room: int, seed: int, marks: tuple[int, int] | None = None) -> None:
         self.seed = seed
-        self._corpus = corpus
-        self._shard_starts = np.cumsum([0, *(len(shard.tokens) for shard in corpus.shards)])
+        self._marks = [] if marks is None else [np.array([mark]) for mark in marks]
+        self._shards = corpus.shards
+        self._sentences = [_place_sentences(shard, len(self._marks)) for shard in corpus.shards]
+        self._shard_starts = np.cumsum([0, *(int(starts[-1]) for starts in self._sentences)])
+        self._size = int(self._shard_starts[-1])
+        self.room = min(room, self._size)
 
     def __len__(self) -> int:
-        return self._corpus.num_tokens // max(1, self.room)
+        return self._size // max(1, self.room)
 
-    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[Passage]:
-        """The rows at ``indices`` as they are in this epoch."""
+    def cut(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[Passage]:
+        """The rows at ``indices`` as they are in this epoch, with so many tokens more at either end."""
         shift = int(Draws(self.seed, epoch, np.zeros(1, np.int64)).below("running.shift", self.room)[0, 0])
-        return [Passage(self._read(shift + index * self.room)) for index in indices.tolist()]
+        starts = (shift + indices * self.room - margin).tolist()
+        return [Passage(self._read(start, self.room + 2 * margin)) for start in starts]
 
-    def _read(self, place: int) -> NDArray[Any]:
-        """The row from this place on, shard by shard."""
+    def _read(self, place: int, missing: int) -> NDArray[Any]:
+        """So many tokens from this place on, shard by shard."""
         parts: list[NDArray[Any]] = []
-        missing = self.room
         while missing:
-            place %= self._corpus.num_tokens
+            place %= self._size
             number = int(np.searchsorted(self._shard_starts, place, side="right")) - 1
-            begin = place - int(self._shard_starts[number])
-            parts.append(self._corpus.shards[number].tokens[begin : begin + missing])
-            missing -= len(parts[-1])
-            place += len(parts[-1])
+            start, end = self._shard_starts[number : number + 2].tolist()
+            stop = min(place + missing, end)
+            parts.append(self._read_shard(number, place - start, stop - start))
+            missing -= stop - place
+            place = stop
         return np.concatenate(parts)
+
+    def _read_shard(self, number: int, begin: int, end: int) -> NDArray[Any]:
+        """The tokens from ``begin`` to ``end`` of one shard."""
+        shard, starts = self._shards[number], self._sentences[number]
+        if not self._marks:
+            return shard.tokens[begin:end]
+        first = int(np.searchsorted(starts, begin, side="right")) - 1
+        last = int(np.searchsorted(starts, end))
+        opening, closing = self._marks
+        parts: list[NDArray[Any]] = []
+        for sentence in range(first, last):
+            parts += [opening, shard.tokens[slice(*shard.sentence_offsets[sentence : sentence + 2])], closing]
+        whole: NDArray[Any] = np.concatenate(parts)
+        return whole[begin - int(starts[first]) : end - int(starts[first])]
+
+
+def _place_sentences(shard: Shard, marks: int) -> NDArray[np.int64]:
+    """Where every sentence begins that has so many marks, and where another would."""
+    return shard.sentence_offsets + marks * np.arange(len(shard.sentence_offsets))

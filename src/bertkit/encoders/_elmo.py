@@ -6,6 +6,7 @@ Letters: B examples, T words, C characters of a word, N words in a list, E width
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -90,8 +91,6 @@ class Elmo(Encoder):
     ``forget`` begins anew. In allenai/bilm-tf it is always so. Without it a row depends on itself alone.
     """
 
-    stateful: bool = False
-
     def __init__(self, config: ElmoConfig) -> None:
         super().__init__()
         self.config = config
@@ -122,6 +121,19 @@ class Elmo(Encoder):
     def forget(self) -> None:
         """Let the next batch begin with empty cells."""
         self._left.clear()
+
+    def carried(self) -> dict[str, Tensor]:
+        """What every LSTM left, row by row."""
+        parts = {place: left._asdict() for place, left in self._left.items()}
+        return {f"{side}.{layer}.{name}": each for (side, layer), part in parts.items() for name, each in part.items()}
+
+    def carry(self, carried: Mapping[str, Tensor]) -> None:
+        """Go on from what ``carried`` told; with nothing, from empty cells."""
+        self.forget()
+        for side in (FORWARD, BACKWARD):
+            for layer in range(self.num_layers) if carried else ():
+                parts = {name: carried[f"{side}.{layer}.{name}"] for name in LstmState._fields}
+                self._left[side, layer] = LstmState(**parts)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words, wanted or not: a direction computes what it passes.
@@ -200,7 +212,7 @@ class Elmo(Encoder):
         """Keep what the rows leave, and for a batch of fewer rows what lies below them."""
         before = self._left.get((direction, layer), left)
         rows = len(left.output)
-        parts = (torch.cat([new.detach(), old[rows:]]) for new, old in zip(left, before, strict=True))
+        parts = (torch.cat([new.detach(), old[rows:].detach()]) for new, old in zip(left, before, strict=True))
         self._left[direction, layer] = LstmState(*parts)
 
 

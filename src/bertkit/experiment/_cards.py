@@ -94,7 +94,15 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
             "It knows what the text says, with its errors and prejudices, and nothing later.",
             "The figures are of held-out text of the same files.",
         ],
-        settings=_changed(run, PretrainRun(data=run.data, output=run.output, encoder=usual, task=usual_task(usual))),
+        settings=_changed(
+            run,
+            PretrainRun(
+                data=run.data,
+                output=run.output,
+                encoder=usual,
+                task=usual_task(usual, vocab_size=run.task.targets or 0),
+            ),
+        ),
         **_circumstances(record),
     )
     _write(folder, card)

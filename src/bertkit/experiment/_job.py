@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from bertkit.checkpoint.folder import encoder_of
-from bertkit.contracts import Encoder, PieceTokenizer
+from bertkit.contracts import Encoder, OrderedSource, PieceTokenizer
 from bertkit.data.shards import Corpus
 from bertkit.errors import usage_error
 from bertkit.experiment._phases import Phase, build_phases
@@ -58,9 +58,17 @@ def build_job(run: PretrainRun, world: World = ALONE) -> Job:
     torch.manual_seed(run.seed)
     model = build_model(run).to(default_device())
     model.encoder.gradient_checkpointing = run.gradient_checkpointing
+    if run.shard and not hasattr(model.encoder, "layers"):
+        raise usage_error("shard divides encoders that are a stack of like blocks; leave it out.")
     if run.shard and world.size > 1:
         load_sharding().shard(model, model.encoder.layers)
     phases = build_phases(run, corpus, tokenizer)
+    model.encoder.stateful = isinstance(phases[0].source, OrderedSource)
+    if model.encoder.stateful and (run.micro_batch_size or run.batch_size) * world.size < run.batch_size:
+        raise usage_error(
+            f"micro_batch_size is {run.micro_batch_size}; rows that go on from batch to batch are read all at once: "
+            "leave it out, or lower batch_size."
+        )
     return Job(
         run=run,
         corpus=corpus,
@@ -81,6 +89,10 @@ def _check_encoder(run: PretrainRun, tokenizer: PieceTokenizer) -> None:
     pad_id = getattr(run.encoder, "pad_id", tokenizer.pad_id)
     if pad_id != tokenizer.pad_id:
         raise usage_error(f"encoder.pad_id is {pad_id}; {run.data} has rows filled up with {tokenizer.pad_id}.")
+    letters = getattr(tokenizer, "word_length", None)
+    read = getattr(run.encoder, "word_length", letters)
+    if letters is not None and read != letters:
+        raise usage_error(f"encoder.word_length is {read}; {run.data} has words of {letters} characters.")
     longest = max(run.seq_length, run.long_seq_length or 0)
     positions = getattr(run.encoder, "max_positions", longest)
     if longest > positions:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bertkit.contracts import PieceTokenizer
 from bertkit.data.shards import Corpus
 from bertkit.run import PretrainRun
-from bertkit.tasks.pretrain import PretrainingSource
+from bertkit.tasks.pretrain import Source
 from bertkit.training.fit import Plan, TrainingState
 from bertkit.training.optimizer import restart
 
@@ -18,8 +18,8 @@ class Phase:
     """The steps from ``first`` up to ``until``, on rows of one length, and the held-out rows of that length."""
 
     plan: Plan
-    source: PretrainingSource
-    heldout: PretrainingSource | None
+    source: Source
+    heldout: Source | None
     first: int
     until: int
     restarts: bool = False

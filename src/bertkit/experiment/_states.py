@@ -46,6 +46,8 @@ def restore_state(job: Job, checkpoint: Path, saved: Mapping[str, Any]) -> None:
         load_sharding().read_shards(checkpoint, groups)
     else:
         groups, _ = store.load(checkpoint)
+    if job.world.size > 1:
+        groups.pop("carried", None)  # by the first process, for its own rows
     job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
 
 

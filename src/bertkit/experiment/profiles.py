@@ -8,6 +8,7 @@ that a model was published with.
 | BERT    | masked words and next sentences            | the defaults: Devlin et al. 2018, section A.2                |
 | RoBERTa | masked words in full sentences             | fairseq ``examples/roberta/config/pretraining/base.yaml``    |
 | GPT     | the next piece in running text             | Radford et al. 2018, section 4.1                             |
+| ELMo    | both neighbours of a word in running text  | allenai/bilm-tf ``bin/train_elmo.py``, ``training.py``       |
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Literal
 
 from bertkit.config import Setting, apply
 from bertkit.contracts import EncoderConfig
+from bertkit.data.shards import read_manifest
 from bertkit.encoders import name_architecture
 from bertkit.run import PretrainRun
 from bertkit.tasks import FileTask
@@ -40,7 +42,7 @@ _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "bert": {},
     "roberta": {"task.sampling.next_sentence": False, "task.sampling.full_sentences": True},
     "gpt": {"task.words": "next", "task.sampling.next_sentence": False, "task.sampling.running_text": True},
-    "elmo": {},
+    "elmo": {"task.words": "neighbours", "task.sampling.next_sentence": False, "seq_length": 20},
 }
 """What an architecture is asked, where that is not what BERT is."""
 
@@ -65,14 +67,31 @@ _PAPERS: Mapping[str, Mapping[str, Any]] = {
         "schedule.warmup": 0.001,  # 2,000 steps; 100 epochs of its books are some millions
         "schedule.decay": "cosine",
     },
-    "elmo": {},
+    "elmo": {
+        "batch_size": 384,
+        "optimizer.kind": "adagrad",
+        "optimizer.lr": 0.2,
+        "optimizer.weight_decay": 0.0,
+        "optimizer.clip_norm": 10.0,
+        "schedule.warmup": 0.0,
+        "schedule.decay": "constant",
+    },
 }
-"""Of the number of steps all leave the choice: RoBERTa's 125,000 and GPT's 100 epochs are for their corpora."""
+"""The number of steps is left open: RoBERTa's 125,000, GPT's 100 epochs and ELMo's 10 are for their corpora."""
+
+_SAMPLES = 8192
+"""Words that ELMo's are compared with in training (allenai/bilm-tf), where the vocabulary has more."""
 
 
-def settings_of_architecture(encoder: EncoderConfig) -> dict[str, Any]:
-    """What such an encoder is asked in its pre-training, by path; for BERT nothing but the defaults."""
-    return dict(_QUESTIONS[name_architecture(encoder)])
+def settings_of_architecture(encoder: EncoderConfig, *, vocab_size: int) -> dict[str, Any]:
+    """What such an encoder is asked in its pre-training, by path; for BERT nothing but the defaults.
+
+    ELMo is asked for every word of a vocabulary of ``vocab_size``.
+    """
+    settings = dict(_QUESTIONS[name_architecture(encoder)])
+    if encoder.asked_words == "neighbours":
+        settings |= {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size > _SAMPLES else None}
+    return settings
 
 
 def settings_of_profile(profile: Profile, encoder: EncoderConfig) -> dict[str, Any]:
@@ -109,9 +128,9 @@ def _has(encoder: EncoderConfig, path: str) -> bool:
     return record != "encoder" or hasattr(encoder, field)
 
 
-def usual_task(encoder: EncoderConfig) -> PretrainingTask:
+def usual_task(encoder: EncoderConfig, *, vocab_size: int) -> PretrainingTask:
     """What such an encoder is asked."""
-    settings = settings_of_architecture(encoder).items()
+    settings = settings_of_architecture(encoder, vocab_size=vocab_size).items()
     found = [
         Setting(path.removeprefix("task."), value, "usual") for path, value in settings if path.startswith("task.")
     ]
@@ -120,8 +139,10 @@ def usual_task(encoder: EncoderConfig) -> PretrainingTask:
 
 def published_run(data: Path, output: Path, encoder: EncoderConfig, **changes: Any) -> PretrainRun:
     """The pre-training of ``encoder`` with its paper's settings; ``changes`` are fields of the run, as ``steps``."""
-    run = PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder))
-    settings = {**settings_of_architecture(encoder), **settings_of_profile("paper", encoder)}
+    vocab_size = getattr(encoder, "vocab_size", 0) or read_manifest(data).vocab_size
+    run = PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder, vocab_size=vocab_size))
+    asked = settings_of_architecture(encoder, vocab_size=vocab_size)
+    settings = {**asked, **settings_of_profile("paper", encoder)}
     return replace(apply(run, [Setting(path, value, "paper") for path, value in settings.items()]), **changes)
 
 

@@ -6,14 +6,14 @@ Letters: B examples, T tokens.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertkit.contracts import IGNORE, Batch, Encoder, Feature, Objective, PieceTokenizer, Token, number_of
+from bertkit.contracts import IGNORE, AskedWords, Batch, Encoder, Feature, Objective, PieceTokenizer, Token, number_of
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.passages import Passage, Passages, Sampling
@@ -21,9 +21,12 @@ from bertkit.data.running_text import RunningText
 from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
 from bertkit.errors import data_error, usage_error
+from bertkit.objectives.bilm import BidirectionalLanguageModel
 from bertkit.objectives.causal import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
+from bertkit.tasks._streams import StreamSource
+from bertkit.text.words import Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,23 +35,46 @@ class PretrainingTask:
 
     ``copies`` makes the masks static: the corpus is cut and masked in that many ways, which are gone through
     again and again (google-research/bert's ``dupe_factor``, 10 there). None makes every epoch new.
+
+    ELMo is asked for both ``neighbours`` of a word, among the first ``targets`` of the vocabulary; in training against
+    so many drawn ``samples``, with None against all.
     """
 
-    words: Literal["masked", "next"] = "masked"
+    words: AskedWords = "masked"
     masking: Masking = field(default_factory=Masking)
     sampling: Sampling = field(default_factory=Sampling)
     copies: int | None = None
+    targets: int | None = None
+    samples: int | None = None
 
     def __post_init__(self) -> None:
-        if self.words == "next" and self.sampling.next_sentence:
-            raise usage_error("task.words is next, which goes without pairs: give task.sampling.next_sentence=false.")
+        if self.words != "masked" and self.sampling.next_sentence:
+            raise usage_error(
+                f"task.words is {self.words}, which goes without pairs: give task.sampling.next_sentence=false."
+            )
+        if (self.words == "neighbours") != (self.targets is not None):
+            raise usage_error(
+                f"task.words is {self.words} and task.targets {self.targets}: give targets, how many words are told "
+                "apart, with neighbours and with them alone."
+            )
 
-    def source(self, corpus: Corpus, tokenizer: PieceTokenizer, *, seq_length: int, seed: int) -> PretrainingSource:
+    def source(self, corpus: Corpus, tokenizer: PieceTokenizer, *, seq_length: int, seed: int) -> Source:
         """Every example of a corpus split, as batches on demand."""
+        if self.targets is not None:
+            if not isinstance(tokenizer, Words):
+                raise usage_error(
+                    "task.words is neighbours, which are whole words: bertkit tokenizer train --kind words."
+                )
+            return StreamSource(corpus, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
         return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
-        """The head of the words, tied to the word embeddings, and the next-sentence head."""
+        """The head of the words, tied to the word embeddings, and the next-sentence head.
+
+        Of neighbours it is a softmax of its own.
+        """
+        if self.targets is not None:
+            return {"bilm": BidirectionalLanguageModel(encoder.hidden_size, self.targets, num_samples=self.samples)}
         table, config = encoder.get_submodule("embeddings.word"), cast(Any, encoder.config)
         assert isinstance(table, nn.Embedding)
         if self.words == "next":
@@ -142,6 +168,9 @@ def _numbers(*tokens: Token) -> NDArray[np.int64]:
     return np.array([number_of(token) for token in tokens], dtype=np.int64)
 
 
+Source = PretrainingSource | StreamSource
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataReport:
     """What the examples look like, measured on a sample of them before training starts; shares of one."""
@@ -172,15 +201,16 @@ class DataReport:
         return asdict(self)
 
 
-def report_data(source: PretrainingSource, sample: int = 1024) -> DataReport:
+def report_data(source: Source, sample: int = 1024) -> DataReport:
     """Measure ``sample`` examples, evenly spread over the first epoch."""
     count = min(sample, len(source))
     batch = source.batch(0, np.linspace(0, len(source) - 1, count).astype(np.int64))
     real = batch.attention_mask
     tokens = int(real.sum())
-    hidden = batch.labels.get("mlm", torch.full_like(batch.input_ids, IGNORE))
+    read = batch.input_ids if batch.input_ids.ndim == 2 else batch.input_ids[..., 0]
+    hidden = batch.labels.get("mlm", torch.full_like(read, IGNORE))
     masked = hidden != IGNORE
-    original = hidden.where(masked, batch.input_ids)
+    original = hidden.where(masked, read)
     rows = {row.numpy().tobytes() for row in original}
     nsp = batch.labels.get("nsp")
     return DataReport(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from bertkit.contracts import BatchSource
+from bertkit.contracts import BatchSource, OrderedSource
 from bertkit.model import Model
 from bertkit.training.precision import Precision, autocast
 
@@ -13,20 +16,33 @@ from bertkit.training.precision import Precision, autocast
 def evaluate_losses(
     model: Model, source: BatchSource, *, batch_size: int, precision: Precision, limit: int | None = None
 ) -> dict[str, float]:
-    """Mean of every loss term and hit rate over the first ``limit`` examples (epoch 0), dropout off."""
+    """Mean of every loss term and hit rate over the first ``limit`` examples (epoch 0), dropout off.
+
+    Of a source with an order of its own they are so many batches; what the encoder carries is as it was afterwards.
+    """
     device = next(model.parameters()).device
-    was_training = model.training
+    was_training, carried = model.training, model.encoder.carried()
     model.eval()
+    model.encoder.carry({})
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    stop = min(len(source), limit or len(source))
     with torch.inference_mode(), autocast(device, precision):
-        for start in range(0, stop, batch_size):
-            batch = source.batch(0, np.arange(start, min(start + batch_size, stop))).to(device)
+        for indices in _list_batches(source, batch_size, min(len(source), limit or len(source))):
+            batch = source.batch(0, indices).to(device)
             outputs = model(batch)
             for name, term in {**model.loss(outputs, batch), **model.hits(outputs, batch)}.items():
                 sums[name] = sums.get(name, 0.0) + float(term.sum)
                 counts[name] = counts.get(name, 0) + term.count
             del outputs  # before there are those of the next batch
     model.train(was_training)
+    model.encoder.carry(carried)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}
+
+
+def _list_batches(source: BatchSource, batch_size: int, stop: int) -> Iterator[NDArray[np.int64]]:
+    if isinstance(source, OrderedSource):
+        steps = min(source.num_batches(batch_size), -(-stop // batch_size))
+        yield from (source.order(batch_size, step) for step in range(steps))
+        return
+    for start in range(0, stop, batch_size):
+        yield np.arange(start, min(start + batch_size, stop))

@@ -85,11 +85,13 @@ class TrainingState:
         random = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             random["cuda"] = torch.cuda.get_rng_state()
-        return {
+        groups = {
             "model": self.model.state_dict(),
             "optimizer": named_state(self.model, self.optimizer),
             "random": random,
         }
+        carried = self.model.encoder.carried()
+        return {**groups, "carried": carried} if carried else groups
 
     def restore(self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0) -> None:
         """Put back what ``groups`` returned after ``step`` steps, the last ``skipped_in_a_row`` of them skipped."""
@@ -98,6 +100,8 @@ class TrainingState:
         torch.set_rng_state(groups["random"]["cpu"])
         if torch.cuda.is_available() and "cuda" in groups["random"]:
             torch.cuda.set_rng_state(groups["random"]["cuda"])
+        device = next(self.model.parameters()).device
+        self.model.encoder.carry({name: each.to(device) for name, each in groups.get("carried", {}).items()})
         self.step, self.skipped_in_a_row = step, skipped_in_a_row
 
 

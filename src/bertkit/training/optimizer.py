@@ -21,15 +21,18 @@ from bertkit.training.lamb import Lamb
 _UNCORRECTED_STEP = 1.0e9
 """0.999^(1e9) is zero, and adding one to 1e9 in float32 changes nothing."""
 
+_FIRST_MOMENTS = {"exp_avg": 0.0, "exp_avg_sq": 0.0, "sum": 1.0}
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
     """Defaults are those of the paper's pre-training (section A.2 and ``optimization.py``).
 
-    LAMB's paper corrects the bias; the authors' code, like BERT's, leaves that out.
+    LAMB's paper corrects the bias; the authors' code, like BERT's, leaves that out. Adagrad (Duchi et al. 2011) begins
+    with sums of 1, as TensorFlow's that ELMo was trained with; its decay is a part of the gradient.
     """
 
-    kind: Literal["adam", "lamb"] = "adam"
+    kind: Literal["adam", "lamb", "adagrad"] = "adam"
     lr: float = 1e-4
     beta1: float = 0.9
     beta2: float = 0.999
@@ -49,7 +52,7 @@ def build_optimizer(
     shares: Mapping[str, float] | None = None,
     penalties: Mapping[str, float] | None = None,
 ) -> torch.optim.Optimizer:
-    """AdamW or LAMB with decay on matrices only: biases and LayerNorm, the one-dimensional parameters, have none.
+    """AdamW, LAMB or Adagrad with decay on matrices only; biases and LayerNorm, the one-dimensional ones, have none.
 
     A parameter named in ``shares`` learns with that share of the learning rate; the others with all of it. One named in
     ``penalties`` has its squares, so many times, in the loss: their gradient is added once a step, behind the clipping.
@@ -72,20 +75,24 @@ def build_optimizer(
         }
         for (is_matrix, share), each in groups.items()
     ]
-    optimizer = (
-        Lamb(settings, {"lr": config.lr})
-        if config.kind == "lamb"
-        else torch.optim.AdamW(settings, lr=config.lr, fused=True)
-    )
+    optimizer = _build(config, settings)
+    moments = ("sum",) if config.kind == "adagrad" else ("exp_avg", "exp_avg_sq")
     for parameter in parameters:
         optimizer.state[parameter] = {
             "step": torch.zeros((), device=parameter.device),
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
+            **{moment: torch.zeros_like(parameter) for moment in moments},
         }
     restart(optimizer, config)
     _penalise(optimizer, [(trained[name], factor) for name, factor in (penalties or {}).items()])
     return optimizer
+
+
+def _build(config: OptimizerConfig, settings: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    if config.kind == "lamb":
+        return Lamb(settings, {"lr": config.lr})
+    if config.kind == "adagrad":
+        return torch.optim.Adagrad(settings, lr=config.lr, foreach=True)
+    return torch.optim.AdamW(settings, lr=config.lr, fused=True)
 
 
 def _penalise(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:
@@ -106,8 +113,9 @@ def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
     """Forget the moments, and count from the beginning."""
     for state in optimizer.state.values():
         state["step"].fill_(0.0 if config.bias_correction else _UNCORRECTED_STEP)
-        state["exp_avg"].zero_()
-        state["exp_avg_sq"].zero_()
+        for moment, first in _FIRST_MOMENTS.items():
+            if moment in state:
+                state[moment].fill_(first)
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
