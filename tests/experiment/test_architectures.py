@@ -156,9 +156,9 @@ def test_settings_reach_the_encoder_that_there_is() -> None:
             config.apply(run, [Setting(wrong, "3", "--set", is_text=True)])
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt", "elmo"])
 @pytest.mark.parametrize("profile", ["paper", "fast"])
-@pytest.mark.parametrize("size", ["tiny", "base"])
+@pytest.mark.parametrize("size", ["tiny", "2/768/12"])
 def test_every_path_of_a_profile_is_a_setting(architecture: str, profile: Any, size: str) -> None:
     encoder = configure_architecture(architecture, size, vocab_size=99)
     run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))

@@ -8,22 +8,25 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.disturbed import outcome
 
+from bertkit import api
 from bertkit.checkpoint.folder import load_encoder, load_tokenizer
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.elmo import ElmoConfig, size
 from bertkit.errors import BertkitError
 from bertkit.experiment._job import build_job
+from bertkit.experiment.planning import PretrainPlan
 from bertkit.experiment.pretraining import pretrain, resume
 from bertkit.experiment.profiles import published_run
 from bertkit.report.progress import Progress
-from bertkit.run import PretrainRun
+from bertkit.run import PretrainRun, pretraining_from_json, read_run
 from bertkit.text import words
 from bertkit.training.optimizer import OptimizerConfig
 
@@ -51,7 +54,7 @@ def run(tmp_path: Path) -> PretrainRun:
 
 def test_text_is_learnt_far_below_the_entropy_of_its_words(run: PretrainRun) -> None:
     adam = OptimizerConfig(lr=1e-2, bias_correction=True)
-    result = pretrain(replace(run, steps=150, optimizer=adam, evaluate_every=150), Progress("quiet"))
+    result = pretrain(replace(run, steps=90, optimizer=adam, evaluate_every=90), Progress("quiet"))
     corpus = Corpus.open(run.data)
     counts = Counter(token for shard in corpus.shards for token in shard.tokens.tolist())
     counts |= {-1: corpus.num_sentences, -2: corpus.num_sentences}
@@ -138,3 +141,17 @@ def test_what_does_not_fit_is_said_in_one_line(run: PretrainRun) -> None:
     ):
         with pytest.raises(BertkitError, match=message):
             build_job(replace(run, **changes))
+
+
+def test_the_verb(run: PretrainRun, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"steps": 2, "batch_size": 7, "progress": "quiet"}
+    letters = ["encoder.word_length=9", "encoder.filters=[[1, 4], [3, 7]]"]
+    api.pretrain(run.data, output=tmp_path / "verb", architecture="elmo", size="1/12/17", set=letters, **options)
+    recorded = pretraining_from_json(read_run(tmp_path / "verb")["run"])
+    assert recorded.encoder == size("1/12/17", word_length=9, filters=((1, 4), (3, 7)))
+    assert recorded.seq_length == 20
+    origins = {each.path: each.origin for each in api.config_show(tmp_path / "verb")}
+    assert origins["task.targets"] == "--architecture elmo"
+    again = api.pretrain(resume=tmp_path / "verb", progress="quiet")
+    assert not isinstance(again, PretrainPlan)
+    assert again.steps == 2

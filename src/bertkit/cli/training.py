@@ -98,8 +98,13 @@ def pretrain(
         show_lines([f"{result.folder}: {result.steps:,} steps in {describe_duration(result.seconds)}"])
         if result.heldout:
             show_table(("held out", ""), result.heldout.items())
-    if not options.plan:
-        talk.next("bertkit", "fill", options.output or options.resume, "The capital of France is [MASK].")
+    run = options.output or options.resume
+    if isinstance(result, PretrainPlan):
+        return
+    if {"causal", "bilm"} & set(result.heldout):
+        talk.next("bertkit", "finetune", "TASK", "--model", run, "-o", "RUN")
+    else:
+        talk.next("bertkit", "fill", run, "The capital of France is [MASK].")
 
 
 @dataclass(frozen=True, kw_only=True)
