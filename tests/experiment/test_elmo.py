@@ -26,7 +26,7 @@ from bertkit.experiment.planning import PretrainPlan
 from bertkit.experiment.pretraining import pretrain, resume
 from bertkit.experiment.profiles import published_run
 from bertkit.report.progress import Progress
-from bertkit.run import PretrainRun, pretraining_from_json, read_run
+from bertkit.run import PretrainRun, pretraining_from_json, read_metrics, read_run
 from bertkit.text import words
 from bertkit.training.optimizer import OptimizerConfig
 
@@ -155,3 +155,10 @@ def test_the_verb(run: PretrainRun, tmp_path: Path) -> None:
     again = api.pretrain(resume=tmp_path / "verb", progress="quiet")
     assert not isinstance(again, PretrainPlan)
     assert again.steps == 2
+
+
+def test_samples_are_for_training_and_held_out_words_are_told_from_all(run: PretrainRun) -> None:
+    result = pretrain(replace(run, task=replace(run.task, samples=3, targets=13)), Progress("quiet"))
+    trained = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
+    assert max(each["loss/bilm"] for each in trained) < 1.5 * math.log(1 + 3) < math.log(13)
+    assert abs(result.heldout["bilm"] - math.log(13)) < 1
