@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -221,19 +221,6 @@ class BatchSource(Protocol):
         ...
 
 
-@runtime_checkable
-class OrderedSource(BatchSource, Protocol):
-    """A source that tells itself what is in a batch, as each row goes on where that of the batch before ended."""
-
-    def num_batches(self, batch_size: int) -> int:
-        """Batches in an epoch."""
-        ...
-
-    def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
-        """The examples of batch ``step``, row by row."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EncoderOutput:
     """``layers`` are the embeddings and then every block's output, the last being ``hidden_states``."""
@@ -257,26 +244,6 @@ class LossTerm:
 
 
 LossTerms = dict[str, LossTerm]
-
-
-AskedWords = Literal["masked", "next", "neighbours"]
-"""Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones;
-the next one, from those before it; or both neighbours, each from the words on the other side."""
-
-
-@runtime_checkable
-class EncoderConfig(Protocol):
-    """The frozen record that an encoder is built from alone, of one that can be pre-trained."""
-
-    @property
-    def num_layers(self) -> int:
-        """How many layers it has."""
-        ...
-
-    @property
-    def asked_words(self) -> AskedWords:
-        """What it can be asked for."""
-        ...
 
 
 class Encoder(nn.Module, ABC):

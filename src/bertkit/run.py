@@ -32,8 +32,7 @@ import torch
 
 from bertkit import config
 from bertkit._version import __version__
-from bertkit.contracts import EncoderConfig
-from bertkit.encoders import find_architecture, name_architecture
+from bertkit.encoders import EncoderConfig, find_architecture, name_architecture
 from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
 from bertkit.storage import (
     explain_writing,

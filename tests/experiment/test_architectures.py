@@ -18,9 +18,9 @@ from bertkit import api, config
 from bertkit.api._text import TokenizerKind
 from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer
 from bertkit.config import Setting
-from bertkit.contracts import Batch, EncoderConfig, number_of
+from bertkit.contracts import Batch, number_of
 from bertkit.data.prepare import prepare
-from bertkit.encoders import configure_architecture
+from bertkit.encoders import EncoderConfig, configure_architecture
 from bertkit.encoders.bert import BertConfig
 from bertkit.encoders.gpt import GptConfig
 from bertkit.encoders.roberta import RobertaConfig

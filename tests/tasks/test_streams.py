@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.contracts import OrderedSource
-from bertkit.data.batches import batch_indices, batches_in_epoch
+from bertkit.data.batches import OrderedSource, batch_indices, batches_in_epoch
 from bertkit.data.passages import Sampling
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus

@@ -9,9 +9,8 @@ from pathlib import Path
 from bertkit.api._options import given_settings
 from bertkit.api._paths import AnyPath
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
-from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoders import configure_architecture, name_architecture
+from bertkit.encoders import EncoderConfig, configure_architecture, name_architecture
 from bertkit.errors import usage_error
 from bertkit.experiment.planning import PretrainPlan, plan_pretraining
 from bertkit.experiment.pretraining import PretrainResult, read_begun

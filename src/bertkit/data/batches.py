@@ -9,16 +9,29 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.contracts import Batch, BatchSource, Feature, OrderedSource
+from bertkit.contracts import Batch, BatchSource, Feature
 from bertkit.data.features import collate
 from bertkit.draws import permute
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class OrderedSource(BatchSource, Protocol):
+    """A source that tells itself what is in a batch, as each row goes on where that of the batch before ended."""
+
+    def num_batches(self, batch_size: int) -> int:
+        """Batches in an epoch."""
+        ...
+
+    def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
+        """The examples of batch ``step``, row by row."""
+        ...
 
 
 class FeatureSource:

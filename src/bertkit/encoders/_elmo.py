@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from bertkit.contracts import AskedWords, Batch, Encoder, EncoderOutput
-from bertkit.encoders._settings import check_rates
+from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.encoders._settings import AskedWords, check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout

@@ -1,14 +1,34 @@
-"""What the configurations of encoders have in common: sizes by name, and the checks of their values."""
+"""What the configurations of encoders have in common: what they say, sizes by name, and the checks of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.nn.activation import ACTIVATIONS
 
 Config = TypeVar("Config")
+
+AskedWords = Literal["masked", "next", "neighbours"]
+"""Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones;
+the next one, from those before it; or both neighbours, each from the words on the other side."""
+
+
+@runtime_checkable
+class EncoderConfig(Protocol):
+    """The frozen record that an encoder is built from alone, of one that can be pre-trained."""
+
+    @property
+    def num_layers(self) -> int:
+        """How many layers it has."""
+        ...
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """What it can be asked for."""
+        ...
+
 
 MINIATURES: Mapping[str, tuple[int, int, int]] = {
     "tiny": (2, 128, 2),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from bertkit.contracts import EncoderConfig
 from bertkit.encoders._foreign import Foreign
+from bertkit.encoders._settings import EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.names import shelf
 

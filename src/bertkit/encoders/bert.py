@@ -12,10 +12,11 @@ from typing import Any, Literal
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import AskedWords, Batch, EncoderOutput
+from bertkit.contracts import Batch, EncoderOutput
 from bertkit.encoders import Foreign
 from bertkit.encoders._settings import (
     MINIATURES,
+    AskedWords,
     check_activation,
     check_counts,
     check_pad,

@@ -14,9 +14,9 @@ from typing import Any
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import AskedWords, Batch, EncoderOutput
+from bertkit.contracts import Batch, EncoderOutput
 from bertkit.encoders import Foreign
-from bertkit.encoders._settings import MINIATURES, check_counts, check_transformer, configure, read_size
+from bertkit.encoders._settings import MINIATURES, AskedWords, check_counts, check_transformer, configure, read_size
 from bertkit.encoders._transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings

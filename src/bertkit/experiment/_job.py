@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from bertkit.checkpoint.folder import encoder_of
-from bertkit.contracts import Encoder, OrderedSource, PieceTokenizer
+from bertkit.contracts import Encoder, PieceTokenizer
+from bertkit.data.batches import OrderedSource
 from bertkit.data.shards import Corpus
 from bertkit.errors import usage_error
 from bertkit.experiment._phases import Phase, build_phases

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertkit.config import Setting, apply
-from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoders import name_architecture
+from bertkit.encoders import EncoderConfig, name_architecture
 from bertkit.run import PretrainRun
 from bertkit.tasks import FileTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb

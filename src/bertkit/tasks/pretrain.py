@@ -13,13 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertkit.contracts import IGNORE, AskedWords, Batch, Encoder, Feature, Objective, PieceTokenizer, Token, number_of
+from bertkit.contracts import IGNORE, Batch, Encoder, Feature, Objective, PieceTokenizer, Token, number_of
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.passages import Passage, Passages, Sampling
 from bertkit.data.running_text import RunningText
 from bertkit.data.shards import Corpus
 from bertkit.draws import Draws
+from bertkit.encoders import AskedWords
 from bertkit.errors import data_error, usage_error
 from bertkit.objectives.bilm import BidirectionalLanguageModel
 from bertkit.objectives.causal import CausalLanguageModel, label_next

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.contracts import BatchSource, OrderedSource
+from bertkit.contracts import BatchSource
+from bertkit.data.batches import OrderedSource
 from bertkit.model import Model
 from bertkit.training.precision import Precision, autocast
 
