@@ -93,5 +93,6 @@ def test_published_sizes_and_others() -> None:
     assert size("original", vocab_size=99) == ElmoConfig()
     assert size("small").cell_size == 1024
     assert sum(count for _, count in size("2/64/256").filters) == 256
+    assert size("tiny") == size("2/64/256")
     with pytest.raises(BertkitError, match=r'no size named "smal"\. Did you mean "small"'):
         size("smal")

@@ -181,6 +181,11 @@ def test_robertas_and_gpts_papers() -> None:
     assert gpt.task.sampling.running_text
 
 
+def test_a_causal_bert_is_left_to_right_without_next_sentences() -> None:
+    run = published_run(Path("data"), Path("run"), BertConfig(vocab_size=99, causal=True), steps=7)
+    assert (run.task.words, run.task.sampling.next_sentence, run.steps) == ("next", False, 7)
+
+
 def test_the_verb(data: Path, architecture: str) -> None:
     output = data.parent / "verb"
     options: dict[str, Any] = {"steps": 2, "batch_size": 5, "seq_length": 17, "progress": "quiet"}
@@ -191,7 +196,7 @@ def test_the_verb(data: Path, architecture: str) -> None:
     assert origins["encoder.num_layers"] == "--size 1/14/2"
     assert origins["encoder.dropout"] == "--set"
     assert origins["task.sampling.next_sentence"] == f"--architecture {architecture}"
-    assert "architecture" in origins
+    assert origins["architecture"] == f"--architecture {architecture}"
     again = api.pretrain(resume=output, set=["save_every=100"], progress="quiet")
     assert not isinstance(again, PretrainPlan)
     assert again.steps == 2

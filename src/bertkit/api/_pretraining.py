@@ -82,8 +82,9 @@ def pretrain(
     )
     if run.steps is None and run.minutes is None:
         run = replace(run, minutes=_MINUTES)
+    known = origins(run, settings) | ({} if architecture is None else {"architecture": asked})
     with Progress(progress) as bar:
-        return plan_pretraining(run, bar) if plan else run_pretraining(run, bar, origins=origins(run, settings))
+        return plan_pretraining(run, bar) if plan else run_pretraining(run, bar, origins=known)
 
 
 def _named(size: str | None, profile: Profile | None, encoder: EncoderConfig) -> list[Setting]:

@@ -17,14 +17,14 @@ from bertkit.text.words import Words
 __all__ = ["BACKWARD", "FOREIGN", "FOREIGN_NAMES", "FORWARD", "SIZES", "Elmo", "ElmoConfig", "size", "specimen"]
 
 SIZES: Mapping[str, Mapping[str, int]] = {
-    "tiny": {"cell_size": 256, "projection_size": 64},
-    "mini": {"cell_size": 512, "projection_size": 128},
     "small": {"cell_size": 1024, "projection_size": 128, "num_highways": 1},
     "medium": {"cell_size": 2048, "projection_size": 256, "num_highways": 1},
     "original": {"cell_size": 4096, "projection_size": 512, "num_highways": 2},
 }
-"""What the published models of two layers and 2,048 filters differ in (allennlp's page of ELMo). Tiny and mini are as
-wide as BERT's, with filters in proportion."""
+"""What the published models of two layers and 2,048 filters differ in (allennlp's page of ELMo)."""
+
+_MINIATURES: Mapping[str, str] = {"tiny": "2/64/256", "mini": "2/128/512"}
+"""Both directions together are as wide as the small BERTs of these names."""
 
 
 def size(name: str, *, vocab_size: int = 0, **changes: Any) -> ElmoConfig:
@@ -33,25 +33,20 @@ def size(name: str, *, vocab_size: int = 0, **changes: Any) -> ElmoConfig:
     The width is that of one direction, and such a size has as many filters in proportion as the original. ELMo reads
     characters, so ``vocab_size``, which other encoders are told, changes nothing. ``changes`` are fields of ElmoConfig.
     """
-    parts = name.split("/")
+    parts = _MINIATURES.get(name, name).split("/")
     if name in SIZES:
         fields: dict[str, Any] = dict(SIZES[name])
-        if name in ("tiny", "mini"):
-            fields["filters"] = _scale_filters(fields["projection_size"])
     elif len(parts) == 3 and all(part.isdecimal() for part in parts):
         layers, width, cells = map(int, parts)
-        fields = {"num_layers": layers, "projection_size": width, "cell_size": cells, "filters": _scale_filters(width)}
+        filters = tuple((letters, max(1, count * width // 512)) for letters, count in ElmoConfig.filters)
+        fields = {"num_layers": layers, "projection_size": width, "cell_size": cells, "filters": filters}
     else:
+        known = [*_MINIATURES, *SIZES]
         raise usage_error(
-            f'no size named "{name}".{did_you_mean(name, SIZES)} There are: {", ".join(SIZES)}, '
+            f'no size named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}, '
             f"or layers/width/cells such as 2/64/256."
         )
     return configure(ElmoConfig, "ELMo", {**fields, **changes})
-
-
-def _scale_filters(width: int) -> tuple[tuple[int, int], ...]:
-    """So many filters for this width as the original has for its 512."""
-    return tuple((letters, max(1, count * width // 512)) for letters, count in ElmoConfig.filters)
 
 
 _CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"

@@ -85,9 +85,13 @@ _SAMPLES = 8192
 def settings_of_architecture(encoder: EncoderConfig, *, vocab_size: int) -> dict[str, Any]:
     """What such an encoder is asked in its pre-training, by path; for BERT nothing but the defaults.
 
-    ELMo is asked for every word of a vocabulary of ``vocab_size``.
+    A causal BERT is the paper's left-to-right model without next sentences. ELMo is asked for every word of a
+    vocabulary of ``vocab_size``.
     """
-    settings = dict(_QUESTIONS[name_architecture(encoder)])
+    name = name_architecture(encoder)
+    settings = dict(_QUESTIONS[name])
+    if name == "bert" and encoder.asked_words == "next":
+        settings |= {"task.words": "next", "task.sampling.next_sentence": False}
     if encoder.asked_words == "neighbours":
         settings |= {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size > _SAMPLES else None}
     return settings
