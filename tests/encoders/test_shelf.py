@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,8 +14,9 @@ from torch.nn import functional as F
 
 from bertkit import names
 from bertkit.contracts import Batch, Encoder
-from bertkit.encoders import bert
+from bertkit.encoders import bert, gpt, roberta
 from bertkit.errors import BertkitError
+from bertkit.nn.init import fill_sinusoids
 
 WITH_LSTM = "bert left to right with a BiLSTM"
 
@@ -177,3 +179,12 @@ def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Bat
     meta = torch.device("meta")
     states = encoder.to(meta)(padded_batch.to(meta), wanted if some else None)
     (states.hidden_states.sum() + states.pooled.sum()).backward()
+
+
+@pytest.mark.parametrize("architecture", [bert, gpt, roberta])
+def test_positions_begin_as_sinusoids_where_that_is_asked_for(architecture: Any) -> None:
+    config = architecture.size("3/12/2", vocab_size=99, first_positions="sinusoids", initializer_range=0.5)
+    table = architecture.FOREIGN.encoder(config).embeddings.position.weight
+    wanted = torch.empty_like(table)
+    fill_sinusoids(wanted, 0.5)
+    assert torch.equal(table, wanted)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from jaxtyping import Bool
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from bertkit.encoders._settings import MINIATURES, AskedWords, check_counts, che
 from bertkit.encoders._transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
-from bertkit.nn.init import initialize
+from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.text.bpe import BytePairs
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)}
@@ -33,7 +33,7 @@ class GptConfig:
 
     ``vocab_size`` counts the three pieces that fine-tuning adds, once they are there. ``dropout`` acts on the
     embeddings and on every sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate
-    width is always four times the hidden width.
+    width is always four times the hidden width. ``first_positions`` are as in BERT.
     """
 
     vocab_size: int
@@ -45,6 +45,7 @@ class GptConfig:
     attention_dropout: float = 0.1
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
+    first_positions: Literal["drawn", "sinusoids"] = "drawn"
 
     def __post_init__(self) -> None:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
@@ -88,6 +89,8 @@ class Gpt(Transformer):
         )
         super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
         initialize(self, config.initializer_range)
+        if config.first_positions == "sinusoids":
+            fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of the last; raises a usage error where a row is too long."""
@@ -133,6 +136,7 @@ FOREIGN = Foreign(
         "attention_dropout": ("attn_pdrop",),
         "layer_norm_eps": ("layer_norm_epsilon",),
         "initializer_range": ("initializer_range",),
+        "first_positions": ("first_positions",),
     },
     fixed={"afn": "gelu"},  # by which they mean the tanh approximation
     assumed={"vocab_size": 40478},

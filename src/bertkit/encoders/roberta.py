@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool
@@ -29,6 +29,7 @@ from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
+from bertkit.nn.init import fill_sinusoids
 from bertkit.text.byte_bpe import ByteLevelPairs
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12), "large": (24, 1024, 16)}
@@ -40,7 +41,8 @@ class RobertaConfig:
     """Everything the network's shape and behaviour depend on. The defaults are those of the published models.
 
     ``num_positions`` are the rows of the table of positions, of which the first ``pad_id + 1`` are never used.
-    ``num_segments`` counts the rows of the table of segments; all tokens are of the first.
+    ``num_segments`` counts the rows of the table of segments; all tokens are of the first. ``first_positions`` are as
+    in BERT.
     """
 
     vocab_size: int
@@ -55,6 +57,7 @@ class RobertaConfig:
     activation: str = "gelu"
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
+    first_positions: Literal["drawn", "sinusoids"] = "drawn"
     pad_id: int = 1
 
     def __post_init__(self) -> None:
@@ -107,6 +110,8 @@ class Roberta(PooledTransformer):
             first_position=config.pad_id + 1,
         )
         super().__init__(config, embeddings)
+        if config.first_positions == "sinusoids":
+            fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of ``<s>``; raises a usage error where a row is too long."""
@@ -129,7 +134,7 @@ FOREIGN = Foreign(
     load_tokenizer=ByteLevelPairs.load,
     weights=FOREIGN_NAMES,
     prefix=FOREIGN_PREFIX,
-    settings={**SETTINGS, "num_positions": ("max_position_embeddings",)},
+    settings={**SETTINGS, "num_positions": ("max_position_embeddings",), "first_positions": ("first_positions",)},
     values={"activation": ACTIVATION_NAMES},
     fixed={"position_embedding_type": "absolute", "is_decoder": False},
     assumed={"vocab_size": 50265, "num_positions": 512, "num_segments": 2, "layer_norm_eps": 1e-12},
