@@ -7,11 +7,13 @@ so every process makes the same update as one process would with all the rows. G
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +21,8 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 
 from bertkit.draws import Draws
 from bertkit.errors import BertkitError
@@ -125,20 +129,33 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def world_size() -> int:
+    """How many processes torchrun has started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def join_world() -> Iterator[World]:
     """The world that torchrun describes in the environment, until the end of the ``with``, where all meet again.
 
     Raises LostError where another process is gone.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    size = world_size()
     if size == 1:
         yield ALONE
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     try:
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+        store, number, _ = _meet()
+        # A world of its own in the store: of an earlier one addresses are left there at which nobody answers any more.
+        dist.init_process_group(
+            "nccl" if torch.cuda.is_available() else "gloo",
+            store=PrefixStore(f"world-{next(_worlds)}", store),
+            rank=number,
+            world_size=size,
+            timeout=PATIENCE,
+        )
         world = World(rank=rank(), size=size)
         yield world
         world.wait()
@@ -150,6 +167,17 @@ def join_world() -> Iterator[World]:
         if dist.is_initialized():
             dist.destroy_process_group()
             gc.collect()  # ends gloo's threads now: one that is still there at the interpreter's end aborts the process
+
+
+_worlds = itertools.count()
+"""Counts those that this process was in; all processes come to them in the same order."""
+
+
+@cache
+def _meet() -> tuple[dist.Store, int, int]:
+    """The store through which the processes find each other, with the rank and the number of them."""
+    found: tuple[dist.Store, int, int] = next(iter(rendezvous("env://", timeout=PATIENCE)))
+    return found
 
 
 _LOST = "another process of this training has ended or hangs. What was saved is good: start all again with --resume."
