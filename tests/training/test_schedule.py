@@ -27,6 +27,14 @@ def test_constant_stays() -> None:
     assert rate(ScheduleConfig(warmup=0.0, decay="constant"), 999, 1000) == 1
 
 
+def test_late_stays_up_until_the_last_fifth() -> None:
+    config = ScheduleConfig(warmup=0.1, decay="late")
+    assert rate(config, 50, 1000) == pytest.approx(0.5)
+    assert rate(config, 100, 1000) == rate(config, 800, 1000) == 1
+    assert rate(config, 900, 1000) == pytest.approx(0.5)
+    assert rate(config, 1000, 1000) == 0
+
+
 def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:
     config = ScheduleConfig(warmup=0.1, decay="cosine")
     assert rate(config, 50, 1000) == pytest.approx(0.5)
@@ -36,6 +44,6 @@ def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:
     assert rate(config, 1000, 1000) == 0
 
 
-@pytest.mark.parametrize("decay", ["bert", "linear", "cosine", "constant"])
+@pytest.mark.parametrize("decay", ["bert", "linear", "cosine", "constant", "late"])
 def test_one_step_is_enough(decay: str) -> None:
     assert 0 <= rate(ScheduleConfig(decay=decay), 0, 1) <= 1  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+_LAST_SHARE = 0.2
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
@@ -13,11 +15,12 @@ class ScheduleConfig:
 
     ``bert`` counts the decay from step 0, as google-research/bert ``optimization.py`` does, so the rate
     drops by the warm-up's share where the two lines meet; ``linear`` counts it from the end of the warm-up
-    and has no such joint; ``cosine`` falls from there along half a wave (GPT); ``constant`` stays up.
+    and has no such joint; ``cosine`` falls from there along half a wave (GPT); ``constant`` stays up; ``late`` stays up
+    too and falls in a line over the last fifth of the steps (Haegele et al., arXiv 2405.18392).
     """
 
     warmup: float = 0.01
-    decay: Literal["bert", "linear", "cosine", "constant"] = "bert"
+    decay: Literal["bert", "linear", "cosine", "constant", "late"] = "bert"
 
 
 def rate(config: ScheduleConfig, step: int, total_steps: int) -> float:
@@ -27,6 +30,8 @@ def rate(config: ScheduleConfig, step: int, total_steps: int) -> float:
         return step / warmup_steps
     if config.decay == "constant":
         return 1.0
+    if config.decay == "late":
+        return min(1.0, (total_steps - step) / (_LAST_SHARE * total_steps))
     begin = 0 if config.decay == "bert" else warmup_steps
     left = max(0.0, (total_steps - step) / max(1, total_steps - begin))
     return (1 - math.cos(math.pi * left)) / 2 if config.decay == "cosine" else left
