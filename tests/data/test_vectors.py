@@ -11,7 +11,7 @@ import pytest
 
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
-from bertkit.data.vectors import read_vectors, train_vectors
+from bertkit.data.vectors import read_vectors, train_vectors, write_vectors
 from bertkit.errors import BertkitError
 from bertkit.text.words import train
 
@@ -44,6 +44,14 @@ def test_what_has_no_vector_is_drawn_like_the_others_and_always_alike(glove: Pat
     assert table[3:].mean() == pytest.approx(known.mean(), abs=0.1)
     assert table[3:].std() == pytest.approx(known.std(), rel=0.1)
     assert np.array_equal(read_vectors(glove, words).table, table)
+
+
+def test_what_was_found_is_written_as_it_is_read(glove: Path, tmp_path: Path) -> None:
+    vectors = read_vectors(glove, WORDS)
+    write_vectors(tmp_path / "again.txt", WORDS, vectors)
+    again = read_vectors(tmp_path / "again.txt", WORDS)
+    assert np.array_equal(again.found, vectors.found)
+    assert np.array_equal(again.table[again.found], vectors.table[vectors.found])
 
 
 def test_a_compressed_file_is_read(glove: Path) -> None:

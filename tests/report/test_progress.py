@@ -82,6 +82,9 @@ def test_a_job_that_is_cut_short_is_ended(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err.splitlines()[-1] == "reading: 3 of 7 files in 0 s"
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (7530, "2 h 06 min")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (7530, "2 h 06 min"), (359_000, "99 h 43 min"), (1e9, "11,574 days")],
+)
 def test_durations(seconds: float, text: str) -> None:
     assert describe_duration(seconds) == text

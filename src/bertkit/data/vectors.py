@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from bertkit.data.shards import Corpus
 from bertkit.errors import data_error, usage_error
+from bertkit.storage import write_file
 
 _DRAWN_FROM = 0
 
@@ -69,6 +70,18 @@ def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0)
     )
     known = {word: model.wv[word] for word in words if word in model.wv}
     return _spread(known, words, width, str(corpus.folder))
+
+
+def write_vectors(path: Path, words: Sequence[str], vectors: Vectors) -> None:
+    """Write what was found, and not what was drawn, as ``read_vectors`` reads it."""
+
+    def fill(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as lines:
+            for word, vector, found in zip(words, vectors.table, vectors.found, strict=True):
+                if found:
+                    lines.write(" ".join([word, *map(repr, vector.tolist())]) + "\n")
+
+    write_file(path, fill)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from rich.progress import Progress as RichProgress
 Mode = Literal["auto", "plain", "json", "quiet"]
 
 SECONDS_BETWEEN_LINES = 5.0
+_MOST_HOURS = 100
 
 
 @dataclass
@@ -192,10 +193,12 @@ def printable(text: str) -> str:
 
 
 def describe_duration(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``2 h 05 min``."""
+    """``45 s``, ``12 min``, ``2 h 05 min``, ``13 days``."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
+    if minutes >= _MOST_HOURS * 60:
+        return f"{minutes / 60 / 24:,.0f} days"
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
