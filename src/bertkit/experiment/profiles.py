@@ -214,6 +214,7 @@ _TAGGER: Mapping[str, Any] = {
     "epochs": 75,
     "batch_size": 64,
     "task.crf": True,
+    "task.context": False,
     "optimizer.lr": 1e-3,
     "optimizer.clip_norm": 5.0,
 }
