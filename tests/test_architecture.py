@@ -48,6 +48,7 @@ EXCEPTIONS: dict[str, str] = {
     "encoders.roberta.RobertaConfig": "a record, as BertConfig",
     "cli.training.FinetuneOptions": "a record: one field an option",
     "cli.training.PretrainOptions": "a record: one field an option",
+    "recipes._scales.Scale": "a record: all that a reproduction's size consists of",
     "report.doctor.Diagnosis": "a record: one field a line of the report",
 }
 

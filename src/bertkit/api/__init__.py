@@ -19,6 +19,7 @@ from bertkit.api._benchmarks import squad_score as squad_score
 from bertkit.api._options import given_settings
 from bertkit.api._paths import AnyPath, existing, near
 from bertkit.api._pretraining import pretrain as pretrain
+from bertkit.api._reproduction import reproduce as reproduce
 from bertkit.api._text import TextPiece as TextPiece
 from bertkit.api._text import corpus_check as corpus_check
 from bertkit.api._text import prepare as prepare

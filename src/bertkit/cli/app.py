@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
-from bertkit.cli import glue, squad, text, training, using
+from bertkit.cli import glue, reproduction, squad, text, training, using
 from bertkit.cli.endings import explain
 from bertkit.cli.talk import Talk
 from bertkit.errors import usage_error
@@ -48,6 +48,7 @@ def _build() -> App:
         training.PretrainOptions,
         training.FinetuneOptions,
         training.TuneOptions,
+        reproduction.ReproduceOptions,
     ):
         Parameter(name="*")(options)  # its fields are options of the verb itself, without a prefix
     app.command(training.quickstart)
@@ -70,6 +71,7 @@ def _build() -> App:
     of_glue.command(glue.glue_submit, name="submit")
     app.command(of_squad := App(name="squad", help="Files of SQuAD and KorQuAD."))
     of_squad.command(squad.squad_score, name="score")
+    app.command(reproduction.reproduce)
     app.command(using.track)
     app.command(config := App(name="config", help="The settings of a run."))
     config.command(using.config_show, name="show")

@@ -40,6 +40,9 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
     glue submit       their test predictions as the files that GLUE's server marks
     squad score       a file of predictions as SQuAD's official programs score it
 
+  the paper
+    reproduce         a table of BERT's paper, or all: every system on one corpus, by one loop
+
   records
     track             the metrics of a run for TensorBoard, while it goes on if wanted
     config show       the settings of a run, and where each came from

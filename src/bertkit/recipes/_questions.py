@@ -1,0 +1,99 @@
+"""The tasks of the paper on the files that are there, and how they are asked at a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import data_error
+from bertkit.recipes._scales import Scale
+from bertkit.tasks import FileTask
+from bertkit.tasks.conll2003 import conll2003
+from bertkit.tasks.glue import cola, mnli, mrpc, qnli, qqp, rte, sst2, stsb
+from bertkit.tasks.squad import v1, v2
+from bertkit.tasks.swag import swag
+
+_HELD_OUT = 0.1
+
+_STAND_INS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "squad1": (("squadshifts-new_wiki-v1.1.json",), ()),
+    "squad2": (("squad-dev-half-v2.0.json",), ()),
+    "swag": (("codah-train.csv",), ("codah-val.csv",)),
+}
+"""Files of train and dev that are taken where the benchmark's own are not there. Without dev a tenth is held out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A task with its files. ``settings`` are those of its fine-tuning, by path; ``files`` says what stands in."""
+
+    name: str
+    task: FileTask
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    files: str = ""
+
+
+def ask(name: str, data: Path, scale: Scale) -> Question:
+    """The question of this name, such as ``mnli`` or ``ner:last``, on the files below ``data``."""
+    base, _, features = name.partition(":")
+    kind = _TASKS[base]
+    task, files = _with_files(base, kind.at(data / kind.files.home))
+    settings: dict[str, Any] = {"task.max_length": scale.max_length}
+    if base in ("squad1", "squad2"):
+        settings = {"task.max_length": scale.span_length, "task.stride": min(128, scale.span_length // 3)}
+    elif base == "ner":
+        settings["task.context"] = scale.profile == "paper"  # it makes a sentence five times as long
+    if features:
+        settings |= {"task.features": features, "optimizer.lr": scale.rival_lr}
+    elif scale.profile == "paper":
+        settings |= _PUBLISHED.get(base, {})
+    return Question(name=name, task=task, settings=settings, files=files)
+
+
+_TASKS: Mapping[str, FileTask] = {
+    "mnli": mnli,
+    "qqp": qqp,
+    "qnli": qnli,
+    "sst2": sst2,
+    "cola": cola,
+    "stsb": stsb,
+    "mrpc": mrpc,
+    "rte": rte,
+    "squad1": v1,
+    "squad2": v2,
+    "swag": swag,
+    "ner": conll2003,
+}
+
+_PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    "squad1": {"optimizer.lr": 5e-5, "epochs": 3, "batch_size": 32},
+    "squad2": {"optimizer.lr": 5e-5, "epochs": 2, "batch_size": 48},
+    "swag": {"optimizer.lr": 2e-5, "epochs": 3, "batch_size": 16},
+}
+"""The paper's own settings, where it names one only (sections 4.2 to 4.4)."""
+
+
+def _with_files(name: str, task: FileTask) -> tuple[FileTask, str]:
+    """The task with its own files, or with those that stand in for them."""
+    missing = [path for split in ("train", "dev") for path in task.files.missing(task.name, split)]
+    if not missing:
+        return task, ""
+    train, dev = _STAND_INS.get(name, ((), ()))
+    folder = missing[0].parent
+    if not train or not all((folder / file).exists() for file in (*train, *dev)):
+        instead = f", nor {', '.join((*train, *dev))} instead" if train else ""
+        raise data_error(
+            f"{missing[0]} does not exist{instead}. Name the folder that holds {task.files.home}: --data DIR."
+        )
+    found = task.with_files(train=_in(folder, train), **({"dev": _in(folder, dev)} if dev else {}))
+    if not dev:
+        splits = {split: each for split, each in found.files.splits.items() if split == "train"}
+        found = replace(found, files=replace(found.files, splits=splits), heldout=_HELD_OUT)
+    held = "" if dev else f", a tenth of {'them' if len(train) > 1 else 'it'} held out as dev"
+    return found, f"{', '.join((*train, *dev))} instead of the benchmark's own files{held}"
+
+
+def _in(folder: Path, files: Sequence[str]) -> list[Path]:
+    return [folder / file for file in files]

@@ -1,0 +1,177 @@
+"""How large a reproduction is: the paper's own sizes, or what a small machine can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bertkit.errors import usage_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Everything that the systems of the paper have in common. Fields can be set one by one with ``--set``.
+
+    ``sizes`` are the six of Table 6, layers/width/heads, from the smallest to the largest; the fourth is BERT-Base, the
+    last BERT-Large. ``corpus_megabytes`` of text are read, all of it with None. ``profile`` says how pre-training goes
+    (``experiment/profiles.py``) where a field here does not. With ``cased`` one vocabulary serves all tasks; without
+    it, as in the paper, named entities have models of their own that keep capitals. The best of ``learning_rates``, on
+    dev, counts, as in the paper. ``elmo`` is a size of ELMo, ``words`` those that have vectors, of which it is asked
+    for the first ``targets``; rivals have LSTMs as wide as in their papers times ``rival_share``, and ``rival_epochs``
+    at ``rival_lr``, as nothing of them was trained before. ``masked`` is the share of pieces that are chosen. ``limit``
+    and ``dev_limit`` cut files of tasks.
+    """
+
+    name: str
+    sizes: tuple[str, str, str, str, str, str]
+    corpus_megabytes: float | None
+    heldout: float
+    vocab_size: int
+    cased: bool
+    profile: Literal["paper", "fast"]
+    steps: int
+    batch_size: int
+    seq_length: int
+    long_seq_length: int | None
+    long_share: float
+    masked: float
+    snapshots: int
+    elmo: str
+    words: int
+    targets: int
+    word_length: int
+    vector_size: int
+    rival_share: float
+    seeds: int
+    epochs: int
+    batch: int
+    learning_rates: tuple[float, ...]
+    rival_lr: float
+    rival_epochs: int
+    limit: int | None
+    dev_limit: int | None
+    max_length: int
+    span_length: int
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "seeds", "epochs", "batch", "snapshots", "vocab_size"):
+            if getattr(self, name) < 1:
+                raise usage_error(f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        if not self.learning_rates:
+            raise usage_error("learning_rates is empty; one is needed at least.")
+
+    @property
+    def base(self) -> str:
+        """The size of BERT-Base, and of its ablations and rivals."""
+        return self.sizes[3]
+
+    @property
+    def large(self) -> str:
+        """The size of BERT-Large."""
+        return self.sizes[5]
+
+
+SMOKE = Scale(
+    name="smoke",
+    sizes=("1/32/2", "2/32/1", "2/32/2", "3/32/2", "3/48/3", "4/48/3"),
+    corpus_megabytes=1,
+    heldout=0.1,
+    vocab_size=1000,
+    cased=True,
+    profile="fast",
+    steps=20,
+    batch_size=32,
+    seq_length=32,
+    long_seq_length=None,
+    long_share=0.0,
+    masked=0.15,
+    snapshots=2,
+    elmo="2/16/32",
+    words=3000,
+    targets=1000,
+    word_length=16,
+    vector_size=16,
+    rival_share=0.05,
+    seeds=1,
+    epochs=1,
+    batch=16,
+    learning_rates=(1e-3,),
+    rival_lr=1e-3,
+    rival_epochs=1,
+    limit=48,
+    dev_limit=48,
+    max_length=64,
+    span_length=128,
+)
+"""Proves that every path is there; its figures mean nothing."""
+
+TINY = Scale(
+    name="tiny",
+    sizes=("1/256/4", "2/256/1", "2/256/4", "4/256/4", "4/384/6", "8/384/6"),
+    corpus_megabytes=None,
+    heldout=0.01,
+    vocab_size=8000,
+    cased=True,
+    profile="fast",
+    steps=24_000,
+    batch_size=64,
+    seq_length=32,
+    long_seq_length=128,
+    long_share=0.05,
+    masked=0.3,
+    snapshots=5,
+    elmo="2/128/512",
+    words=50_000,
+    targets=8000,
+    word_length=20,
+    vector_size=100,
+    rival_share=0.25,
+    seeds=3,
+    epochs=3,
+    batch=32,
+    learning_rates=(3e-4,),
+    rival_lr=1e-3,
+    rival_epochs=8,
+    limit=5000,
+    dev_limit=2000,
+    max_length=128,
+    span_length=256,
+)
+"""What a day of two cores allows."""
+
+PAPER = Scale(
+    name="paper",
+    sizes=("3/768/12", "6/768/3", "6/768/12", "12/768/12", "12/1024/16", "24/1024/16"),
+    corpus_megabytes=None,
+    heldout=0.01,
+    vocab_size=30_000,
+    cased=False,
+    profile="paper",
+    steps=1_000_000,
+    batch_size=256,
+    seq_length=128,
+    long_seq_length=512,
+    long_share=0.1,
+    masked=0.15,
+    snapshots=5,
+    elmo="original",
+    words=793_471,
+    targets=793_471,
+    word_length=50,
+    vector_size=300,
+    rival_share=1.0,
+    seeds=5,
+    epochs=3,
+    batch=32,
+    learning_rates=(5e-5, 4e-5, 3e-5, 2e-5),
+    rival_lr=1e-3,
+    rival_epochs=20,
+    limit=None,
+    dev_limit=None,
+    max_length=128,
+    span_length=384,
+)
+"""The recipe of the paper (sections 3.1, 4.1 and A.2)."""
+
+SCALES: Mapping[str, Scale] = {scale.name: scale for scale in (SMOKE, TINY, PAPER)}
