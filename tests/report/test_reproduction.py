@@ -42,8 +42,11 @@ def test_the_page_has_every_table_and_its_picture(tmp_path: Path) -> None:
     rows = [FoundRow(name=f"LTR, {place}/2", findings=[Finding(ours=[50.0 + place])], step=place) for place in (1, 2)]
     curve = replace(TABLE, name="figure5", columns=["MNLI-m"], rows=rows, curves=["LTR"])
     nothing = replace(TABLE, name="table3", rows=[TABLE.rows[1]])
-    page = write_tables([TABLE, curve, nothing], tmp_path, "# All").read_text()
+    names = ["figure5", "table3", "table4", "table5"]
+    write_tables([TABLE], tmp_path, "# One", names)
+    page = write_tables([curve, nothing], tmp_path, "# All", names).read_text()
     assert page.startswith("# All\n")
+    assert page.index(curve.heading) < page.index(nothing.heading) < page.index(TABLE.heading), "in their order"
     for table in (TABLE, curve, nothing):
         assert table.heading in page
         assert json.loads((tmp_path / f"{table.name}.json").read_text())["title"] == table.title

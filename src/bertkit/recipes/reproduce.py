@@ -3,7 +3,8 @@
     OUT/corpus.jsonl, tokenizers/, data/    what pre-trainings read
     OUT/pretraining/NAME/                   one run a network; it serves every table that wants it
     OUT/finetuning/NAME/QUESTION/           one run a network and task
-    OUT/reproduction.md, NAME.png, .json    the tables, ours beside the paper's
+    OUT/NAME.md, .png, .json                a table, ours beside the paper's
+    OUT/reproduction.md                     all tables that are there
 
 The same command goes on after an interruption; started several times it divides the work among the processes, and
 under torchrun the pre-trainings are divided batch by batch.
@@ -81,7 +82,8 @@ def reproduce(
     networks = [work for work in in_order(works) if work.shared]
     failed = do_all([*networks, *works], output / "locks", progress)
     found = [workshop.find(each, failed, command) for each in tables]
-    page = write_tables(found, output, _open_page(chosen)) if rank() == 0 else output
+    known = [each.name for each in find_tables("all", chosen.snapshots)]
+    page = write_tables(found, output, _open_page(chosen), known) if rank() == 0 else output
     return Reproduction(page=page, tables=found)
 
 

@@ -105,18 +105,27 @@ class FoundTable:
         return f"## {self.heading}\n\n{markdown_table(header, rows)}\n{notes}\n```console\n$ {self.command}\n```\n"
 
 
-def write_tables(tables: Sequence[FoundTable], folder: Path, opening: str) -> Path:
-    """``NAME.json`` and ``NAME.png`` of every table, and all of them in ``reproduction.md``, which is returned."""
-    parts = [opening]
+def write_tables(tables: Sequence[FoundTable], folder: Path, opening: str, names: Sequence[str]) -> Path:
+    """``NAME.json``, ``NAME.png`` and ``NAME.md`` of every table.
+
+    ``reproduction.md``, which is returned, has all that are there by now, those of earlier times too, in the order of
+    ``names``.
+    """
     for table in tables:
         write_json(folder / f"{table.name}.json", asdict(table))
-        parts.append(table.markdown())
+        text = table.markdown()
         if any(finding.ours for row in table.rows for finding in row.findings):
             plot_table(table, folder / f"{table.name}.png")
-            parts.append(f"![{table.heading}]({table.name}.png)\n")
-    path = folder / "reproduction.md"
-    write_file(path, lambda temporary: temporary.write_text("\n".join(parts), encoding="utf-8"))
-    return path
+            text += f"\n![{table.heading}]({table.name}.png)\n"
+        _write(folder / f"{table.name}.md", text)
+    there = [path.read_text(encoding="utf-8") for name in names if (path := folder / f"{name}.md").exists()]
+    page = folder / "reproduction.md"
+    _write(page, "\n".join([opening, *there]))
+    return page
+
+
+def _write(path: Path, text: str) -> None:
+    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def plot_table(table: FoundTable, output: Path) -> None:
