@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bertkit.checkpoint import bilm
-from bertkit.encoders.elmo import FOREIGN_NAMES, ElmoConfig
+from bertkit.checkpoint.folder import load_encoder
+from bertkit.encoders.elmo import FOREIGN_NAMES, Elmo, ElmoConfig
 from bertkit.errors import BertkitError
+from bertkit.text.words import train
 
 PUBLISHED: dict[str, Any] = {
     "lstm": {
@@ -90,6 +96,55 @@ def test_weights_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
     wrong = {"char_embed": np.zeros((262, 16))}
     with pytest.raises(BertkitError, match=r"the weights' char_embed does not fit the options: \(263, 16\) where"):
         bilm.load(options, wrong)
+
+
+def write_weights(path: Path, elmo: Elmo) -> None:
+    """What allenai/bilm-tf would have written for this network."""
+    with importlib.import_module("h5py").File(path, "w") as file:
+        for name, tensor in elmo.state_dict().items():
+            array = tensor.numpy()
+            foreign = FOREIGN_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+            if name == "words.embedding.weight":
+                array = array[1:]
+            elif array.ndim == 3:
+                array = array.T[None]
+            else:
+                array = array.T
+            file[foreign] = array
+
+
+def test_an_hdf5_file_becomes_a_model_folder(tmp_path: Path) -> None:
+    config = ElmoConfig(
+        word_length=7, character_width=3, filters=((1, 4), (2, 5)), num_highways=1, cell_size=11, projection_size=6
+    )
+    original = Elmo(config)
+    write_weights(tmp_path / "weights.hdf5", original)
+    options = write(
+        tmp_path,
+        char_cnn__max_characters_per_token=7,
+        char_cnn__embedding__dim=3,
+        char_cnn__filters=[[1, 4], [2, 5]],
+        char_cnn__n_highway=1,
+        lstm__dim=11,
+        lstm__projection_dim=6,
+    )
+    words = train(["a mill by the sea"], word_length=7)
+    folder = bilm.convert(options, tmp_path / "weights.hdf5", words=words, output=tmp_path / "elmo")
+    loaded = load_encoder(folder).state_dict()
+    assert loaded.keys() == original.state_dict().keys()
+    for name, tensor in original.state_dict().items():
+        assert torch.equal(loaded[name], tensor), name
+    with pytest.raises(BertkitError, match=r"reads words of 7 characters; the vocabulary has 9"):
+        bilm.convert(options, tmp_path / "weights.hdf5", words=train(["a b"], word_length=9), output=tmp_path / "b")
+
+
+def test_a_file_that_is_no_hdf5_and_no_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = write(tmp_path)
+    with pytest.raises(BertkitError, match=r"options.json cannot be read as HDF5"):
+        bilm.load(options, options)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(BertkitError, match=r"needs h5py: pip install 'bertkit\[elmo\]'"):
+        bilm.load(options, options)
 
 
 def test_no_two_weights_have_one_name() -> None:

@@ -1,11 +1,12 @@
 """The published ELMo: ``options.json`` and ``weights.hdf5`` as allenai/bilm-tf writes them and allennlp reads them.
 
-The softmax of the language model is not in these files. bertkit does not read HDF5 itself: whoever has h5py opens the
-file, ``load("options.json", h5py.File("weights.hdf5"))``.
+The softmax of the language model is not in these files, and neither are words: ELMo spells them, and ``convert`` is
+told which ones are to have numbers.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +17,13 @@ import torch
 from numpy.typing import NDArray
 
 from bertkit import config as records
+from bertkit.checkpoint.folder import save_model
 from bertkit.encoders.elmo import FOREIGN_NAMES, Elmo, ElmoConfig
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
+from bertkit.model import Model
 from bertkit.storage import read_json
 from bertkit.text.characters import NUM_CHARACTERS
+from bertkit.text.words import Words
 
 _OPTIONS = {
     "word_length": "char_cnn.max_characters_per_token",
@@ -64,11 +68,43 @@ def read_options(path: Path | str) -> ElmoConfig:
     return records.from_json(ElmoConfig, {**_ABSENT, **there}, source=str(path))
 
 
-def load(options: Path | str, weights: Mapping[str, Any]) -> Elmo:
-    """The network with its weights: arrays by their published names, such as an opened HDF5 file."""
+def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
+    """The network with its weights: an HDF5 file, for which h5py is needed, or arrays by their published names."""
     elmo = Elmo(read_options(options))
-    elmo.load_state_dict({name: _read(name, own.shape, weights) for name, own in elmo.state_dict().items()})
+    if isinstance(weights, Path | str):
+        with _open(Path(weights)) as file:
+            elmo.load_state_dict(_read_all(elmo, file))
+    else:
+        elmo.load_state_dict(_read_all(elmo, weights))
     return elmo
+
+
+def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, words: Words, output: Path) -> Path:
+    """Write the model folder ``output``, from which rivals of BERT are put together, and return it.
+
+    The characters of ``words`` have to be as many as the network reads.
+    """
+    elmo = load(options, weights)
+    if elmo.word_length != words.word_length:
+        raise usage_error(
+            f"{options} reads words of {elmo.word_length} characters; the vocabulary has {words.word_length}."
+        )
+    save_model(output, Model(elmo, {}), words, about={"kind": "imported", "from": str(options)})
+    return output
+
+
+def _open(path: Path) -> Any:
+    """The HDF5 file."""
+    try:
+        return importlib.import_module("h5py").File(path, "r")
+    except ImportError as error:
+        raise usage_error("to read HDF5 needs h5py: pip install 'bertkit[elmo]'") from error
+    except OSError as error:
+        raise data_error(f"{path} cannot be read as HDF5: {error}.") from error
+
+
+def _read_all(elmo: Elmo, weights: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {name: _read(name, own.shape, weights) for name, own in elmo.state_dict().items()}
 
 
 def _find(options: Any, place: str) -> Any:
