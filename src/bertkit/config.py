@@ -166,6 +166,10 @@ def _describe(hint: Any) -> str:
         return " or ".join(str(choice) for choice in typing.get_args(hint))
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(_describe(each) for each in typing.get_args(hint))
+    if typing.get_origin(hint) is tuple:
+        first, *others = typing.get_args(hint)
+        count = "" if others == [...] else f" of {1 + len(others)}"
+        return f"a list{count} in brackets, each of it {_describe(first)}"
     return _EXPECTED.get(hint, str(hint))
 
 

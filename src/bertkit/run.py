@@ -35,6 +35,7 @@ from bertkit._version import __version__
 from bertkit.encoders import EncoderConfig, find_architecture, name_architecture
 from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
 from bertkit.storage import (
+    explain_output,
     explain_writing,
     flush_to_disk,
     make_folder,
@@ -205,11 +206,9 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         if not self.writes:
             return self
-        try:
+        with explain_output(self.path):
             make_folder(self.path)
             self._lock = (self.path / "run.lock").open("a+")
-        except OSError as error:
-            raise usage_error(f"cannot write to {self.path}: {error.strerror}. Choose another -o folder.") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

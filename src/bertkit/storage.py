@@ -20,7 +20,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from bertkit.errors import BertkitError, data_error
+from bertkit.errors import BertkitError, data_error, usage_error
 
 TEMPORARY_PREFIX = ".tmp-"
 SET_ASIDE_PREFIX = ".old-"
@@ -47,6 +47,15 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
         flush_to_disk(path.parent)
+
+
+@contextmanager
+def explain_output(folder: Path) -> Iterator[None]:
+    """Turn what keeps a user's -o ``folder`` from being made into one line that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise usage_error(f"cannot write to {folder}: {error.strerror}. Choose another -o folder.") from error
 
 
 def require_space(folder: Path, needed: int) -> None:

@@ -141,6 +141,6 @@ def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
 
 
 def test_no_word_in_the_middle_is_asked_of_it(folder: Path) -> None:
-    with pytest.raises(BertkitError, match="reads from left to right fills in no words") as caught:
+    with pytest.raises(BertkitError, match="this model fills in no words") as caught:
         Pipeline(folder).fill("the <unk> stood")
     assert caught.value.exit_code == 2

@@ -17,6 +17,7 @@ import pytest
 
 from bertkit import api
 from bertkit.cli import app, glue, squad, text, training, using
+from bertkit.errors import BertkitError
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 OPTIONS = {
@@ -151,6 +152,21 @@ def test_a_finished_run_resumes_to_its_end(home: Path, capsys: pytest.CaptureFix
     printed = capsys.readouterr()
     assert "7 steps" in printed.out
     assert printed.err.splitlines()[-1].startswith("next: bertkit fill")
+
+
+@pytest.mark.parametrize(("kind", "architecture"), [("bpe", "gpt"), ("words", "elmo")])
+def test_what_to_do_next_suits_the_network(
+    home: Path, tmp_path: Path, kind: str, architecture: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok, data, made = (tmp_path / name for name in ("tok", "data", "run"))
+    run("tokenizer", "train", home / "a.txt", "--kind", kind, "--vocab-size", 99, "-o", tok, "--quiet")
+    run("prepare", home / "a.txt", "--tokenizer", tok, "-o", data, "--heldout", 0, "--progress", "plain")
+    assert f"next: bertkit pretrain {data} --architecture {architecture} --size mini" in capsys.readouterr().err
+    sizes = ("--architecture", architecture, "--size", "1/12/2", "--seq-length", 17, "--batch-size", 3, "--steps", 2)
+    run("pretrain", data, *sizes, "-o", made, "--progress", "plain")
+    assert capsys.readouterr().err.splitlines()[-1] == f"next: bertkit finetune TASK --model {made} -o RUN"
+    with pytest.raises(BertkitError, match="fills in no words: it was never asked for hidden ones"):
+        api.fill(made, "River [MASK].")
 
 
 def test_blanks_are_filled(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

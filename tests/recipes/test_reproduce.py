@@ -49,8 +49,9 @@ def test_a_table_with_every_kind_of_contender(data_folder: Path, tmp_path: Path)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("results.json")} == stamps, "nothing is done twice"
     assert time.monotonic() - begin < 5
 
-    with pytest.raises(BertkitError, match="tables of another scale or corpus"):
+    with pytest.raises(BertkitError, match="tables of another scale or corpus: seeds not as there"):
         reproduce("table4", out, data_folder, settings=[*SMALL, "seeds=2"])
+    assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].cells() == table.cells()
 
 
 def test_a_plan_names_the_work_and_its_cost_and_does_nothing(data_folder: Path, tmp_path: Path) -> None:
@@ -76,6 +77,16 @@ def test_a_plan_names_the_work_and_its_cost_and_does_nothing(data_folder: Path, 
         ("table5", "smoke", ["stesp=3"], "unknown key stesp. Did you mean steps"),
         ("table5", "smoke", ["steps=0"], "steps is 0; it must be 1 or more"),
         ("table5", "smoke", ["limit=many"], "limit is many; expected a whole number"),
+        ("table5", "smoke", ["limit=0"], "--set: limit is 0; it must be 1 or more"),
+        ("table5", "smoke", ["vocab_size=3"], "vocab_size is 3; it must be 261 or more"),
+        ("table5", "smoke", ["heldout=2"], "heldout is 2.0; it must be above 0 and below 1"),
+        ("table5", "smoke", ["seq_length=0"], "seq_length is 0; it must be from 8 to 512"),
+        ("table5", "smoke", ["long_seq_length=513"], "long_seq_length is 513; it must be from 8 to 512"),
+        ("table5", "smoke", ["long_share=1"], "long_share is 1.0; it must be from 0 to below 1"),
+        ("table5", "smoke", ["rival_share=0"], "rival_share is 0.0; it must be above 0"),
+        ("table5", "smoke", ["steps=1"], "snapshots is 2; it must be at most steps, which is 1"),
+        ("table5", "smoke", ["learning_rates=1e-3"], "expected a list in brackets, each of it a number"),
+        ("table5", "smoke", ["sizes=1/32/2"], "expected a list of 6 in brackets, each of it text"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -85,6 +96,15 @@ def test_mistakes_are_one_line(
         api.reproduce(table, data=data_folder, output=tmp_path, scale=scale, set=settings, progress="quiet")
     assert message in str(error.value)
     assert not any(tmp_path.iterdir())
+
+
+def test_what_cannot_hold_the_tables_is_named(data_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(BertkitError, match=r"cannot write to .*file: File exists\. Choose another -o folder"):
+        reproduce("table5", file, data_folder)
+    with pytest.raises(BertkitError, match=r"is a folder; name its files, such as .*\*\.txt"):
+        api.reproduce("table5", data=data_folder, output=file, corpus=[tmp_path], progress="quiet")
 
 
 def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:

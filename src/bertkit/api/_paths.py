@@ -16,6 +16,8 @@ def existing(files: Iterable[AnyPath]) -> list[Path]:
     if not paths:
         raise usage_error("name at least one text file.")
     for path in paths:
+        if path.is_dir():
+            raise usage_error(f"{path} is a folder; name its files, such as {path}/*.txt.")
         if not path.is_file():
             raise usage_error(f"no file at {path}.{near(path)}")
     return paths

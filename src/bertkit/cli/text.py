@@ -107,4 +107,18 @@ def prepare(*files: Path, options: PrepareOptions, talk: Talk | None = None) -> 
     talk = talk or Talk()
     manifest = api.prepare(files, **vars(options), progress=talk.mode)
     show_lines(manifest.lines())
-    talk.next("bertkit", "pretrain", options.output, "--size", "mini", "--minutes", 30, "-o", "RUN")
+    reader = _choose_architecture(options.output)
+    talk.next("bertkit", "pretrain", options.output, *reader, "--size", "mini", "--minutes", 30, "-o", "RUN")
+
+
+def _choose_architecture(data: Path) -> list[str]:
+    """The options that name the network which a vocabulary was made for, where that is not BERT."""
+    from bertkit.data.shards import TOKENIZER
+    from bertkit.data.tokenizers import load_tokenizer
+    from bertkit.text.bpe import BytePairs
+    from bertkit.text.byte_bpe import ByteLevelPairs
+    from bertkit.text.words import Words
+
+    readers: dict[type, str] = {BytePairs: "gpt", ByteLevelPairs: "roberta", Words: "elmo"}
+    name = readers.get(type(load_tokenizer(data / TOKENIZER)))
+    return ["--architecture", name] if name else []

@@ -84,6 +84,7 @@ def pretrain(
     """
     from bertkit import api
     from bertkit.experiment.planning import PretrainPlan
+    from bertkit.run import read_run
     from bertkit.training.distributed import rank
 
     options, talk = options or PretrainOptions(), talk or Talk()
@@ -101,10 +102,10 @@ def pretrain(
     run = options.output or options.resume
     if isinstance(result, PretrainPlan):
         return
-    if {"causal", "bilm"} & set(result.heldout):
-        talk.next("bertkit", "finetune", "TASK", "--model", run, "-o", "RUN")
-    else:
+    if read_run(result.folder)["run"]["task"]["words"] == "masked":
         talk.next("bertkit", "fill", run, "The capital of France is [MASK].")
+    else:
+        talk.next("bertkit", "finetune", "TASK", "--model", run, "-o", "RUN")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,8 +72,9 @@ class Pipeline:
 
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """For each [MASK] of the text, the likeliest words."""
+        filler = self._filler
         max_length = read_config(self.folder).max_positions
-        return fill(self._filler, self.tokenizer, text, top_k=top_k, max_length=max_length)
+        return fill(filler, self.tokenizer, text, top_k=top_k, max_length=max_length)
 
     @overload
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
@@ -194,6 +195,6 @@ def _example(place: int, text: Text) -> TextExample:
 def _masked_words(encoder: Encoder) -> dict[str, Objective]:
     if not isinstance(encoder, PooledTransformer) or encoder.causal:
         raise usage_error(
-            "a model that reads from left to right fills in no words: it was asked for the next ones only."
+            "this model fills in no words: it was never asked for hidden ones, as a BERT that reads both ways is."
         )
     return PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder)

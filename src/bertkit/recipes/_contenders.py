@@ -94,7 +94,7 @@ class Contenders:
         planned = plan_pretraining(pretraining, run)
         if match != "flop":
             return planned
-        steps = round(planned.steps * plan_pretraining("bert-base", bert).flop / planned.flop)
+        steps = max(1, round(planned.steps * plan_pretraining("bert-base", bert).flop / planned.flop))
         return plan_pretraining(pretraining, replace(run, steps=steps))
 
     def has(self, name: str) -> bool:

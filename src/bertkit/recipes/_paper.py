@@ -299,11 +299,12 @@ TABLES = (TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6, TABLE_7, TABLE_8
 
 
 def find_tables(name: str, snapshots: int) -> list[Table]:
-    """``all``, or one of them by its name, or a table by its number alone."""
+    """``all``, or one of them by its name, such as ``table5`` or ``Table 5``, or a table by its number alone."""
     known = {table.name: table for table in (*TABLES, draw_figure_5(snapshots), BUDGET)}
-    if name == "all":
+    asked = name.lower().replace(" ", "")
+    if asked == "all":
         return list(known.values())
-    asked = f"table{name}" if name.isdecimal() else name
+    asked = f"table{asked}" if asked.isdecimal() else asked
     if asked not in known:
         raise usage_error(f'no table named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}, all.')
     return [known[asked]]

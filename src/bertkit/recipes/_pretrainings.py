@@ -16,7 +16,7 @@ from bertkit.encoders import EncoderConfig, bert, elmo, gpt, roberta
 from bertkit.experiment.costs import read_cost
 from bertkit.experiment.profiles import FinetuneProfile, initializer_range, usual_task
 from bertkit.recipes._paper import MASKINGS, SIZE_NAMES
-from bertkit.recipes._scales import Scale
+from bertkit.recipes._scales import LONGEST, Scale
 from bertkit.run import PretrainRun
 from bertkit.text.characters import WORD_LENGTH
 
@@ -29,7 +29,6 @@ _WIDTH, _RATE, _HIGHEST_RATE = 256, 1e-3, 3e-3
 _WIDEST, _STEP_OF_WIDTH = 1024, 8
 """The widths of ELMo that are tried."""
 
-_LONGEST = 512
 _FEWEST_STEPS = 100
 """Between two measurements on held-out text."""
 
@@ -174,12 +173,12 @@ def _learn_sooner(encoder: EncoderConfig) -> dict[str, Any]:
 
 
 def _shape_bert(size: str, vocab_size: int) -> EncoderConfig:
-    return bert.size(size, vocab_size=vocab_size, max_positions=_LONGEST)
+    return bert.size(size, vocab_size=vocab_size, max_positions=LONGEST)
 
 
 def _shape_gpt(size: str, vocab_size: int) -> EncoderConfig:
-    return gpt.size(size, vocab_size=vocab_size, max_positions=_LONGEST)
+    return gpt.size(size, vocab_size=vocab_size, max_positions=LONGEST)
 
 
 def _shape_roberta(size: str, vocab_size: int) -> EncoderConfig:
-    return roberta.size(size, vocab_size=vocab_size, num_positions=_LONGEST + 2)
+    return roberta.size(size, vocab_size=vocab_size, num_positions=LONGEST + 2)

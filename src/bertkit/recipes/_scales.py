@@ -8,6 +8,20 @@ from typing import Literal
 
 from bertkit.errors import usage_error
 
+LONGEST = 512
+"""Tokens that networks have positions for."""
+
+_SHORTEST = 8
+"""Tokens that have room for a pair of texts between the marks."""
+
+_LEAST: Mapping[str, int] = {
+    **dict.fromkeys(("steps", "batch_size", "snapshots", "targets", "vector_size"), 1),
+    **dict.fromkeys(("seeds", "epochs", "batch", "rival_epochs", "limit", "dev_limit"), 1),
+    "vocab_size": 261,  # every byte and RoBERTa's five marks
+    "words": 5,
+    "word_length": 3,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
@@ -55,9 +69,25 @@ class Scale:
     span_length: int
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "seeds", "epochs", "batch", "snapshots", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise usage_error(f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise usage_error(f"{name} is {value}; it must be {least} or more.")
+        for name in ("seq_length", "long_seq_length", "max_length", "span_length"):
+            value = getattr(self, name)
+            if value is not None and not _SHORTEST <= value <= LONGEST:
+                raise usage_error(f"{name} is {value}; it must be from {_SHORTEST} to {LONGEST}.")
+        for name in ("heldout", "masked"):
+            if not 0 < getattr(self, name) < 1:
+                raise usage_error(f"{name} is {getattr(self, name)}; it must be above 0 and below 1.")
+        if not 0 <= self.long_share < 1:
+            raise usage_error(f"long_share is {self.long_share}; it must be from 0 to below 1.")
+        for name in ("corpus_megabytes", "rival_share"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise usage_error(f"{name} is {value}; it must be above 0.")
+        if self.snapshots > self.steps:
+            raise usage_error(f"snapshots is {self.snapshots}; it must be at most steps, which is {self.steps}.")
         if not self.learning_rates:
             raise usage_error("learning_rates is empty; one is needed at least.")
 

@@ -36,7 +36,7 @@ from bertkit.recipes._scales import SCALES, Scale
 from bertkit.report.progress import Progress
 from bertkit.report.reproduction import Cost, Finding, FoundRow, FoundTable, write_tables
 from bertkit.run import FinetuneRun, read_run
-from bertkit.storage import make_folder, read_json, write_json
+from bertkit.storage import explain_output, make_folder, read_json, write_json
 from bertkit.training.distributed import rank
 
 _RECORD = "reproduction.json"
@@ -128,10 +128,15 @@ class _Workshop:
     def begin(self) -> None:
         """Write what the folder is for, or see that it is for this."""
         record = config.to_json(self._corpora)
+        del record["output"]  # it may be moved
         path = self._output / _RECORD
-        if path.exists() and read_json(path) != record:
-            raise usage_error(f"{self._output} holds tables of another scale or corpus. Choose another -o folder.")
-        make_folder(self._output)
+        if path.exists() and (other := _find_changes(read_json(path), record)):
+            raise usage_error(
+                f"{self._output} holds tables of another scale or corpus: {', '.join(other)} not as there. "
+                "Choose another -o folder."
+            )
+        with explain_output(self._output):
+            make_folder(self._output)
         write_json(path, record)
 
     def works(self, table: Table) -> list[Work]:
@@ -261,6 +266,12 @@ class _Workshop:
         files = [self._questions[name] for name in sorted(asked - _UNASKED)]
         stand_ins = list(dict.fromkeys(f"{each.name.partition(':')[0]}: {each.files}." for each in files if each.files))
         return [*filter(None, [table.note]), *stand_ins]
+
+
+def _find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The fields that two records of a workshop, or their scales, do not agree in."""
+    old, new = ({**each, **each["scale"]} for each in (before, now))
+    return [name for name in new if name != "scale" and new[name] != old.get(name)]
 
 
 def _read_costs(contender: Contender, finetuning_seconds: float) -> Cost:
