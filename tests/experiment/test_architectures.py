@@ -13,6 +13,7 @@ import pytest
 import torch
 import transformers
 from tests.disturbed import outcome
+from tests.experiment.published import published_run
 
 from bertkit import api, config
 from bertkit.api._text import TokenizerKind
@@ -27,7 +28,7 @@ from bertkit.encoders.roberta import RobertaConfig
 from bertkit.errors import BertkitError
 from bertkit.experiment.planning import PretrainPlan
 from bertkit.experiment.pretraining import pretrain, resume
-from bertkit.experiment.profiles import published_run, settings_of_profile, usual_task
+from bertkit.experiment.profiles import settings_of_profile, usual_task
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, pretraining_from_json, pretraining_to_json, read_run
 from bertkit.text import bpe, byte_bpe, wordpiece

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from tests.disturbed import outcome
+from tests.experiment.published import published_run
 
 from bertkit import api
 from bertkit.checkpoint.folder import load_encoder, load_tokenizer
@@ -24,7 +25,6 @@ from bertkit.errors import BertkitError
 from bertkit.experiment._job import build_job
 from bertkit.experiment.planning import PretrainPlan
 from bertkit.experiment.pretraining import pretrain, resume
-from bertkit.experiment.profiles import published_run
 from bertkit.report.progress import Progress
 from bertkit.run import PretrainRun, pretraining_from_json, read_metrics, read_run
 from bertkit.text import words

@@ -11,8 +11,7 @@ import pytest
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.image import imread
 
-from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_results, plot_sweep, plot_training
-from bertkit.report.tables import summarise
+from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_sweep, plot_training
 
 
 def assert_picture(path: Path) -> None:
@@ -80,19 +79,6 @@ def test_confusion_of_any_classes(classes: list[str], tmp_path: Path) -> None:
     predicted = [name if draw.random() < 0.7 else draw.choice(classes) for name in gold]
     plot_confusion(gold, predicted, classes, tmp_path / "confusion.png")
     assert_picture(tmp_path / "confusion.png")
-
-
-def test_results_side_by_side_with_and_without_deviation(tmp_path: Path) -> None:
-    results = {
-        "sst2": {
-            "majority": summarise([0.51]),
-            "from scratch": summarise([0.7, 0.8]),
-            "pre-trained": summarise([0.9, 0.91]),
-        },
-        "cola": {"from scratch": summarise([-0.05, 0.02]), "pre-trained": summarise([0.3, 0.2])},
-    }
-    plot_results(results, "Does pre-training pay?", tmp_path / "results.png")
-    assert_picture(tmp_path / "results.png")
 
 
 @pytest.mark.parametrize(("points", "seeds"), [(1, 1), (3, 5), (99, 2)])

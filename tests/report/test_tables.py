@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bertkit.report.tables import markdown_table, results_table, summarise
+from bertkit.report.tables import markdown_table, summarise
 
 
 def test_the_standard_deviation_is_that_of_a_sample() -> None:
@@ -25,12 +25,3 @@ def test_a_table_is_aligned_and_numbers_stand_right() -> None:
 
 def test_a_table_without_rows_is_its_header() -> None:
     assert markdown_table(["a", "b"], []) == "| a   | b   |\n| --- | --- |\n"
-
-
-def test_results_have_a_row_for_each_task_and_a_dash_for_what_was_not_run() -> None:
-    table = results_table(
-        {"sst2": {"majority": summarise([0.5]), "ours": summarise([0.8, 0.9])}, "rte": {"ours": summarise([0.6])}}
-    )
-    assert table.splitlines()[0].split("|")[1:4] == [" task ", " majority ", " ours                               "]
-    assert "0.8500 ± 0.0707 (best 0.9000 of 2)" in table
-    assert table.splitlines()[3].startswith("| rte  |        - | 0.6000")

@@ -15,14 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 from bertkit.config import Setting, apply
-from bertkit.data.shards import read_manifest
 from bertkit.encoders import EncoderConfig, name_architecture
-from bertkit.run import PretrainRun
 from bertkit.tasks import FileTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 from bertkit.tasks.pretrain import PretrainingTask
@@ -138,15 +134,6 @@ def usual_task(encoder: EncoderConfig, *, vocab_size: int) -> PretrainingTask:
         Setting(path.removeprefix("task."), value, "usual") for path, value in settings if path.startswith("task.")
     ]
     return apply(PretrainingTask(), found)
-
-
-def published_run(data: Path, output: Path, encoder: EncoderConfig, **changes: Any) -> PretrainRun:
-    """The pre-training of ``encoder`` with its paper's settings; ``changes`` are fields of the run, as ``steps``."""
-    vocab_size = getattr(encoder, "vocab_size", 0) or read_manifest(data).vocab_size
-    run = PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder, vocab_size=vocab_size))
-    asked = settings_of_architecture(encoder, vocab_size=vocab_size)
-    settings = {**asked, **settings_of_profile("paper", encoder)}
-    return replace(apply(run, [Setting(path, value, "paper") for path, value in settings.items()]), **changes)
 
 
 def initializer_range(hidden_size: int) -> float:

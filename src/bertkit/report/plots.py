@@ -1,4 +1,4 @@
-"""Pictures of runs: training curves, epochs of fine-tuning, confusion, results side by side."""
+"""Pictures of runs: training curves, epochs of fine-tuning, confusion, sweeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bertkit.report._style import (
     write_label,
     write_plainly,
 )
-from bertkit.report.tables import Summary, summarise
+from bertkit.report.tables import summarise
 
 _NAMES = {
     "mlm": "masked words",
@@ -197,31 +197,6 @@ def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, outpu
     panel.use_sticky_edges = False
     panel.margins(x=0.04)
     panel.set_ylim(len(shown) - 0.4, -0.6)
-    save(figure, output)
-
-
-def plot_results(results: Mapping[str, Mapping[str, Summary]], title: str, output: Path) -> None:
-    """Bars of a mean with its standard deviation: ``results[group][bar]``, such as task and kind of model."""
-    bars = list(dict.fromkeys(bar for group in results.values() for bar in group))
-    width = 0.8 / max(len(bars), 1)
-    figure, (panel,) = figure_with(1, width=max(5.0, 1.6 + len(bars) * len(results)), height=4.4, title=title)
-    for number, bar in enumerate(bars):
-        shift = (number - (len(bars) - 1) / 2) * width
-        shown = [(place + shift, group[bar]) for place, group in enumerate(results.values()) if bar in group]
-        places, heights = [place for place, _ in shown], [each.mean for _, each in shown]
-        colour = (PALE, *PALETTE)[number % (1 + len(PALETTE))] if len(bars) > 2 else PALETTE[number]
-        panel.bar(places, heights, width * 0.9, color=colour, label=bar)
-        for place, each in shown:
-            if each.sd is not None:
-                panel.errorbar(place, each.mean, each.sd, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
-            write_label(panel, f"{each.mean:.3f}", (place, max(each.mean + (each.sd or 0.0), 0.0)))
-    panel.set_xticks(range(len(results)), list(results))
-    panel.tick_params(axis="x", colors=INK, labelsize=10)
-    write_plainly(*panel.get_xticklabels())
-    panel.spines["bottom"].set_visible(False)
-    panel.axhline(0, color=FAINT, linewidth=1)
-    panel.set_ylim(top=1.1 * panel.get_ylim()[1])
-    explain(panel, ncols=len(bars), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
     save(figure, output)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -41,13 +41,6 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
         ("-" * (width - 1) + ":") if is_right else "-" * width for width, is_right in zip(widths, right, strict=True)
     ]
     return "\n".join(_line(row, widths, right) for row in [texts[0], rule, *texts[1:]]) + "\n"
-
-
-def results_table(results: Mapping[str, Mapping[str, Summary]], first: str = "task") -> str:
-    """``results[row][column]`` as Markdown, a dash where there is none."""
-    columns = list(dict.fromkeys(column for row in results.values() for column in row))
-    rows = [[name, *(row.get(column, "-") for column in columns)] for name, row in results.items()]
-    return markdown_table([first, *columns], rows)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
