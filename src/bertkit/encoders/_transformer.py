@@ -20,7 +20,7 @@ from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings, PlainEmbeddings
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.init import initialize
+from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import Pooler, pick_tokens
 from bertkit.nn.stack import BlockStack
@@ -85,6 +85,12 @@ class Transformer(Encoder):
             build_block(config, activation=activation, causal=causal) for _ in range(config.num_layers)
         )
 
+    def draw(self) -> None:
+        """First values of all that is there; positions begin as the configuration says."""
+        initialize(self, self.config.initializer_range)
+        if self.config.first_positions == "sinusoids":
+            fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
+
     def depth(self, name: str) -> int:
         """Embeddings are 0, blocks are counted from 1, and all else is above the last block."""
         part, number, *_ = name.split(".")
@@ -141,7 +147,7 @@ class PooledTransformer(Transformer):
             self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)
             self.causal = False  # of its states, whatever the blocks are
         self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
-        initialize(self, config.initializer_range)
+        self.draw()
 
     def redraw(self, blocks: int) -> None:
         """Draw the last ``blocks`` blocks anew, and what stands on them."""

@@ -28,7 +28,6 @@ from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS, Poo
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.init import fill_sinusoids
 from bertkit.text.wordpiece import WordPiece
 
 SIZES: Mapping[str, tuple[int, int, int]] = {
@@ -109,8 +108,6 @@ class Bert(PooledTransformer):
             dropout=Dropout(config.dropout),
         )
         super().__init__(config, embeddings, causal=config.causal, lstm_layers=config.lstm_layers)
-        if config.first_positions == "sinusoids":
-            fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of the pooled one; raises a usage error where a row is too long."""

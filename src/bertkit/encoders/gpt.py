@@ -20,7 +20,6 @@ from bertkit.encoders._settings import MINIATURES, AskedWords, check_counts, che
 from bertkit.encoders._transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
-from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.text.bpe import BytePairs
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)}
@@ -88,9 +87,7 @@ class Gpt(Transformer):
             dropout=Dropout(config.dropout),
         )
         super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
-        initialize(self, config.initializer_range)
-        if config.first_positions == "sinusoids":
-            fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
+        self.draw()
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of the last; raises a usage error where a row is too long."""

@@ -29,7 +29,6 @@ from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.init import fill_sinusoids
 from bertkit.text.byte_bpe import ByteLevelPairs
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12), "large": (24, 1024, 16)}
@@ -110,8 +109,6 @@ class Roberta(PooledTransformer):
             first_position=config.pad_id + 1,
         )
         super().__init__(config, embeddings)
-        if config.first_positions == "sinusoids":
-            fill_sinusoids(self.embeddings.position.weight, config.initializer_range)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of ``<s>``; raises a usage error where a row is too long."""
