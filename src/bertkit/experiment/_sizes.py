@@ -5,17 +5,22 @@ from __future__ import annotations
 import torch
 
 from bertkit.experiment._job import build_model
+from bertkit.model import Model
 from bertkit.run import PretrainRun
 from bertkit.training.precision import default_device, measure_products
 
 _EMBEDDINGS = ("encoder.embeddings.", "encoder.words.", "encoder.highways.", "encoder.projection.")
 
 
+def sketch_model(run: PretrainRun) -> Model:
+    """The model of a run without memory: its shapes, to be counted."""
+    with torch.device("meta"):
+        return build_model(run)
+
+
 def count_parameters(run: PretrainRun) -> dict[str, int]:
     """By part; the embeddings that a head shares are counted once, as embeddings. Those of ELMo are its characters."""
-    with torch.device("meta"):
-        model = build_model(run)
-    every = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    every = {name: parameter.numel() for name, parameter in sketch_model(run).named_parameters()}
     inside = sum(count for name, count in every.items() if name.startswith("encoder."))
     embeddings = sum(count for name, count in every.items() if name.startswith(_EMBEDDINGS))
     return {"embeddings": embeddings, "layers": inside - embeddings, "heads": sum(every.values()) - inside}

@@ -67,8 +67,8 @@ def do_all(works: Iterable[Work], locks: Path, progress: Progress) -> dict[str, 
                 failed[work.name] = f"{lost[0]} has failed"
                 continue
             if all(need.is_done() for need in work.needs):
-                done = len(agenda) - sum(not each.is_done() for each in agenda)
-                progressed |= _make(work, locks, progress, f"{done + 1} of {len(agenda)}: {work.name}", failed)
+                heading = f"{1 + agenda.index(work)} of {len(agenda)}: {work.name}"
+                progressed |= _make(work, locks, progress, heading, failed)
             elif work.shared and world_size() > 1:
                 break  # all processes come to the shared works in the same order
         if not progressed:

@@ -9,6 +9,7 @@ from bertkit.data.shards import Corpus
 from bertkit.errors import usage_error
 from bertkit.experiment._footprint import estimate_peak
 from bertkit.experiment._sizes import affordable_tokens, count_parameters
+from bertkit.experiment._sizes import sketch_model as sketch_model
 from bertkit.experiment.pretraining import measure_step
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.run import PretrainRun

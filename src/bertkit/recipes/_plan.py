@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from bertkit.checkpoint.folder import encoder_of
 from bertkit.contracts import IGNORE, Batch
-from bertkit.model import Model
+from bertkit.experiment.planning import sketch_model
 from bertkit.report.progress import describe_duration
 from bertkit.report.tables import markdown_table
 from bertkit.run import PretrainRun
@@ -63,32 +62,22 @@ class ReproductionPlan:
 def plan_pretraining(name: str, run: PretrainRun) -> PlannedPretraining:
     """The cost of one run; its data need not be there."""
     assert run.steps is not None
+    model = sketch_model(run)
     long_steps = 0 if run.long_seq_length is None else int(run.steps * run.long_share)
-    flop = (run.steps - long_steps) * _count_step(run, run.seq_length)
-    if run.long_seq_length is not None:
-        flop += long_steps * _count_step(run, run.long_seq_length)
-    model = _build(run)
+    phases = [(run.steps - long_steps, run.seq_length), (long_steps, run.long_seq_length or run.seq_length)]
+    flop = sum(steps * count_flops(model, _make_up_row(run, length)) for steps, length in phases)
     return PlannedPretraining(
-        name=name, parameters=sum(each.numel() for each in model.parameters()), steps=run.steps, flop=flop
+        name=name,
+        parameters=sum(each.numel() for each in model.parameters()),
+        steps=run.steps,
+        flop=float(flop * run.batch_size),
     )
-
-
-def _build(run: PretrainRun) -> Model:
-    """The network without memory."""
-    with torch.device("meta"):
-        encoder = encoder_of(run.encoder)(run.encoder)
-        return Model(encoder, run.task.objectives(encoder))
 
 
 def measure_speed() -> float:
     """FLOP/s that training is expected to reach here."""
     device = default_device()
     return _REACHED * measure_products(device)[choose_precision(device)] * 1e9
-
-
-def _count_step(run: PretrainRun, length: int) -> float:
-    """The operations of a step whose rows are all full."""
-    return float(count_flops(_build(run), _make_up_row(run, length)) * run.batch_size)
 
 
 def _make_up_row(run: PretrainRun, length: int) -> Batch:

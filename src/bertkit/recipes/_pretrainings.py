@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bertkit.checkpoint.folder import encoder_of
 from bertkit.config import Setting, apply
 from bertkit.data.shards import read_manifest
 from bertkit.encoders import EncoderConfig, bert, elmo, gpt, roberta
 from bertkit.experiment.costs import read_cost
+from bertkit.experiment.planning import sketch_model
 from bertkit.experiment.profiles import FinetuneProfile, initializer_range, usual_task
 from bertkit.recipes._paper import MASKINGS, SIZE_NAMES
 from bertkit.recipes._scales import LONGEST, Scale
@@ -122,19 +120,17 @@ def match_flop(run: PretrainRun, rival: Path, bert: Path) -> PretrainRun:
 
 def match_parameters(run: PretrainRun, bert: PretrainRun) -> PretrainRun:
     """``run`` of an ELMo whose LSTMs have about as many numbers as the blocks of ``bert``."""
-    wanted = _count_numbers(bert.encoder, "layers")
+    wanted = _count_numbers(bert, "layers")
     length = getattr(run.encoder, "word_length", WORD_LENGTH)
     widths = range(_STEP_OF_WIDTH, _WIDEST, _STEP_OF_WIDTH)
     sizes = (elmo.size(f"2/{width}/{4 * width}", word_length=length) for width in widths)
-    near = min(sizes, key=lambda encoder: abs(_count_numbers(encoder, "directions") - wanted))
-    return replace(run, encoder=near)
+    runs = (replace(run, encoder=encoder) for encoder in sizes)
+    return min(runs, key=lambda each: abs(_count_numbers(each, "directions") - wanted))
 
 
-def _count_numbers(encoder: EncoderConfig, part: str) -> int:
-    """The parameters of a part of the network."""
-    with torch.device("meta"):
-        network = encoder_of(encoder)(encoder)
-    return sum(each.numel() for each in network.get_submodule(part).parameters())
+def _count_numbers(run: PretrainRun, part: str) -> int:
+    """The parameters of a part of the encoder."""
+    return sum(each.numel() for each in sketch_model(run).encoder.get_submodule(part).parameters())
 
 
 def _common(scale: Scale) -> dict[str, Any]:

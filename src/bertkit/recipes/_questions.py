@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from bertkit.tasks.swag import swag
 
 _HELD_OUT = 0.1
 
-_STAND_INS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "squad1": (("squadshifts-new_wiki-v1.1.json",), ()),
-    "squad2": (("squad-dev-half-v2.0.json",), ()),
-    "swag": (("codah-train.csv",), ("codah-val.csv",)),
+_STAND_INS: Mapping[str, tuple[str, ...]] = {
+    "squad1": ("squadshifts-new_wiki-v1.1.json",),
+    "squad2": ("squad-dev-half-v2.0.json",),
+    "swag": ("codah-train.csv", "codah-val.csv"),
 }
-"""Files of train and dev that are taken where the benchmark's own are not there. Without dev a tenth is held out."""
+"""The file of train, and of dev, that is taken where the benchmark's own are not there. Without dev a tenth is held
+out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,20 +81,17 @@ def _with_files(name: str, task: FileTask) -> tuple[FileTask, str]:
     missing = [path for split in ("train", "dev") for path in task.files.missing(task.name, split)]
     if not missing:
         return task, ""
-    train, dev = _STAND_INS.get(name, ((), ()))
-    folder = missing[0].parent
-    if not train or not all((folder / file).exists() for file in (*train, *dev)):
-        instead = f", nor {', '.join((*train, *dev))} instead" if train else ""
+    stand_ins, folder = _STAND_INS.get(name, ()), missing[0].parent
+    if not stand_ins or not all((folder / file).exists() for file in stand_ins):
+        instead = f", nor {', '.join(stand_ins)} instead" if stand_ins else ""
         raise data_error(
             f"{missing[0]} does not exist{instead}. Name the folder that holds {task.files.home}: --data DIR."
         )
-    found = task.with_files(train=_in(folder, train), **({"dev": _in(folder, dev)} if dev else {}))
-    if not dev:
-        splits = {split: each for split, each in found.files.splits.items() if split == "train"}
-        found = replace(found, files=replace(found.files, splits=splits), heldout=_HELD_OUT)
-    held = "" if dev else f", a tenth of {'them' if len(train) > 1 else 'it'} held out as dev"
-    return found, f"{', '.join((*train, *dev))} instead of the benchmark's own files{held}"
-
-
-def _in(folder: Path, files: Sequence[str]) -> list[Path]:
-    return [folder / file for file in files]
+    files = f"{', '.join(stand_ins)} instead of the benchmark's own files"
+    found = task.with_files(
+        **{split: [folder / file] for split, file in zip(("train", "dev"), stand_ins, strict=False)}
+    )
+    if len(stand_ins) > 1:
+        return found, files
+    train = replace(found.files, splits={"train": found.files.splits["train"]})
+    return replace(found, files=train, heldout=_HELD_OUT), f"{files}, a tenth of it held out as dev"
