@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.checkpoint import store
-from bertkit.contracts import IGNORE, Batch
+from bertkit.batch import IGNORE, Batch
+from bertkit.checkpoint import training_state as store
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 from bertkit.training.precision import choose_precision, default_device

@@ -18,11 +18,11 @@ import torch
 from quality.loop import BATCH_SIZE, EPS, MAX_LENGTH, WEIGHT_DECAY, weights_folder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from bertkit.checkpoint.folder import load_encoder, load_tokenizer
+from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer
 from bertkit.contracts import Task
 from bertkit.data.batches import FeatureSource
+from bertkit.lookup import find
 from bertkit.model import Model
-from bertkit.names import find
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 from bertkit.training.precision import choose_precision, default_device

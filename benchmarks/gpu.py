@@ -27,7 +27,7 @@ import torch
 from pretraining_step import Step, build_ours, build_theirs, count_work, make_batch, make_step
 from torch import Tensor, nn
 
-from bertkit.contracts import IGNORE, Batch
+from bertkit.batch import IGNORE, Batch
 from bertkit.training.flops import peak_flops
 
 CONTENDERS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")

@@ -17,7 +17,7 @@ import torch
 from bertkit.data.batches import batch_indices, batches_in_epoch
 from bertkit.data.shards import Corpus
 from bertkit.objectives.mlm import Masking
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 REPEATS = 7

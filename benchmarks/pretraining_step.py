@@ -28,12 +28,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, Objective
-from bertkit.draws import Draws
+from bertkit.batch import Batch
+from bertkit.contracts import Objective
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
+from bertkit.rng import Draws
 from bertkit.training.flops import count_flops
 from bertkit.training.memory import keep_freed_memory
 

@@ -21,12 +21,12 @@ import torch
 from time_to_quality import minutes_at
 
 import bertkit
-from bertkit.checkpoint.folder import load_model
+from bertkit.checkpoint.model_folder import load_model
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
-from bertkit.experiment.profiles import Profile
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.pretraining.defaults import Profile
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.precision import choose_precision, default_device
 

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from pretraining_step import VOCAB, make_batch
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel

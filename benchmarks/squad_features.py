@@ -17,7 +17,7 @@ from pathlib import Path
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 from bertkit.metrics.squad import normalize, score_all_v2
-from bertkit.tasks import SpanExample
+from bertkit.task_types import SpanExample
 from bertkit.tasks.squad import v2
 from bertkit.text.wordpiece import WordPiece
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from bertkit import api
-from bertkit.checkpoint import store
+from bertkit.checkpoint import training_state as store
 from bertkit.cli import app, main
 from bertkit.data.prepare import prepare
-from bertkit.run import read_metrics
+from bertkit.runs import read_metrics
 from bertkit.text.wordpiece import train
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

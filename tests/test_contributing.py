@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from bertkit.contracts import Batch, Encoder, Objective
+from bertkit.batch import Batch
+from bertkit.contracts import Encoder, Objective
 
 PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
 TSV = "tweet\tironic\nA lovely day, rain again\t1\nThe train leaves at seven\t0\n"

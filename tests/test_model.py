@@ -7,13 +7,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.encoders import bert
 from bertkit.model import Model
 from bertkit.objectives import mlm
-from bertkit.objectives.classify import Classify
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
+from bertkit.objectives.sequence_classification import Classify
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
-from bertkit.contracts import EncoderOutput
+from bertkit.batch import EncoderOutput
 
 
 def test_a_letter_is_one_size_throughout_a_call(pytestconfig: pytest.Config) -> None:

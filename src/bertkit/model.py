@@ -9,7 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, Encoder, LossTerms, Objective, Outputs
+from bertkit.batch import Batch, LossTerms, Outputs
+from bertkit.contracts import Encoder, Objective
 
 
 class Model(nn.Module):

@@ -12,7 +12,14 @@ import torch
 from safetensors.torch import load_file
 from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
 
-from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
+from bertkit.checkpoint.model_folder import (
+    load_encoder,
+    load_model,
+    load_tokenizer,
+    read_about,
+    read_config,
+    save_model,
+)
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.elmo import Elmo, ElmoConfig, size
 from bertkit.errors import BertkitError

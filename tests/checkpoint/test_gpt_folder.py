@@ -12,14 +12,21 @@ from safetensors.torch import load_file
 from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
 from torch import nn
 
-from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
+from bertkit.checkpoint.model_folder import (
+    load_encoder,
+    load_model,
+    load_tokenizer,
+    read_about,
+    read_config,
+    save_model,
+)
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.gpt import Gpt, GptConfig
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
-from bertkit.objectives.causal import CausalLanguageModel
-from bertkit.objectives.classify import Classify
+from bertkit.objectives.clm import CausalLanguageModel
+from bertkit.objectives.sequence_classification import Classify
 from bertkit.text.bpe import BytePairs, train
 
 TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2

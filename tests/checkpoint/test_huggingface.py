@@ -12,13 +12,13 @@ from safetensors.torch import load_file, save_file
 from tests.checkpoint.theirs import rewrite, save_as_theirs
 from torch import Tensor
 
-from bertkit.checkpoint._config import config_from_foreign, config_to_foreign
-from bertkit.checkpoint.folder import load_encoder, load_model
+from bertkit.checkpoint.config import config_from_foreign, config_to_foreign
+from bertkit.checkpoint.model_folder import load_encoder, load_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 

@@ -13,13 +13,20 @@ from safetensors.torch import load_file
 from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
 from torch import nn
 
-from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
+from bertkit.checkpoint.model_folder import (
+    load_encoder,
+    load_model,
+    load_tokenizer,
+    read_about,
+    read_config,
+    save_model,
+)
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.roberta import Roberta, RobertaConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.objectives.classify import Classify
 from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.objectives.sequence_classification import Classify
 from bertkit.text.byte_bpe import ByteLevelPairs, train
 
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from bertkit._version import __version__
-from bertkit.cli import app, endings, main
+from bertkit.cli import app, main
+from bertkit.cli import errors as endings
 from bertkit.errors import data_error
 
 

@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 
 from bertkit import api
-from bertkit.run import read_metrics
+from bertkit.runs import read_metrics
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 VICTIM = str(Path(__file__).with_name("victim.py"))

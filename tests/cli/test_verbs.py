@@ -16,7 +16,8 @@ import huggingface_hub
 import pytest
 
 from bertkit import api
-from bertkit.cli import app, glue, squad, text, training, using
+from bertkit.cli import app, glue, squad, text, training
+from bertkit.cli import inference as using
 from bertkit.errors import BertkitError
 
 WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
@@ -116,7 +117,7 @@ def test_files_are_checked(home: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_a_plan_trains_nothing(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertkit.experiment.planning._SECONDS_TO_MEASURE", 0.01)
+    monkeypatch.setattr("bertkit.pretraining.planning._SECONDS_TO_MEASURE", 0.01)
     words = ("pretrain", home / "data", "--size", "1/12/2", "--seq-length", 13, "--batch-size", 7, "--steps", 99)
     plan = answer(capsys, *words, "--plan", "--json", "-o", tmp_path / "run")
     assert plan["steps"] == 99

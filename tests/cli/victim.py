@@ -15,7 +15,7 @@ from typing import Any
 import torch.distributed
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 
-from bertkit.checkpoint import store
+from bertkit.checkpoint import training_state as store
 from bertkit.cli.main import main
 from bertkit.model import Model
 

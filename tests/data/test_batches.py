@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bertkit.contracts import Feature
+from bertkit.batch import Feature
 from bertkit.data.batches import FeatureSource, batch_indices, batches_in_epoch, work_ahead
 
 

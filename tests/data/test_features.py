@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.contracts import IGNORE, Feature, Tokens
+from bertkit.batch import IGNORE, Feature
+from bertkit.contracts import Tokens
 from bertkit.data.features import assemble, assemble_windows, collate, stack, truncated_lengths
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.data.test_passages import DOCUMENTS, borders, corpus
+from tests.data.test_segment_pairs import DOCUMENTS, borders, corpus
 
 from bertkit.data.full_sentences import FullSentences
 

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertkit.contracts import number_of
-from bertkit.data import _units, _writer, sources
-from bertkit.data._output import JOB
+from bertkit.batch import number_of
+from bertkit.data import shard_writer as _writer
+from bertkit.data import sources
+from bertkit.data import work_units as _units
+from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
 from bertkit.data.sources import Reading, read_pieces
 from bertkit.errors import BertkitError
-from bertkit.storage import sha256_of
+from bertkit.storage.atomic import sha256_of
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.wordpiece import WordPiece, train
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.data.test_passages import corpus
+from tests.data.test_segment_pairs import corpus
 
 from bertkit.data.running_text import RunningText
-from bertkit.draws import Draws
+from bertkit.rng import Draws
 
 
 @given(

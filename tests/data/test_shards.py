@@ -26,7 +26,7 @@ from bertkit.data.shards import (
     write_shard,
 )
 from bertkit.errors import BertkitError
-from bertkit.storage import sha256_of, write_json
+from bertkit.storage.atomic import sha256_of, write_json
 from bertkit.text.wordpiece import train
 
 

@@ -12,10 +12,12 @@ from types import ModuleType
 import pytest
 import zstandard
 
-from bertkit.data import _records, _streams, sources
-from bertkit.data._streams import ByteStream
+from bertkit.data import sources
 from bertkit.data.sources import Boundary, Piece, Reading, ReadLog, kind_of, read_pieces, read_texts
 from bertkit.errors import BertkitError
+from bertkit.formats import compression as _streams
+from bertkit.formats import records as _records
+from bertkit.formats.compression import ByteStream
 
 GOOGLE = "The first one.\nAnd a second!\n\n\nAnother document begins.\nIt ends here.\n"
 BOOK = (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.data._tokenizing import TokenizedPiece, TokenizerRules, Unit, UnitTokenizer
-from bertkit.data._workers import _Worker, tokenize_all
 from bertkit.data.sources import Piece
+from bertkit.data.tokenizing import TokenizedPiece, TokenizerRules, Unit, UnitTokenizer
+from bertkit.data.workers import _Worker, tokenize_all
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -84,7 +84,7 @@ def test_they_end_when_results_are_no_longer_wanted(rules: TokenizerRules) -> No
 
 
 def test_a_worker_does_not_load_pytorch() -> None:
-    code = "import sys; import bertkit.data._workers; assert 'torch' not in sys.modules"
+    code = "import sys; import bertkit.data.workers; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

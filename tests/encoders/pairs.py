@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from bertkit.contracts import Batch, Encoder, Outputs, Task
+from bertkit.batch import Batch, Outputs
+from bertkit.contracts import Encoder, Task
 from bertkit.model import Model
 
 

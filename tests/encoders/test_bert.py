@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.encoders.bert import FOREIGN_NAMES, SIZES, Bert, BertConfig, size, specimen
 from bertkit.errors import BertkitError
 from bertkit.model import Model

@@ -10,9 +10,9 @@ import torch
 from tests.encoders.pairs import learn_by_heart, make_pairs
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.data.features import collate
-from bertkit.encoders._words import WordReaderConfig
+from bertkit.encoder_types.words import WordReaderConfig
 from bertkit.encoders.bidaf import Bidaf, BidafConfig, specimen
 from bertkit.errors import BertkitError
 from bertkit.nn.highway import Highway

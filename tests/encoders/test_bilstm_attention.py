@@ -9,12 +9,12 @@ import torch
 from tests.encoders.pairs import learn_by_heart, make_pairs
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.data.features import collate
-from bertkit.encoders._words import WordReaderConfig
+from bertkit.encoder_types.words import WordReaderConfig
 from bertkit.encoders.bilstm_attention import BilstmAttention, BilstmAttentionConfig, specimen
 from bertkit.errors import BertkitError
-from bertkit.tasks import FileTask
+from bertkit.task_types import FileTask
 from bertkit.tasks.glue import mrpc, sst2
 from bertkit.text import words
 

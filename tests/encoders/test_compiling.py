@@ -11,7 +11,7 @@ import sys
 import torch
 
 from bertkit.encoders.bert import Bert, size
-from bertkit.nn.layout import Choice, Layout
+from bertkit.nn.packing import Choice, Layout
 
 REAL = torch.arange(13) < torch.tensor([13, 7, 11])[:, None]
 

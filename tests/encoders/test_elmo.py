@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.encoders.elmo import Elmo, ElmoConfig, specimen
 from bertkit.errors import BertkitError
 

@@ -10,9 +10,9 @@ from tests.encoders.pairs import learn_by_heart, make_pairs
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.data.features import collate
-from bertkit.encoders._words import WordReaderConfig
+from bertkit.encoder_types.words import WordReaderConfig
 from bertkit.encoders.esim import Esim, EsimConfig, specimen
 from bertkit.errors import BertkitError
 from bertkit.tasks.swag import swag

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.encoders.gpt import FOREIGN_NAMES, Gpt, GptConfig, size, specimen
 from bertkit.errors import BertkitError
 

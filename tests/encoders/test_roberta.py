@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.encoders.roberta import FOREIGN_NAMES, Roberta, RobertaConfig, size, specimen
 from bertkit.errors import BertkitError
 

@@ -11,7 +11,7 @@ import pytest
 from tests.disturbed import Bench, outcome, prepare_text
 
 from bertkit.cli import app
-from bertkit.experiment import pretraining
+from bertkit.pretraining import run as pretraining
 
 
 def be_quick(patch: pytest.MonkeyPatch) -> None:

@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from bertkit.checkpoint import store
-from bertkit.checkpoint._seal import write_seal
-from bertkit.checkpoint._tensors import read_tensors
-from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, resolve, save_model
+from bertkit.checkpoint import training_state as store
+from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_about, resolve, save_model
+from bertkit.checkpoint.tensors import read_tensors
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.tasks import TextTask
+from bertkit.storage.checksums import write_seal
+from bertkit.task_types import TextTask
 from bertkit.text.wordpiece import WordPiece
 
 FLIPS = 200

@@ -26,14 +26,15 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import bertkit
-from bertkit.checkpoint import _tensors, store
-from bertkit.checkpoint.folder import load_model, load_tokenizer, read_about, resolve, save_model
+from bertkit.checkpoint import tensors as _tensors
+from bertkit.checkpoint import training_state as store
+from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_about, resolve, save_model
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.run import RunFolder
-from bertkit.storage import remove_temporaries
-from bertkit.tasks import TextTask
+from bertkit.runs import RunFolder
+from bertkit.storage.atomic import remove_temporaries
+from bertkit.task_types import TextTask
 from bertkit.text.wordpiece import WordPiece
 
 SOURCE = str(Path(bertkit.__file__).parent)

@@ -19,13 +19,14 @@ from typing import Any
 
 import pytest
 
-from bertkit.data import _units, _writer
-from bertkit.data.passages import Passages, Sampling
+from bertkit.data import shard_writer as _writer
+from bertkit.data import work_units as _units
 from bertkit.data.prepare import prepare
+from bertkit.data.segment_pairs import Passages, Sampling
 from bertkit.data.shards import MANIFEST, Corpus
 from bertkit.data.sources import Reading
 from bertkit.errors import BertkitError
-from bertkit.storage import TEMPORARY_PREFIX, sha256_of
+from bertkit.storage.atomic import TEMPORARY_PREFIX, sha256_of
 from bertkit.text.wordpiece import WordPiece, train
 
 CRASHED, REFUSED, DONE = 137, 7, 0

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from bertkit import run, storage
-from bertkit.checkpoint import _seal, store
+from bertkit import runs as run
+from bertkit.checkpoint import training_state as store
 from bertkit.data import shards
-from bertkit.experiment import pretraining
-from bertkit.run import RunFolder
+from bertkit.pretraining import run as pretraining
+from bertkit.runs import RunFolder
+from bertkit.storage import atomic as storage
+from bertkit.storage import checksums as _seal
 from bertkit.training import fit
 from bertkit.training.interrupts import Interrupts
 

@@ -19,12 +19,12 @@ import pytest
 import torch
 from tests.disturbed import Bench, outcome
 
-from bertkit.checkpoint import store
+from bertkit.checkpoint import training_state as store
 from bertkit.cli import app
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
-from bertkit.experiment import pretraining
-from bertkit.run import read_metrics
+from bertkit.pretraining import run as pretraining
+from bertkit.runs import read_metrics
 from bertkit.training import fit
 from bertkit.training.optimizer import set_lr
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.tasks import SpanExample, SpanTask
+from bertkit.task_types import SpanExample, SpanTask
 from bertkit.tasks.squad import v1, v2
 from bertkit.text.wordpiece import WordPiece, train
 

@@ -14,11 +14,11 @@ import pytest
 
 from bertkit.cli import app
 from bertkit.errors import BAD_DATA, WRONG_USAGE
-from bertkit.inference.answers import answer_file
+from bertkit.formats.tables import Row, Table
 from bertkit.inference.pipeline import Pipeline
-from bertkit.tasks import Prediction, TextExample, TextTask
-from bertkit.tasks._tables import Row, Table
-from bertkit.tasks.files import guess
+from bertkit.inference.prediction_files import answer_file
+from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types.user_tables import guess
 
 HEADER = "id,text,label\n"
 GOOD = [f"{row},film number {row},{('bad', 'good')[row % 2]}\n" for row in range(30)]

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from tests.disturbed import SIGNALS, Bench, outcome
 
-from bertkit.checkpoint import store
-from bertkit.experiment import pretraining
-from bertkit.run import read_metrics
+from bertkit.checkpoint import training_state as store
+from bertkit.pretraining import run as pretraining
+from bertkit.runs import read_metrics
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.usefixtures("quick")]
 

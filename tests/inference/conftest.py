@@ -6,7 +6,7 @@ import pytest
 
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.model import Model
-from bertkit.tasks import TextExample, TextTask
+from bertkit.task_types import TextExample, TextTask
 from bertkit.text.wordpiece import WordPiece, train
 
 SENTENCES = [

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertkit.checkpoint.folder import save_model
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference import predict as predicting
-from bertkit.inference.answers import answer_file
 from bertkit.inference.pipeline import Pipeline, load
+from bertkit.inference.prediction_files import answer_file
 from bertkit.model import Model
-from bertkit.tasks import SpanExample, SpanTask, TextTask
+from bertkit.task_types import SpanExample, SpanTask, TextTask
 from bertkit.text.wordpiece import WordPiece
 
 CONTEXT = "Seven wide rivers ran slowly past the old stone mill"

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from bertkit.data.features import assemble, collate
-from bertkit.data.passages import Sampling
+from bertkit.data.segment_pairs import Sampling
 from bertkit.encoders.bert import Bert
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.inference.fill import fill
 from bertkit.model import Model
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.checkpoint.folder import ABOUT, save_model
+from bertkit.checkpoint.model_folder import ABOUT, save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.tasks import Prediction, TextExample, TextTask
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 

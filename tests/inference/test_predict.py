@@ -10,7 +10,7 @@ import torch
 from bertkit.errors import BertkitError
 from bertkit.inference.predict import predict, stream
 from bertkit.model import Model
-from bertkit.tasks import Prediction, TextExample, TextTask
+from bertkit.task_types import Prediction, TextExample, TextTask
 from bertkit.text.wordpiece import WordPiece
 
 

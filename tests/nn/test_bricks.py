@@ -14,7 +14,7 @@ from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids
-from bertkit.nn.layout import Choice, Layout
+from bertkit.nn.packing import Choice, Layout
 from bertkit.nn.pooler import Pooler, max_pool, mean_pool, pick_tokens
 
 B, T, H, N = 3, 13, 28, 4

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.layout import Choice, Layout
+from bertkit.nn.packing import Choice, Layout
 
 B, T, H, N = 3, 13, 28, 4
 LENGTHS = torch.tensor([T, 5, 1])

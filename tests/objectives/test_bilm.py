@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput
+from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.errors import BertkitError
 from bertkit.nn.sampled_softmax import draw_words, sample_logits
 from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words, specimen

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput
-from bertkit.draws import Draws
+from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.errors import BertkitError
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
+from bertkit.rng import Draws
 
 VOCAB, MASK, CLS, SEP = 997, 4, 2, 3
 CONTINUES = np.arange(VOCAB) % 3 == 0

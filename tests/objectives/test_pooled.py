@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, Objective, Outputs
-from bertkit.objectives.classify import Classify
-from bertkit.objectives.labels import TellLabels
+from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
+from bertkit.contracts import Objective
+from bertkit.objectives.multi_label import TellLabels
 from bertkit.objectives.nsp import IS_NEXT, IS_RANDOM, NextSentence
-from bertkit.objectives.regress import Regress
+from bertkit.objectives.regression import Regress
+from bertkit.objectives.sequence_classification import Classify
 
 
 def test_class_accuracy_passes_over_rows_without_a_label(padded_batch: Batch) -> None:

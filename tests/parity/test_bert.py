@@ -12,16 +12,18 @@ import torch
 from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
-from bertkit.contracts import IGNORE, Batch
+from bertkit.batch import IGNORE, Batch
 from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, Bert, BertConfig
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
-from bertkit.nn.layout import Layout
-from bertkit.objectives import classify, mlm, nsp, regress
-from bertkit.objectives.classify import Classify
+from bertkit.nn.packing import Layout
+from bertkit.objectives import mlm, nsp
+from bertkit.objectives import regression as regress
+from bertkit.objectives import sequence_classification as classify
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
-from bertkit.objectives.regress import Regress
+from bertkit.objectives.regression import Regress
+from bertkit.objectives.sequence_classification import Classify
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -15,8 +15,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from bertkit.checkpoint import bilm
-from bertkit.contracts import Feature
+from bertkit.batch import Feature
+from bertkit.checkpoint import elmo as bilm
 from bertkit.data.features import collate
 from bertkit.text.characters import spell_sentence
 

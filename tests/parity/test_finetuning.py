@@ -11,13 +11,13 @@ import torch
 import transformers as theirs
 from torch import nn
 
-from bertkit.checkpoint.folder import load_encoder, load_tokenizer
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
+from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer
 from bertkit.data.batches import FeatureSource, batch_indices
 from bertkit.model import Model
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.dropout import Dropout
-from bertkit.tasks import FileTask
+from bertkit.task_types import FileTask
 from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import stsb
 from bertkit.tasks.squad import v1

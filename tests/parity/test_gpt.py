@@ -14,16 +14,16 @@ from safetensors.torch import load_file
 from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
-from bertkit.checkpoint.folder import load_encoder, save_model
-from bertkit.contracts import IGNORE, Batch
+from bertkit.batch import IGNORE, Batch
+from bertkit.checkpoint.model_folder import load_encoder, save_model
 from bertkit.encoders.gpt import FOREIGN_NAMES, FOREIGN_PREFIX, Gpt, GptConfig
-from bertkit.experiment._encoders import add_language_model
+from bertkit.finetuning.starting_point import add_language_model
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
-from bertkit.nn.layout import Layout
-from bertkit.objectives.causal import CausalLanguageModel, label_next
-from bertkit.objectives.choose import Choose
-from bertkit.objectives.classify import Classify
+from bertkit.nn.packing import Layout
+from bertkit.objectives.clm import CausalLanguageModel, label_next
+from bertkit.objectives.multiple_choice import Choose
+from bertkit.objectives.sequence_classification import Classify
 from bertkit.text.bpe import train
 from bertkit.training.fit import accumulate_gradients
 

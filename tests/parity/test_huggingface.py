@@ -13,22 +13,30 @@ import torch
 from tests.parity.agreement import COMPOSITE, SIMPLE
 from torch import Tensor, nn
 
-from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_about, read_config, save_model
-from bertkit.contracts import Batch, Encoder, Objective, Tokenizer
+from bertkit.batch import Batch
+from bertkit.checkpoint.model_folder import (
+    load_encoder,
+    load_model,
+    load_tokenizer,
+    read_about,
+    read_config,
+    save_model,
+)
+from bertkit.contracts import Encoder, Objective, Tokenizer
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.objectives.choose import Choose
-from bertkit.objectives.classify import Classify
-from bertkit.objectives.labels import TellLabels
 from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.objectives.multi_label import TellLabels
+from bertkit.objectives.multiple_choice import Choose
 from bertkit.objectives.nsp import NextSentence
-from bertkit.objectives.regress import Regress
-from bertkit.objectives.span import Span
-from bertkit.objectives.tag import Tag
-from bertkit.tasks import LabelsTask, TextExample, TextTask
+from bertkit.objectives.regression import Regress
+from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.span_extraction import Span
+from bertkit.objectives.token_classification import Tag
+from bertkit.task_types import LabelsTask, TextExample, TextTask
 from bertkit.text.wordpiece import WordPiece
 
 with warnings.catch_warnings():

@@ -14,20 +14,21 @@ from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit import api
-from bertkit.checkpoint.folder import load_encoder, load_model, load_tokenizer, read_config, save_model
-from bertkit.contracts import IGNORE, Batch, Encoder, Objective
+from bertkit.batch import IGNORE, Batch
+from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_config, save_model
+from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.roberta import FOREIGN_NAMES, FOREIGN_PREFIX, Roberta, RobertaConfig
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.objectives.choose import Choose
-from bertkit.objectives.classify import Classify
-from bertkit.objectives.labels import TellLabels
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.regress import Regress
-from bertkit.objectives.span import Span
-from bertkit.objectives.tag import Tag
-from bertkit.tasks import TextExample
+from bertkit.objectives.multi_label import TellLabels
+from bertkit.objectives.multiple_choice import Choose
+from bertkit.objectives.regression import Regress
+from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.span_extraction import Span
+from bertkit.objectives.token_classification import Tag
+from bertkit.task_types import TextExample
 from bertkit.text.byte_bpe import ByteLevelPairs, train
 
 with warnings.catch_warnings():

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.tasks import Prediction, TextExample, TextTask, glue
+from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.tasks import glue
 
 ROWS = {
     "cola": {"train": 8551, "dev": 1043, "test": 1063},

@@ -190,8 +190,8 @@ class TestTraining:
         train(texts(), vocab_size=99)
 
     def test_rare_words_are_let_go_when_memory_would_not_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("bertkit.text._learning._MOST_WORDS", 13)
-        monkeypatch.setattr("bertkit.text._learning._CHARACTERS_AT_ONCE", 99)
+        monkeypatch.setattr("bertkit.text.training._MOST_WORDS", 13)
+        monkeypatch.setattr("bertkit.text.training._CHARACTERS_AT_ONCE", 99)
         rare = [chr(0xAC00 + number) for number in range(100)]
         trained = train((f"{word} frequent frequent" for word in rare), vocab_size=999)
         assert "frequent" in trained.pieces

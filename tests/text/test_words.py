@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bertkit import api
 from bertkit.contracts import PieceTokenizer
-from bertkit.data._tokenizing import TokenizerRules, Unit, UnitTokenizer
 from bertkit.data.sources import Piece
+from bertkit.data.tokenizing import TokenizerRules, Unit, UnitTokenizer
 from bertkit.errors import BertkitError
 from bertkit.text.characters import spell_word
 from bertkit.text.words import Words, train

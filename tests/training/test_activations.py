@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertkit.contracts import Batch, Encoder, EncoderOutput
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.contracts import Encoder
 from bertkit.encoders.bert import specimen as bert
 from bertkit.encoders.elmo import specimen as elmo
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.nn.mixture import Mixture
-from bertkit.objectives.tag_features import TagFeatures
+from bertkit.objectives.feature_tagging import TagFeatures
 from bertkit.training.activations import Activations, Remembered, remember
 
 

@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertkit.contracts import Batch, Feature
+from bertkit.batch import Batch, Feature
 from bertkit.data.features import collate
-from bertkit.draws import Draws
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentence
+from bertkit.rng import Draws
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer

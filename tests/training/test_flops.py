@@ -11,14 +11,15 @@ from tests.encoders.pairs import make_pairs
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from bertkit.contracts import IGNORE, Batch, Objective
+from bertkit.batch import IGNORE, Batch
+from bertkit.contracts import Objective
 from bertkit.encoders import elmo, gpt
 from bertkit.encoders.bert import Bert, BertConfig, size
 from bertkit.encoders.gpt import Gpt
 from bertkit.model import Model
 from bertkit.nn.lstm import BiLstm
 from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words
-from bertkit.objectives.causal import CausalLanguageModel, label_next
+from bertkit.objectives.clm import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentence
 from bertkit.training import flops

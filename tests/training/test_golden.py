@@ -24,7 +24,7 @@ from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text import wordpiece
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer

@@ -9,14 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bertkit.training.optimizer import (
-    OptimizerConfig,
-    build_optimizer,
-    load_named_state,
-    named_state,
-    restart,
-    set_lr,
-)
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, restart, set_lr
 
 
 def gradients(model: nn.Module, steps: int) -> list[list[Tensor]]:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from bertkit.checkpoint._foreign import foreign_of
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoders import Foreign
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.architectures import foreign_of
 from bertkit.errors import data_error
 from bertkit.model import Model
 

@@ -15,9 +15,10 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
-from bertkit.cli import glue, reproduction, squad, text, training, using
-from bertkit.cli.endings import explain
-from bertkit.cli.talk import Talk
+from bertkit.cli import glue, reproduction, squad, text, training
+from bertkit.cli import inference as using
+from bertkit.cli.errors import explain
+from bertkit.cli.verbosity import Talk
 from bertkit.errors import usage_error
 from bertkit.report.progress import printable
 

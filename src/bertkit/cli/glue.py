@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bertkit.cli.show import show_json, show_lines, show_table
-from bertkit.cli.talk import Talk
+from bertkit.cli.output import show_json, show_lines, show_table
+from bertkit.cli.verbosity import Talk
 
 
 def glue_table(runs: list[Path], /, *, json: bool = False) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.cli.show import show_json, show_lines, show_table
-from bertkit.cli.talk import Talk
+from bertkit.cli.output import show_json, show_lines, show_table
+from bertkit.cli.verbosity import Talk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def reproduce(
         Show the result as JSON.
     """
     from bertkit import api
-    from bertkit.recipes.reproduce import ReproductionPlan
+    from bertkit.reproduction.reproduce import ReproductionPlan
     from bertkit.training.distributed import rank
     from bertkit.training.interrupts import Interrupted
 

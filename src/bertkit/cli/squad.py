@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from bertkit.cli.show import show_json, show_table
-from bertkit.cli.talk import Talk
+from bertkit.cli.output import show_json, show_table
+from bertkit.cli.verbosity import Talk
 
 
 def squad_score(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bertkit.cli.show import show_json, show_lines, show_table
-from bertkit.cli.talk import Talk
+from bertkit.cli.output import show_json, show_lines, show_table
+from bertkit.cli.verbosity import Talk
 from bertkit.errors import BAD_DATA
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bertkit.cli.show import show_json, show_lines, show_parts, show_table
-from bertkit.cli.talk import Talk
+from bertkit.cli.output import show_json, show_lines, show_parts, show_table
+from bertkit.cli.verbosity import Talk
 from bertkit.errors import usage_error
 from bertkit.report.progress import describe_duration
 
@@ -83,8 +83,8 @@ def pretrain(
         Show the result as JSON.
     """
     from bertkit import api
-    from bertkit.experiment.planning import PretrainPlan
-    from bertkit.run import read_run
+    from bertkit.pretraining.planning import PretrainPlan
+    from bertkit.runs import read_run
     from bertkit.training.distributed import rank
 
     options, talk = options or PretrainOptions(), talk or Talk()

@@ -14,9 +14,10 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.contracts import Batch, BatchSource, Feature
+from bertkit.batch import Batch, Feature
+from bertkit.contracts import BatchSource
 from bertkit.data.features import collate
-from bertkit.draws import permute
+from bertkit.rng import permute
 
 T = TypeVar("T")
 

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-from bertkit.contracts import IGNORE, Batch, Feature, Label, Tokenizer, Tokens
+from bertkit.batch import IGNORE, Batch, Feature, Label
+from bertkit.contracts import Tokenizer, Tokens
 
 _NO_TOKENS = Tokens([], [])
 

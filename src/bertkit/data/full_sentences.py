@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.passages import Passage
+from bertkit.data.segment_pairs import Passage
 from bertkit.data.shards import Corpus, Shard
 
 

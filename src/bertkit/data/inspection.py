@@ -14,10 +14,10 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from bertkit.data._hashing import DocumentHash, count_duplicates
-from bertkit.data._streams import ByteStream
+from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.sources import Piece, Reading, ReadLog, kind_of, read_pieces
 from bertkit.errors import BertkitError, usage_error
+from bertkit.formats.compression import ByteStream
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)

@@ -16,15 +16,15 @@ from typing import Any
 
 from bertkit import config
 from bertkit.contracts import PieceTokenizer
-from bertkit.data._output import begin, hold
-from bertkit.data._tokenizing import TokenizerRules
-from bertkit.data._units import UnitReader
-from bertkit.data._workers import tokenize_all
-from bertkit.data._writer import ShardWriter, forget_journal
+from bertkit.data.output_folder import begin, hold
+from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import Reading, kind_of
+from bertkit.data.tokenizing import TokenizerRules
+from bertkit.data.work_units import UnitReader
+from bertkit.data.workers import tokenize_all
 from bertkit.errors import data_error, usage_error
-from bertkit.storage import sha256_of, write_folder
+from bertkit.storage.atomic import sha256_of, write_folder
 
 Report = Callable[[int, int], None]
 """Hears (bytes of input done, bytes in all)."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.passages import Passage
+from bertkit.data.segment_pairs import Passage
 from bertkit.data.shards import Corpus, Shard
-from bertkit.draws import Draws
+from bertkit.rng import Draws
 
 
 class RunningText:

@@ -25,7 +25,7 @@ from bertkit import config
 from bertkit.contracts import PieceTokenizer
 from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import data_error
-from bertkit.storage import read_json, sha256_of, write_file
+from bertkit.storage.atomic import read_json, sha256_of, write_file
 
 Split = Literal["train", "heldout"]
 

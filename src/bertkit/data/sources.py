@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bertkit.data._decoding import BadBytes as BadBytes
-from bertkit.data._decoding import DecodingLog, cut_lines, decode
-from bertkit.data._records import LONGEST_RECORD, read_jsonl, read_parquet
-from bertkit.data._streams import COMPRESSIONS, ByteStream
 from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.formats.compression import COMPRESSIONS, ByteStream
+from bertkit.formats.decoding import BadBytes as BadBytes
+from bertkit.formats.decoding import DecodingLog, cut_lines, decode
+from bertkit.formats.records import LONGEST_RECORD, read_jsonl, read_parquet
 from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
 from bertkit.text.sentences import split_sentences
 

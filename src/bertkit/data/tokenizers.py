@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.contracts import PieceTokenizer
-from bertkit.storage import read_json
+from bertkit.storage.atomic import read_json
 from bertkit.text.bpe import BytePairs
 from bertkit.text.byte_bpe import ByteLevelPairs
 from bertkit.text.wordpiece import WordPiece

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from bertkit.data.shards import Corpus
 from bertkit.errors import data_error, usage_error
-from bertkit.storage import write_file
+from bertkit.storage.atomic import write_file
 
 _DRAWN_FROM = 0
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
-from bertkit.encoders import Foreign
-from bertkit.encoders._settings import (
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.settings import (
     MINIATURES,
     AskedWords,
     check_activation,
@@ -24,7 +24,7 @@ from bertkit.encoders._settings import (
     configure,
     read_size,
 )
-from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings

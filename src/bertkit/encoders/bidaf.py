@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
-from bertkit.encoders import Foreign
-from bertkit.encoders._settings import check_counts, check_rates
-from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.settings import check_counts, check_rates
+from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.errors import usage_error
 from bertkit.nn.attention_flow import AttentionFlow
 from bertkit.nn.dropout import Dropout

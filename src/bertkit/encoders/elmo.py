@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertkit.encoders import Foreign
-from bertkit.encoders._elmo import BACKWARD, FORWARD, Elmo, ElmoConfig
-from bertkit.encoders._settings import configure
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
+from bertkit.encoder_types.settings import configure
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.text.words import Words
 

@@ -18,10 +18,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.contracts import Batch, EncoderOutput
-from bertkit.encoders import Foreign
-from bertkit.encoders._settings import check_counts, check_rates
-from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.settings import check_counts, check_rates
+from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout, RowDropout
 from bertkit.nn.lstm import BiLstm

@@ -14,10 +14,10 @@ from typing import Any, Literal
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
-from bertkit.encoders import Foreign
-from bertkit.encoders._settings import MINIATURES, AskedWords, check_counts, check_transformer, configure, read_size
-from bertkit.encoders._transformer import Transformer
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.settings import MINIATURES, AskedWords, check_counts, check_transformer, configure, read_size
+from bertkit.encoder_types.transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
 from bertkit.text.bpe import BytePairs

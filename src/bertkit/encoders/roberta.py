@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
-from bertkit.contracts import Batch, EncoderOutput
-from bertkit.encoders import Foreign, PooledTransformer
-from bertkit.encoders._settings import (
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.encoder_types import Foreign, PooledTransformer
+from bertkit.encoder_types.settings import (
     MINIATURES,
     AskedWords,
     check_activation,
@@ -25,7 +25,7 @@ from bertkit.encoders._settings import (
     configure,
     read_size,
 )
-from bertkit.encoders._transformer import ACTIVATION_NAMES, NAMES, SETTINGS
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 from jaxtyping import Bool
 from torch import Tensor
 
-from bertkit.contracts import Batch, EncoderOutput
-from bertkit.encoders import Foreign
-from bertkit.encoders._elmo import ElmoConfig
-from bertkit.encoders._settings import check_counts, check_rates
-from bertkit.encoders._words import WordEncoder, WordReader, WordReaderConfig
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.encoder_types import Foreign
+from bertkit.encoder_types.elmo_network import ElmoConfig
+from bertkit.encoder_types.settings import check_counts, check_rates
+from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from bertkit.contracts import Batch, Outputs
+from bertkit.batch import Batch, Outputs
 from bertkit.model import Model
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bertkit.contracts import IGNORE, PieceTokenizer, Tokens
+from bertkit.batch import IGNORE
+from bertkit.contracts import PieceTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model

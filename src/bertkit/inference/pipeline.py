@@ -8,16 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
-from bertkit.checkpoint.folder import load_model, load_tokenizer, read_about, read_config, resolve
+from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_about, read_config, resolve
 from bertkit.contracts import Encoder, Objective
-from bertkit.data.passages import Sampling
-from bertkit.encoders import PooledTransformer
+from bertkit.data.segment_pairs import Sampling
+from bertkit.encoder_types import PooledTransformer
 from bertkit.errors import usage_error
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.predict import stream
 from bertkit.model import Model
-from bertkit.tasks import (
+from bertkit.task_types import (
     Choice,
     ChoiceTask,
     FileTask,
@@ -34,7 +34,7 @@ from bertkit.tasks import (
     from_record,
     make_example,
 )
-from bertkit.tasks.pretrain import PretrainingTask
+from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.precision import default_device
 
 Text = str | tuple[str, str]

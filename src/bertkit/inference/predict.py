@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertkit.contracts import Feature, Task, Tokenizer
+from bertkit.batch import Feature
+from bertkit.contracts import Task, Tokenizer
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
 from bertkit.training.precision import Precision, autocast, choose_precision

@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn.by_hand import trains_on_cpu
+from bertkit.nn.cpu_kernels import trains_on_cpu
 from bertkit.nn.dropout import draw_kept, drop_, keep_scale
-from bertkit.nn.layout import Choice, Layout, choose
+from bertkit.nn.packing import Choice, Layout, choose
 
 
 class SelfAttention(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.layout import Choice, Layout, choose
+from bertkit.nn.packing import Choice, Layout, choose
 
 
 class ResidualNorm(nn.LayerNorm):

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.nn.by_hand import trains_on_cpu
+from bertkit.nn.cpu_kernels import trains_on_cpu
 
 _BLOCK = 1 << 20
 """Entries worked on at once, in float32: small enough to stay in a core's cache."""

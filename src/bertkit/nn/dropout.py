@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn.by_hand import trains_on_cpu
+from bertkit.nn.cpu_kernels import trains_on_cpu
 
 _LEVELS = 65_536
 _LOWEST = -32_768

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.layout import choose
+from bertkit.nn.packing import choose
 
 
 class Pooler(nn.Module):

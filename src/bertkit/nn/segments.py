@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bertkit.nn.layout import Layout
+from bertkit.nn.packing import Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)

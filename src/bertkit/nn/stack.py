@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from bertkit.nn.layout import Choice, Layout, round_up
+from bertkit.nn.packing import Choice, Layout, round_up
 
 _WORTH_CHOOSING = 0.75
 """Above this share of the tokens, picking them out costs what it saves."""

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.contracts import Batch, EncoderOutput
+from bertkit.batch import Batch, EncoderOutput
 
 
 def sum_rows(states: EncoderOutput, batch: Batch) -> Float[Tensor, "E H"]:

@@ -14,10 +14,11 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
-from bertkit.nn.layout import fill_up
+from bertkit.nn.packing import fill_up
 from bertkit.nn.sampled_softmax import draw_words, sample_logits
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, Outputs
-from bertkit.draws import Draws
+from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.objectives._pieces import TellPieces
+from bertkit.objectives._vocabulary_head import TellPieces
+from bertkit.rng import Draws
 
 _NEVER = 2.0
 """Sorts after every draw, which are below 1."""

@@ -12,7 +12,8 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.contracts import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Objective, Outputs
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
 from bertkit.nn.init import BERT_SIGMA, initialize
 
 IS_NEXT = 0

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from bertkit.metrics.classification import confusion
-from bertkit.report._style import (
+from bertkit.report.style import (
     FAINT,
     GRID,
     INK,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bertkit.tasks._conll_files import COLUMNS
-from bertkit.tasks._splits import Split, TaskFiles
-from bertkit.tasks._tags import TagTask
+from bertkit.task_types.conll_files import COLUMNS
+from bertkit.task_types.tagging import TagTask
+from bertkit.task_types.task_files import Split, TaskFiles
 
 _FILES = {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from bertkit.tasks._splits import Columns, Split, TaskFiles
-from bertkit.tasks._tables import Format
-from bertkit.tasks._text import Numbers, TextTask
+from bertkit.formats.tables import Format
+from bertkit.task_types.task_files import Columns, Split, TaskFiles
+from bertkit.task_types.text_classification import Numbers, TextTask
 
 _LITERAL = Format(kind="delimited", delimiter="\t", quotes=False)
 _NAMELESS_COLA = replace(_LITERAL, names=("source", "label", "original_mark", "sentence"))

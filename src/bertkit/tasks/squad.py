@@ -6,9 +6,9 @@ official programs.
 
 from __future__ import annotations
 
-from bertkit.tasks._spans import SpanTask
-from bertkit.tasks._splits import Split, TaskFiles
-from bertkit.tasks._squad_files import COLUMNS
+from bertkit.task_types.question_answering import SpanTask
+from bertkit.task_types.squad_files import COLUMNS
+from bertkit.task_types.task_files import Split, TaskFiles
 
 
 def _files(home: str, train: str, dev: str) -> TaskFiles:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertkit.tasks._choices import ChoiceTask
-from bertkit.tasks._splits import Columns, Split, TaskFiles
+from bertkit.task_types.multiple_choice import ChoiceTask
+from bertkit.task_types.task_files import Columns, Split, TaskFiles
 
 _LABELLED = Columns(first="sent1", second="sent2", label="label", id="fold-ind")
 

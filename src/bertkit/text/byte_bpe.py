@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Self
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import data_error, usage_error
-from bertkit.storage import explain_writing, make_folder, read_json, write_json
-from bertkit.text._bpe_files import HUGGING_FACE, read_folder, write_files
-from bertkit.text._files import CONFIG
-from bertkit.text._learning import learn_byte_merges
-from bertkit.text._subwords import Subwords, mend
+from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_json
+from bertkit.text.bpe_files import HUGGING_FACE, read_folder, write_files
+from bertkit.text.subwords import Subwords, mend
+from bertkit.text.tokenizer_files import CONFIG
+from bertkit.text.training import learn_byte_merges
 
 _SPACE = "Ġ"
 _BYTES = 256

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.text._spelling import NO_WORD, NUM_CHARACTERS, WORD_LENGTH, spell_word
+from bertkit.text.spelling import NO_WORD, NUM_CHARACTERS, WORD_LENGTH, spell_word
 
 __all__ = ["NO_WORD", "NUM_CHARACTERS", "WORD_LENGTH", "spell_sentence", "spell_word"]
 

@@ -21,11 +21,11 @@ from typing import Self
 from tokenizers import AddedToken, Tokenizer
 
 from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.storage import write_file, write_json
-from bertkit.text._files import CONFIG, RULES, VOCABULARY, config_of, read_folder
-from bertkit.text._learning import learn_pieces
-from bertkit.text._rules import CONTINUES, Rules, Specials, UnicodeForm, assemble
-from bertkit.text._subwords import Subwords, mend
+from bertkit.storage.atomic import write_file, write_json
+from bertkit.text.normalization import CONTINUES, Rules, Specials, UnicodeForm, assemble
+from bertkit.text.subwords import Subwords, mend
+from bertkit.text.tokenizer_files import CONFIG, RULES, VOCABULARY, config_of, read_folder
+from bertkit.text.training import learn_pieces
 
 _SMALLEST = 2 * len(Specials._fields)
 

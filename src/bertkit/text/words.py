@@ -24,13 +24,13 @@ from tokenizers import AddedToken, Tokenizer, models
 
 from bertkit.contracts import Tokens
 from bertkit.errors import data_error, usage_error
-from bertkit.storage import explain_writing, make_folder, read_json, write_file, write_json
-from bertkit.text._files import CONFIG, RULES
-from bertkit.text._learning import learn_words
-from bertkit.text._rules import Rules, assemble
-from bertkit.text._rules import Specials as BertSpecials
-from bertkit.text._spelling import NO_WORD, WORD_LENGTH, spell_word
-from bertkit.text._subwords import Subwords, mend
+from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_file, write_json
+from bertkit.text.normalization import Rules, assemble
+from bertkit.text.normalization import Specials as BertSpecials
+from bertkit.text.spelling import NO_WORD, WORD_LENGTH, spell_word
+from bertkit.text.subwords import Subwords, mend
+from bertkit.text.tokenizer_files import CONFIG, RULES
+from bertkit.text.training import learn_words
 
 _RULES = Rules(lowercase=False, strip_accents=False)
 _LENGTH = "word_length"

@@ -20,9 +20,10 @@ from jaxtyping import Bool
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertkit.contracts import Batch, Encoder, EncoderOutput, Objective
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.contracts import Encoder, Objective
 from bertkit.model import Model
-from bertkit.storage import explain_writing
+from bertkit.storage.atomic import explain_writing
 
 
 class _Place(NamedTuple):

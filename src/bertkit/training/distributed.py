@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
-from bertkit.draws import Draws
 from bertkit.errors import BertkitError
+from bertkit.rng import Draws
 from bertkit.training.precision import default_device
 
 PATIENCE = timedelta(minutes=10)

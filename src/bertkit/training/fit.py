@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from bertkit.contracts import IGNORE, Batch, BatchSource, LossTerms
+from bertkit.batch import IGNORE, Batch, LossTerms
+from bertkit.contracts import BatchSource
 from bertkit.data.batches import batch_indices, batches_in_epoch, work_ahead
 from bertkit.errors import DivergenceError
 from bertkit.model import Model

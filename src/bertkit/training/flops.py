@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from bertkit.contracts import Batch
+from bertkit.batch import Batch
 from bertkit.model import Model
 from bertkit.training.precision import Precision, measure_products
 

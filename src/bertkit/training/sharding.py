@@ -21,7 +21,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.fsdp import fully_shard
 
-from bertkit.storage import explain_writing
+from bertkit.storage.atomic import explain_writing
 
 Groups = Mapping[str, Mapping[str, Tensor]]
 

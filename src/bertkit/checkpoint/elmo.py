@@ -1,0 +1,134 @@
+"""The published ELMo: ``options.json`` and ``weights.hdf5`` as allenai/bilm-tf writes them and allennlp reads them.
+
+The softmax of the language model is not in these files, and neither are words: ELMo spells them, and ``convert`` is
+told which ones are to have numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertkit import config as records
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.encoders.elmo import FOREIGN_NAMES, Elmo, ElmoConfig
+from bertkit.errors import data_error, usage_error
+from bertkit.model import Model
+from bertkit.storage.atomic import read_json
+from bertkit.text.characters import NUM_CHARACTERS
+from bertkit.text.words import Words
+
+_OPTIONS = {
+    "word_length": "char_cnn.max_characters_per_token",
+    "character_width": "char_cnn.embedding.dim",
+    "filters": "char_cnn.filters",
+    "activation": "char_cnn.activation",
+    "num_highways": "char_cnn.n_highway",
+    "num_layers": "lstm.n_layers",
+    "cell_size": "lstm.dim",
+    "projection_size": "lstm.projection_dim",
+    "cell_clip": "lstm.cell_clip",
+    "projection_clip": "lstm.proj_clip",
+    "skip_connections": "lstm.use_skip_connections",
+    "dropout": "dropout",
+}
+_ABSENT: Mapping[str, Any] = {
+    "num_highways": 0,
+    "num_layers": 1,
+    "cell_clip": None,
+    "projection_clip": None,
+    "skip_connections": False,
+    "dropout": 0.1,
+}
+"""What bilm-tf means by an option that is not there; the dropout is that of its ``train_elmo.py``."""
+
+_CHARACTERS = "char_cnn.n_characters"
+
+
+def read_options(path: Path | str) -> ElmoConfig:
+    """The network that an ``options.json`` describes. What only concerns the training is passed over."""
+    options = read_json(Path(path))
+    fields = {name: _find(options, place) for name, place in _OPTIONS.items()}
+    for name, place in _OPTIONS.items():
+        if fields[name] is None and name not in _ABSENT:
+            raise data_error(f"{path} has no {place}; bertkit reads the options of an ELMo with characters.")
+    known = _find(options, _CHARACTERS)
+    if known not in (NUM_CHARACTERS - 1, NUM_CHARACTERS):
+        raise data_error(f"{path}: {_CHARACTERS} is {known}; it must be {NUM_CHARACTERS} (or one less, in training).")
+    if fields["projection_size"] == fields["cell_size"]:
+        raise data_error(f"{path}: lstm.dim is lstm.projection_dim: LSTMs without a projection are not read.")
+    there = {name: value for name, value in fields.items() if value is not None}
+    return records.from_json(ElmoConfig, {**_ABSENT, **there}, source=str(path))
+
+
+def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
+    """The network with its weights: an HDF5 file, for which h5py is needed, or arrays by their published names."""
+    elmo = Elmo(read_options(options))
+    if isinstance(weights, Path | str):
+        with _open(Path(weights)) as file:
+            elmo.load_state_dict(_read_all(elmo, file))
+    else:
+        elmo.load_state_dict(_read_all(elmo, weights))
+    return elmo
+
+
+def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, words: Words, output: Path) -> Path:
+    """Write the model folder ``output``, from which rivals of BERT are put together, and return it.
+
+    The characters of ``words`` have to be as many as the network reads.
+    """
+    elmo = load(options, weights)
+    if elmo.word_length != words.word_length:
+        raise usage_error(
+            f"{options} reads words of {elmo.word_length} characters; the vocabulary has {words.word_length}."
+        )
+    save_model(output, Model(elmo, {}), words, about={"kind": "imported", "from": str(options)})
+    return output
+
+
+def _open(path: Path) -> Any:
+    """The HDF5 file."""
+    try:
+        return importlib.import_module("h5py").File(path, "r")
+    except ImportError as error:
+        raise usage_error("to read HDF5 needs h5py: pip install 'bertkit[elmo]'") from error
+    except OSError as error:
+        raise data_error(f"{path} cannot be read as HDF5: {error}.") from error
+
+
+def _read_all(elmo: Elmo, weights: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {name: _read(name, own.shape, weights) for name, own in elmo.state_dict().items()}
+
+
+def _find(options: Any, place: str) -> Any:
+    """The value at a dotted path, None where there is none."""
+    for key in place.split("."):
+        options = options.get(key) if isinstance(options, dict) else None
+    return options
+
+
+def _read(name: str, shape: torch.Size, weights: Mapping[str, Any]) -> torch.Tensor:
+    """The published array for the parameter ``name``, which has ``shape``."""
+    foreign = FOREIGN_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+    if foreign not in weights:
+        raise data_error(f"the weights have no {foreign}, which the options ask for.")
+    array = _to_ours(name, np.asarray(weights[foreign], dtype=np.float32))
+    if array.shape != shape:
+        raise data_error(
+            f"the weights' {foreign} does not fit the options: {array.shape} where {tuple(shape)} is asked."
+        )
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _to_ours(name: str, array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Axes the other way round, as TensorFlow has outputs last; filters lose the first, which is 1."""
+    if name == "words.embedding.weight":
+        return np.pad(array, ((1, 0), (0, 0)))  # the row of "no word"
+    return (array[0] if array.ndim == 4 else array).T

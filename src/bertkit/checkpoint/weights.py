@@ -1,0 +1,73 @@
+"""The weights of a model folder under the names that its maker gave them, in whichever of the formats they are."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertkit.checkpoint.tensors import read_tensors
+from bertkit.errors import data_error
+from bertkit.storage.atomic import read_json
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLED = "pytorch_model.bin"
+
+
+def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
+    """The file that the weights of ``folder`` are in, and the tensors by name.
+
+    safetensors come first, in one file or in several with an index; torch's pickles last, and only tensors are
+    taken from them.
+    """
+    for name, read in ((WEIGHTS, read_tensors), (INDEX, _read_parts), (PICKLED, _read_pickled)):
+        if (folder / name).exists():
+            return folder / name, read(folder / name)
+    raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
+
+
+def _read_parts(index: Path) -> dict[str, Tensor]:
+    """Several files; the names in the index are compared with what the folder has and never followed as paths."""
+    content = read_json(index)
+    places = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        raise data_error(f"{index} has no weight_map from tensors to files.")
+    there = {file.name: file for file in index.parent.glob("*.safetensors")}
+    tensors: dict[str, Tensor] = {}
+    for name in sorted(set(places.values())):
+        if name not in there:
+            raise data_error(f'{index} names the file "{name}", which is not in the folder.')
+        tensors |= read_tensors(there[name])
+    absent = sorted(set(places) - set(tensors))
+    if absent:
+        raise data_error(f"{index} names {len(absent)} tensors that no file has, such as {absent[0]}.")
+    return tensors
+
+
+def _read_pickled(path: Path) -> dict[str, Tensor]:
+    """torch's own format. torch refuses code in it; what unpacks to more than the file's size is refused here."""
+    size, unpacked = path.stat().st_size, _unpacked_size(path)
+    if unpacked > size:
+        raise data_error(f"{path} has {size:,} bytes and would unpack to {unpacked:,}; that is refused.")
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds, and some of its messages advise to run the code
+        raise data_error(f"{path} is damaged or holds more than tensors ({type(error).__name__}).") from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise data_error(f"{path} does not hold tensors by name.")
+    return loaded
+
+
+def _unpacked_size(path: Path) -> int:
+    """What a zip file says that it unpacks to, in bytes; 0 for torch's older form, which is not packed."""
+    try:
+        with path.open("rb") as file:
+            if file.read(2) != b"PK":
+                return 0
+        with zipfile.ZipFile(path) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, OSError) as error:
+        raise data_error(f"{path} is damaged: {error}.") from error

@@ -1,0 +1,166 @@
+"""Pieces of a corpus for pre-training: pairs of sentence runs, or single runs (paper, section A.2).
+
+A passage is a pure function of (seed, epoch, index), so nothing is written to disk, every epoch cuts the
+corpus anew, and any example can be made at any time.
+
+The reference code walks each document from its head and hands unused sentences on to the next example
+(google-research/bert ``create_pretraining_data.py``). Here the corpus is cut into slots instead, as long
+as what such a walk uses up on average, shifted by a random amount every epoch; an example begins with the
+sentence in which its slot begins. Lengths, the run of A, the draw of B, the 50 % that is more than 50 %
+and the truncation are the reference's. Two things differ: the short sequences are drawn for each example
+and not once a document, and the sentences skipped after a random B come back with the next epoch's shift
+and not with the next example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.data.features import truncated_lengths
+from bertkit.data.shards import Corpus, Shard
+from bertkit.errors import data_error, usage_error
+from bertkit.rng import Draws
+
+_OTHER_DOCUMENT_TRIES = 10
+_USED_SHARE_OF_A_PAIR = 0.75
+"""Half of the pairs use only A, which is half of the room on average; the others use all of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How passages are cut. ``next_sentence=False`` gives single runs of sentences, as in the paper's No NSP.
+
+    With ``full_sentences`` such runs go on over the ends of documents, and none is short on purpose; see
+    ``full_sentences.py``. With ``running_text`` rows are full of text alone and end anywhere; see ``running_text.py``.
+    """
+
+    next_sentence: bool = True
+    random_next: float = 0.5
+    short_sequences: float = 0.1
+    full_sentences: bool = False
+    running_text: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("full_sentences", "running_text"):
+            if getattr(self, name) and self.next_sentence:
+                raise usage_error(
+                    f"task.sampling.{name} leaves no next sentence to tell: "
+                    "add --set task.sampling.next_sentence=false."
+                )
+        if self.full_sentences and self.running_text:
+            raise usage_error("task.sampling has full_sentences and running_text; rows end in one way: give one.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """Token runs ``first`` and ``second``; ``is_random`` says that the second is from another document."""
+
+    first: NDArray[Any]
+    second: NDArray[Any] | None = None
+    is_random: bool = False
+
+
+class Passages:
+    """All passages of a corpus that fit ``room`` tokens, special tokens not counted."""
+
+    def __init__(self, corpus: Corpus, sampling: Sampling, *, room: int, seed: int) -> None:
+        if sampling.next_sentence and corpus.num_documents < 2:
+            raise data_error(
+                f"{corpus.folder} has one document in this split; next-sentence pairs need two. "
+                "Add documents, or train without them: --set task.sampling.next_sentence=false."
+            )
+        self.corpus = corpus
+        self.sampling = sampling
+        self.room = room
+        self.seed = seed
+        used = room * (_USED_SHARE_OF_A_PAIR if sampling.next_sentence else 1.0)
+        self.slot = max(1, int(used))
+        self._shard_starts = np.cumsum([0, *(len(shard.tokens) for shard in corpus.shards)])
+        self._document_starts = np.cumsum([0, *(len(shard.document_offsets) - 1 for shard in corpus.shards)])
+
+    def __len__(self) -> int:
+        return int(max(1, self.corpus.num_tokens // self.slot))
+
+    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[Passage]:
+        """The passages at ``indices`` as they are in this epoch."""
+        draws = Draws(self.seed, epoch, indices)
+        shift = int(Draws(self.seed, epoch, np.zeros(1, np.int64)).below("passage.shift", self.slot)[0, 0])
+        places = (indices * self.slot + shift) % self.corpus.num_tokens
+        rooms = self._rooms(draws)
+        chances = draws.uniform("passage.chances", 5 + _OTHER_DOCUMENT_TRIES)
+        return [self._cut_one(*row) for row in zip(places.tolist(), rooms.tolist(), chances, strict=True)]
+
+    def _rooms(self, draws: Draws) -> NDArray[np.int64]:
+        """Usually all the room; for one example in ten a length drawn from 2 upwards (section A.2)."""
+        short = draws.uniform("passage.short")[:, 0] < self.sampling.short_sequences
+        lengths = 2 + draws.below("passage.length", self.room - 1)[:, 0]
+        return np.where(short, lengths, self.room)
+
+    def _cut_one(self, place: int, room: int, chances: NDArray[np.float64]) -> Passage:
+        shard_number = int(np.searchsorted(self._shard_starts, place, side="right")) - 1
+        shard = self.corpus.shards[shard_number]
+        begin = int(np.searchsorted(shard.sentence_offsets, place - self._shard_starts[shard_number], side="right")) - 1
+        document = int(np.searchsorted(shard.document_offsets, begin, side="right")) - 1
+        end = _last_sentence(shard, begin, int(shard.document_offsets[document + 1]), room)
+        cut_first, cut_second, split, kind = chances[:4].tolist()
+        if not self.sampling.next_sentence:
+            return Passage(_fit(_run(shard, begin, end), room, cut_first))
+        sentences = end - begin
+        middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end
+        first = _run(shard, begin, middle)
+        is_random = sentences == 1 or kind < self.sampling.random_next
+        if is_random:
+            number = int(self._document_starts[shard_number]) + document
+            second = self._from_another_document(number, room - len(first), chances[4:])
+        else:
+            second = _run(shard, middle, end)
+        keep_first, keep_second = truncated_lengths(len(first), len(second), room)
+        return Passage(_fit(first, keep_first, cut_first), _fit(second, keep_second, cut_second), is_random)
+
+    def _from_another_document(self, own: int, room: int, chances: NDArray[np.float64]) -> NDArray[Any]:
+        """A run that starts at a random sentence of another document and fills what A left free."""
+        where, *tries = chances.tolist()
+        for chance in tries:
+            number = int(chance * self.corpus.num_documents)
+            if number != own:
+                break
+        else:
+            number = (own + 1) % self.corpus.num_documents
+        shard_number = int(np.searchsorted(self._document_starts, number, side="right")) - 1
+        shard = self.corpus.shards[shard_number]
+        document = number - int(self._document_starts[shard_number])
+        start, stop = shard.document_offsets[document : document + 2].tolist()
+        begin = start + int(where * (stop - start))
+        return _run(shard, begin, _last_sentence(shard, begin, stop, max(1, room)))
+
+
+def _last_sentence(shard: Shard, begin: int, stop: int, room: int) -> int:
+    """The end of the run of sentences from ``begin`` that first reaches ``room`` tokens, or ``stop``."""
+    goal = int(shard.sentence_offsets[begin]) + room
+    ends = shard.sentence_offsets[begin + 1 : min(stop, begin + room) + 1]
+    return min(begin + 1 + int(np.searchsorted(ends, goal)), stop)
+
+
+def _run(shard: Shard, begin: int, end: int) -> NDArray[Any]:
+    tokens: NDArray[Any] = shard.tokens[shard.sentence_offsets[begin] : shard.sentence_offsets[end]]
+    return tokens
+
+
+def _fit(tokens: NDArray[Any], keep: int, chance: float) -> NDArray[Any]:
+    """``keep`` tokens of a run; each token that goes is taken from the front or the back by the toss of a coin."""
+    excess = len(tokens) - keep
+    if excess <= 0:
+        return tokens
+    front = _heads(excess, chance)
+    return tokens[front : len(tokens) - (excess - front)]
+
+
+def _heads(tosses: int, chance: float) -> int:
+    """Heads in ``tosses`` tosses, read off the bits of one uniform draw (exact up to its 53 bits, then scaled)."""
+    tossed = min(tosses, 53)
+    bits = int(chance * 2.0**53) & ((1 << tossed) - 1)
+    return bits.bit_count() * tosses // tossed

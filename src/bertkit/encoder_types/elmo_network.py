@@ -1,0 +1,261 @@
+"""The network of ELMo (Peters et al., arXiv 1802.05365), for its own file and for encoders that read its layers.
+
+Letters: B examples, T words, C characters of a word, N words in a list, E width of one direction, H = 2 E.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.contracts import Encoder
+from bertkit.encoder_types.settings import AskedWords, check_rates
+from bertkit.errors import usage_error
+from bertkit.nn.character_cnn import CharacterCnn
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.highway import Highway
+from bertkit.nn.packing import Layout
+from bertkit.nn.projected_lstm import LstmState, ProjectedLstm, reverse_rows
+from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
+
+FORWARD, BACKWARD = 0, 1
+
+_ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElmoConfig:
+    """Everything the network's shape and behaviour depend on. The defaults are the published network's.
+
+    ``filters`` are (characters, how many filters of that width). An LSTM has ``cell_size`` cells and gives
+    ``projection_size`` numbers; cells and what it gives stay within the two clips, None for no bound. With
+    ``skip_connections`` a layer above the first adds what it reads to what it gives. ``dropout`` acts on what every
+    layer reads and on what the last one gives (allenai/bilm-tf ``training.py``).
+    """
+
+    word_length: int = WORD_LENGTH
+    character_width: int = 16
+    filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    activation: str = "relu"
+    num_highways: int = 2
+    num_layers: int = 2
+    cell_size: int = 4096
+    projection_size: int = 512
+    cell_clip: float | None = 3.0
+    projection_clip: float | None = 3.0
+    skip_connections: bool = True
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        least = {"word_length": 3, "character_width": 1, "num_highways": 0, "num_layers": 1, "cell_size": 1}
+        for name, smallest in {**least, "projection_size": 1}.items():
+            if getattr(self, name) < smallest:
+                raise usage_error(f"{name} is {getattr(self, name)}; it must be {smallest} or more.")
+        for width, count in self.filters:
+            if not 1 <= width <= self.word_length or count < 1:
+                raise usage_error(
+                    f"filters has {width, count}; expected 1 to {self.word_length} characters and at least one."
+                )
+        if not self.filters:
+            raise usage_error("filters is empty; a word would be nothing.")
+        if self.activation not in _ACTIVATIONS:
+            raise usage_error(f'activation is "{self.activation}"; there are {", ".join(_ACTIVATIONS)}.')
+        for name in ("cell_clip", "projection_clip"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise usage_error(f"{name} is {value}; it must be above 0, or None for no bound.")
+        check_rates(self, "dropout")
+
+    @property
+    def asked_words(self) -> AskedWords:
+        """Neither direction reads what the other does."""
+        return "neighbours"
+
+
+class Elmo(Encoder):
+    """Words from characters, and a stack of LSTMs in each direction, each of which never sees what the other read.
+
+    ``layers`` are the words twice side by side, and then for every layer both directions side by side. ``pooled`` is
+    what each direction says at the end of its way: forward at the last word of a row, backward at the first.
+
+    The words that begin and end a sentence have states like all others; the published programs take them off.
+
+    With ``stateful`` a row goes on from what the row in its place left in the batch before; gradients stop there, and
+    ``forget`` begins anew. In allenai/bilm-tf it is always so. Without it a row depends on itself alone.
+    """
+
+    def __init__(self, config: ElmoConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.word_length = config.word_length
+        self.hidden_size = 2 * config.projection_size
+        self.num_layers = config.num_layers
+        width = sum(count for _, count in config.filters)
+        self.words = CharacterCnn(
+            embedding=nn.Embedding(NUM_CHARACTERS, config.character_width, padding_idx=NO_WORD),
+            convolutions=[nn.Conv1d(config.character_width, count, size) for size, count in config.filters],
+            activation=_ACTIVATIONS[config.activation](),
+        )
+        self.highways = nn.Sequential(
+            *(
+                Highway(carry=nn.Linear(width, width), transform=nn.Linear(width, width))
+                for _ in range(config.num_highways)
+            )
+        )
+        same = width == config.projection_size
+        self.projection = nn.Identity() if same else nn.Linear(width, config.projection_size)
+        self.directions = nn.ModuleList(
+            nn.ModuleList(_build_layer(config) for _ in range(config.num_layers)) for _ in (FORWARD, BACKWARD)
+        )
+        self.dropout = Dropout(config.dropout)
+        self._left: dict[tuple[int, int], LstmState] = {}
+        _initialize(self)
+
+    def forget(self) -> None:
+        """Let the next batch begin with empty cells."""
+        self._left.clear()
+
+    def carried(self) -> dict[str, Tensor]:
+        """What every LSTM left, row by row."""
+        parts = {place: left._asdict() for place, left in self._left.items()}
+        return {f"{side}.{layer}.{name}": each for (side, layer), part in parts.items() for name, each in part.items()}
+
+    def carry(self, carried: Mapping[str, Tensor]) -> None:
+        """Go on from what ``carried`` told; with nothing, from empty cells."""
+        self.forget()
+        for side in (FORWARD, BACKWARD):
+            for layer in range(self.num_layers) if carried else ():
+                parts = {name: carried[f"{side}.{layer}.{name}"] for name in LstmState._fields}
+                self._left[side, layer] = LstmState(**parts)
+
+    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """The states of all words, wanted or not: a direction computes what it passes.
+
+        Of words with one number more than ``word_length`` the first is left out: that of the word itself, for readers
+        of both. Raises a usage error where a word has not so many characters.
+        """
+        words = self._read_words(batch)
+        real = batch.attention_mask
+        sides = [self._run(direction, words, real) for direction in (FORWARD, BACKWARD)]
+        layers = [torch.cat(outputs, dim=2) for outputs in zip(*sides, strict=True)]
+        hidden = self.dropout(layers[-1])
+        kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if self.keep_layers else ()
+        return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever is wanted: of their filters, highways and projection, and of every LSTM."""
+        config = self.config
+        filters = sum(
+            (config.word_length - size + 1) * size * config.character_width * count for size, count in config.filters
+        )
+        width = sum(count for _, count in config.filters)
+        projection = 0 if isinstance(self.projection, nn.Identity) else width * config.projection_size
+        word = filters + config.num_highways * 2 * width * width + projection
+        layer = 2 * config.projection_size * 4 * config.cell_size + config.cell_size * config.projection_size
+        return batch.num_tokens * (word + 2 * config.num_layers * layer)
+
+    def _read_words(self, batch: Batch) -> Float[Tensor, "B T E"]:
+        """One vector for every real word, on the list of them; what stands elsewhere is nothing."""
+        length = self.config.word_length
+        _, _, *characters = batch.input_ids.shape
+        if characters not in ([length], [1 + length]):
+            found = f"words of {characters[0]} characters" if characters else "no characters"
+            raise usage_error(f"a batch has {found}; this model reads words of {length}.")
+        layout = Layout.of(batch.on_host.attention_mask).to(batch.input_ids.device)
+        words = batch.input_ids.flatten(0, 1)[:, -length:]
+        listed = words if layout.slots is None else words[layout.slots]
+        return layout.spread(self.projection(self.highways(self.words(listed))))
+
+    def _run(
+        self, direction: int, words: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"]
+    ) -> list[Float[Tensor, "B T E"]]:
+        """What every layer of one direction gives. Dropout comes before the skip, as in allenai/bilm-tf."""
+        states = words if direction == FORWARD else reverse_rows(words, real)
+        layers = self.directions[direction]
+        assert isinstance(layers, nn.ModuleList)
+        outputs = []
+        for number, layer in enumerate(layers):
+            given = self.dropout(states)
+            states, left = self._raise(layer, given, real, self._recall(direction, number, len(words)))
+            if number and self.config.skip_connections:
+                states = states + given
+            if self.stateful:
+                self._keep(direction, number, left)
+            outputs.append(states if direction == FORWARD else reverse_rows(states, real))
+        return outputs
+
+    def _raise(
+        self, layer: nn.Module, states: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"], start: LstmState | None
+    ) -> tuple[Float[Tensor, "B T E"], LstmState]:
+        """The states one layer higher, and what every row leaves."""
+        if self.gradient_checkpointing and states.requires_grad:
+            raised: tuple[Tensor, LstmState] = checkpoint(layer, states, real, start, use_reentrant=False)
+        else:
+            raised = layer(states, real, start)
+        return raised
+
+    def _recall(self, direction: int, layer: int, rows: int) -> LstmState | None:
+        """What so many rows begin with; a row that had none before it begins with empty cells."""
+        left = self._left.get((direction, layer))
+        if left is None or not self.stateful:
+            return None
+        return LstmState(*(F.pad(part, (0, 0, 0, max(0, rows - len(part))))[:rows] for part in left))
+
+    def _keep(self, direction: int, layer: int, left: LstmState) -> None:
+        """Keep what the rows leave, and for a batch of fewer rows what lies below them."""
+        before = self._left.get((direction, layer), left)
+        rows = len(left.output)
+        parts = (torch.cat([new.detach(), old[rows:].detach()]) for new, old in zip(left, before, strict=True))
+        self._left[direction, layer] = LstmState(*parts)
+
+
+def _pool(hidden: Float[Tensor, "B T H"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
+    last = (real.sum(dim=1) - 1)[:, None, None].expand(-1, 1, hidden.shape[2])
+    forward, _ = hidden.gather(1, last).squeeze(1).chunk(2, dim=1)
+    _, backward = hidden[:, 0].chunk(2, dim=1)
+    return torch.cat([forward, backward], dim=1)
+
+
+def _build_layer(config: ElmoConfig) -> ProjectedLstm:
+    return ProjectedLstm(
+        gates=nn.Linear(2 * config.projection_size, 4 * config.cell_size),
+        projection=nn.Linear(config.cell_size, config.projection_size, bias=False),
+        cell_clip=config.cell_clip or math.inf,
+        output_clip=config.projection_clip or math.inf,
+    )
+
+
+def _initialize(elmo: Elmo) -> None:
+    """The first values of allenai/bilm-tf (``training.py``).
+
+    | part                        | weight                                            | bias               |
+    |-----------------------------|---------------------------------------------------|--------------------|
+    | characters                  | uniform from -1 to 1; 0 for "no word"             |                    |
+    | filters                     | relu: uniform to 0.05; tanh: normal by fan-in     | 0                  |
+    | highways, their projection  | normal by fan-in: sigma = 1 / sqrt(inputs)        | 0; of the gates -2 |
+    | LSTMs                       | uniform (Glorot and Bengio 2010)                  | 0                  |
+    """
+    embedding = elmo.words.embedding
+    nn.init.uniform_(embedding.weight, -1, 1)
+    nn.init.zeros_(embedding.weight[NO_WORD])
+    for part in elmo.modules():
+        if isinstance(part, nn.Conv1d | nn.Linear):
+            nn.init.normal_(part.weight, std=part.weight[0].numel() ** -0.5)
+        if isinstance(part, nn.Conv1d) and elmo.config.activation == "relu":
+            nn.init.uniform_(part.weight, -0.05, 0.05)
+        if isinstance(part, nn.Conv1d | nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+    for part in elmo.modules():
+        if isinstance(part, Highway):
+            nn.init.constant_(part.carry.bias, -2)
+        if isinstance(part, ProjectedLstm):
+            nn.init.xavier_uniform_(part.gates.weight)
+            nn.init.xavier_uniform_(part.projection.weight)

@@ -1,0 +1,229 @@
+"""What encoders in the likeness of BERT are put together from, and Hugging Face's names for it.
+
+Letters: B examples, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.contracts import Encoder
+from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.block import PostNormBlock, ResidualNorm
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.embeddings import Embeddings, PlainEmbeddings
+from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.init import fill_sinusoids, initialize
+from bertkit.nn.lstm import BiLstm
+from bertkit.nn.pooler import Pooler, pick_tokens
+from bertkit.nn.stack import BlockStack
+
+
+def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNormBlock:
+    """A block of the widths, heads and dropout rates that ``config`` has, with its ``layer_norm_eps``."""
+    hidden = config.hidden_size
+    return PostNormBlock(
+        attention=SelfAttention(
+            qkv=nn.Linear(hidden, 3 * hidden),
+            output=nn.Linear(hidden, hidden),
+            num_heads=config.num_heads,
+            dropout=config.attention_dropout,
+            causal=causal,
+        ),
+        attention_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
+        feed_forward=FeedForward(
+            inner=nn.Linear(hidden, config.intermediate_size),
+            activation=ACTIVATIONS[activation](),
+            outer=nn.Linear(config.intermediate_size, hidden),
+        ),
+        feed_forward_norm=ResidualNorm(hidden, eps=config.layer_norm_eps, dropout=Dropout(config.dropout)),
+    )
+
+
+def _count_block_products(config: Any, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool) -> int:
+    """The multiplications of a stack of blocks on ``real`` tokens, of which the last block gives those ``read`` alone.
+
+    With n tokens that each look at s, r of them read in the last of L layers, a width of H and I inside, a row has::
+
+        (L - 1) * n * (4 H^2 + 2 H I + 2 s H)             layers below the last
+        + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values; what is read
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    spans = real.cumsum(dim=1) if causal else real.sum(dim=1, keepdim=True).expand(real.shape)
+    tokens, rows = int(real.sum()), int(read.sum())
+    everything, reading = int((spans * real).sum()), int((spans * read).sum())
+    token = 2 * hidden * hidden + 2 * hidden * inner
+    below = tokens * (token + 2 * hidden * hidden) + 2 * hidden * everything
+    last = tokens * 2 * hidden * hidden + rows * token + 2 * hidden * reading
+    return int((config.num_layers - 1) * below + last)
+
+
+class Transformer(Encoder):
+    """Embeddings and a stack of post-norm blocks; one token's state stands for its row.
+
+    That is the first, or in ``causal`` blocks, where the first token has read nothing, the last.
+    """
+
+    config: Any
+    embeddings: Embeddings | PlainEmbeddings
+
+    def __init__(self, config: Any, embeddings: Embeddings | PlainEmbeddings, *, activation: str, causal: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.hidden_size = config.hidden_size
+        self.num_layers = config.num_layers
+        self.causal = causal
+        self.embeddings = embeddings
+        self.layers = BlockStack(
+            build_block(config, activation=activation, causal=causal) for _ in range(config.num_layers)
+        )
+
+    def draw(self) -> None:
+        """First values of all that is there; positions begin as the configuration says."""
+        initialize(self, self.config.initializer_range)
+        if self.config.first_positions == "sinusoids":
+            fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
+
+    def depth(self, name: str) -> int:
+        """Embeddings are 0, blocks are counted from 1, and all else is above the last block."""
+        part, number, *_ = name.split(".")
+        if part == "layers":
+            return 1 + int(number)
+        return 0 if part == "embeddings" else self.num_layers + 1
+
+    def redraw(self, blocks: int) -> None:
+        """Draw the last ``blocks`` blocks anew, and what stands on them."""
+        on_top = [part for name, part in self.named_children() if name not in ("embeddings", "layers")]
+        for part in (*self.layers[self.num_layers - blocks :], *on_top):
+            initialize(part, self.config.initializer_range)
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of the blocks."""
+        real = batch.attention_mask
+        if pooled:
+            wanted = wanted.scatter(1, self._places(real)[:, None], value=True)
+        return _count_block_products(self.config, real, wanted, causal=self.causal)
+
+    def _places(self, real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
+        """Where the token is that stands for its row."""
+        return real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
+
+    def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
+        """States of the ``wanted`` tokens and of the one that stands for its row, over these embeddings."""
+        real = batch.on_host.attention_mask
+        places = self._places(real)
+        if wanted is not None:
+            wanted = wanted.scatter(1, places[:, None], value=True)
+        hidden, layers = self.layers(
+            states,
+            real,
+            wanted,
+            keep=self.keep_layers,
+            recompute=self.gradient_checkpointing,
+        )
+        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, places), layers=layers)
+
+
+class PooledTransformer(Transformer):
+    """The same with a pooler over the token that stands for its row.
+
+    With ``lstm_layers`` a BiLSTM as wide as the blocks stands on them (paper, section 5.1): tokens have its states, and
+    the pooler reads what each direction says at the end of its way. ``layers`` are the blocks' all the same.
+    """
+
+    embeddings: Embeddings
+
+    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0) -> None:
+        super().__init__(config, embeddings, activation=config.activation, causal=causal)
+        self.lstm: BiLstm | None = None
+        if lstm_layers:
+            self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)
+            self.causal = False  # of its states, whatever the blocks are
+        self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
+        self.draw()
+
+    def redraw(self, blocks: int) -> None:
+        """Draw the last ``blocks`` blocks anew, and what stands on them."""
+        super().redraw(blocks)
+        if self.lstm is not None:
+            self.lstm.draw()
+
+    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of the blocks, and of the pooler where it is read."""
+        below = super().count_products(batch, wanted, pooled=pooled)
+        return below + int(pooled) * len(batch) * self.hidden_size**2
+
+    def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
+        """States of the ``wanted`` tokens and the pooled one, over these embeddings."""
+        if self.lstm is None:
+            read = super().read(states, batch, wanted)
+            return replace(read, pooled=self.pooler(read.pooled))
+        read = super().read(states, batch, None)
+        real = batch.on_host.attention_mask
+        hidden = self.lstm(read.hidden_states, real)
+        half = hidden.shape[2] // 2
+        ends = torch.cat([pick_tokens(hidden, real.sum(dim=1) - 1)[:, :half], hidden[:, 0, half:]], dim=1)
+        return replace(read, hidden_states=hidden, pooled=self.pooler(ends))
+
+
+_LAYER = "encoder.layer.{layer}."
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "embeddings.word.weight": ("embeddings.word_embeddings.weight",),
+    "embeddings.position.weight": ("embeddings.position_embeddings.weight",),
+    "embeddings.segment.weight": ("embeddings.token_type_embeddings.weight",),
+    "embeddings.norm.weight": ("embeddings.LayerNorm.weight",),
+    "embeddings.norm.bias": ("embeddings.LayerNorm.bias",),
+    "layers.{layer}.attention.qkv.weight": tuple(
+        f"{_LAYER}attention.self.{part}.weight" for part in ("query", "key", "value")
+    ),
+    "layers.{layer}.attention.qkv.bias": tuple(
+        f"{_LAYER}attention.self.{part}.bias" for part in ("query", "key", "value")
+    ),
+    "layers.{layer}.attention.output.weight": (f"{_LAYER}attention.output.dense.weight",),
+    "layers.{layer}.attention.output.bias": (f"{_LAYER}attention.output.dense.bias",),
+    "layers.{layer}.attention_norm.weight": (f"{_LAYER}attention.output.LayerNorm.weight",),
+    "layers.{layer}.attention_norm.bias": (f"{_LAYER}attention.output.LayerNorm.bias",),
+    "layers.{layer}.feed_forward.inner.weight": (f"{_LAYER}intermediate.dense.weight",),
+    "layers.{layer}.feed_forward.inner.bias": (f"{_LAYER}intermediate.dense.bias",),
+    "layers.{layer}.feed_forward.outer.weight": (f"{_LAYER}output.dense.weight",),
+    "layers.{layer}.feed_forward.outer.bias": (f"{_LAYER}output.dense.bias",),
+    "layers.{layer}.feed_forward_norm.weight": (f"{_LAYER}output.LayerNorm.weight",),
+    "layers.{layer}.feed_forward_norm.bias": (f"{_LAYER}output.LayerNorm.bias",),
+    "pooler.dense.weight": ("pooler.dense.weight",),
+    "pooler.dense.bias": ("pooler.dense.bias",),
+}
+"""Our name -> Hugging Face's; see ``Foreign``."""
+
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "vocab_size": ("vocab_size",),
+    "hidden_size": ("hidden_size",),
+    "num_layers": ("num_hidden_layers",),
+    "num_heads": ("num_attention_heads",),
+    "intermediate_size": ("intermediate_size",),
+    "num_segments": ("type_vocab_size",),
+    "dropout": ("hidden_dropout_prob",),
+    "attention_dropout": ("attention_probs_dropout_prob",),
+    "layer_norm_eps": ("layer_norm_eps",),
+    "initializer_range": ("initializer_range",),
+    "pad_id": ("pad_token_id",),
+    "activation": ("hidden_act",),
+}
+"""Our field -> their keys; see ``Foreign``. How positions are counted is not the same in all."""
+
+ACTIVATION_NAMES: Mapping[str, str] = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
+"""Their name -> ours."""

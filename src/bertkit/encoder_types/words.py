@@ -1,0 +1,186 @@
+"""Words as ELMo's rivals and its users read them: vectors, characters, and the layers of a frozen ELMo, side by side.
+
+Letters: B examples, T tokens, C characters of a word, E width of a word as it is read, H width of ELMo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from bertkit.batch import Batch
+from bertkit.contracts import Encoder
+from bertkit.encoder_types.elmo_network import Elmo, ElmoConfig
+from bertkit.encoder_types.settings import check_rates
+from bertkit.errors import usage_error
+from bertkit.nn.character_cnn import CharacterCnn
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.mixture import ScalarMixture
+from bertkit.nn.packing import Layout
+from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordReaderConfig:
+    """What is known of a word, of which at least one part is there.
+
+    ``vector_size`` numbers for each of ``vocab_size`` words, 0 for none, which learn only where ``train_vectors``;
+    ``filters`` of a CNN over its ``word_length`` characters, as (characters, how many); and the layers of ``elmo`` as
+    one, with ``elmo_dropout`` on that. ``mixture_l2`` times the squares of the weights of that mixture is added to the
+    loss.
+    """
+
+    vocab_size: int
+    word_length: int = WORD_LENGTH
+    vector_size: int = 0
+    train_vectors: bool = False
+    character_width: int = 16
+    filters: tuple[tuple[int, int], ...] = ()
+    elmo: ElmoConfig | None = None
+    elmo_dropout: float = 0.5
+    mixture_l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, least in {"vocab_size": 1, "word_length": 3, "vector_size": 0, "character_width": 1}.items():
+            if getattr(self, name) < least:
+                raise usage_error(f"{name} is {getattr(self, name)}; it must be {least} or more.")
+        if not (self.vector_size or self.filters or self.elmo):
+            raise usage_error("words have neither vectors nor filters nor ELMo; there would be nothing to read.")
+        if self.elmo is not None and self.elmo.word_length != self.word_length:
+            raise usage_error(f"words have {self.word_length} characters, and ELMo's {self.elmo.word_length}.")
+        check_rates(self, "elmo_dropout")
+        if self.mixture_l2 < 0:
+            raise usage_error(f"mixture_l2 is {self.mixture_l2}; it must be 0 or more.")
+
+
+class WordReader(nn.Module):
+    """[vector; characters; layers of ELMo] of every word; what was not asked for is not there.
+
+    ELMo reads every text of a row for itself, without dropout, and never learns; its mixture does.
+    """
+
+    def __init__(self, config: WordReaderConfig) -> None:
+        super().__init__()
+        self.word_length = 1 + config.word_length  # the number of a word is the first of its numbers
+        self.mixture_l2 = config.mixture_l2
+        self.vectors = (
+            nn.Embedding(config.vocab_size, config.vector_size, padding_idx=0) if config.vector_size else None
+        )
+        self.characters = _build_characters(config) if config.filters else None
+        self.elmo = Elmo(config.elmo).requires_grad_(False).eval() if config.elmo else None
+        self.mixture = ScalarMixture(config.elmo.num_layers) if config.elmo else None
+        self.dropout = Dropout(config.elmo_dropout)
+        self.width = config.vector_size + sum(count for _, count in config.filters)
+        if self.vectors is not None:
+            self.vectors.requires_grad_(config.train_vectors)
+        if self.elmo is not None:
+            self.elmo.keep_layers = True
+            self.width += self.elmo.hidden_size
+
+    def train(self, mode: bool = True) -> WordReader:
+        """Dropout on or off; ELMo never has any."""
+        super().train(mode)
+        if self.elmo is not None:
+            self.elmo.eval()
+        return self
+
+    def forward(self, batch: Batch) -> Float[Tensor, "B T E"]:
+        """Every word as a vector; what stands where there is none means nothing.
+
+        Raises a usage error where words are of another length.
+        """
+        _, _, *length = batch.input_ids.shape
+        if length != [self.word_length]:
+            found = f"tokens of {length[0]} numbers" if length else "tokens without characters"
+            raise usage_error(f"a batch has {found}; this model reads a word as {self.word_length}. Give it `Words`.")
+        parts = []
+        if self.vectors is not None or self.characters is not None:
+            layout = Layout.of(batch.on_host.attention_mask).to(batch.input_ids.device)
+            words = batch.input_ids.flatten(0, 1)
+            words = words if layout.slots is None else words[layout.slots]
+            listed = [self.vectors(words[:, 0])] if self.vectors is not None else []
+            listed += [self.characters(words[:, 1:])] if self.characters is not None else []
+            parts.append(layout.spread(torch.cat(listed, dim=1)))
+        if self.elmo is not None:
+            parts.append(self._read_elmo(self.elmo, batch))
+        return torch.cat(parts, dim=2)
+
+    def draw_untrained(self) -> None:
+        """First values for all but ELMo and the vectors, as torch draws them; the mixture begins as the mean."""
+        if self.characters is not None:
+            self.characters.draw()
+        if self.mixture is not None:
+            self.mixture.draw()
+
+    def count_products(self, batch: Batch) -> int:
+        """The multiplications for all words; ELMo's a third, as it has no way back, which would take twice as many."""
+        letters = 0 if self.characters is None else self.characters.count_products(self.word_length - 1)
+        elmo = 0 if self.elmo is None else self.elmo.count_products(batch, batch.attention_mask, pooled=False)
+        return batch.num_tokens * letters + elmo // 3
+
+    def penalties(self) -> Mapping[str, float]:
+        """Parameter -> what its squares are multiplied with and added to the loss."""
+        if self.mixture is None or not self.mixture_l2:
+            return {}
+        return {f"mixture.{name}": self.mixture_l2 for name, _ in self.mixture.named_parameters()}
+
+    def _read_elmo(self, elmo: Elmo, batch: Batch) -> Float[Tensor, "B T H"]:
+        """The mixture of ELMo's layers, each text of a row read for itself."""
+        assert self.mixture is not None
+        device = batch.input_ids.device
+        texts, apart, together = _separate(batch.on_host)
+        texts = texts.to(device)
+        with torch.no_grad():
+            layers = elmo(texts).layers
+        mixed = self.mixture(layers, texts.attention_mask)
+        return together.to(device).spread(self.dropout(apart.to(device).collect(mixed)))
+
+
+class WordEncoder(Encoder):
+    """A rival of BERT: an encoder that reads words through ``words``.
+
+    ``reads`` are the fields of ``WordReaderConfig`` in which the published network is not the default.
+    """
+
+    reads: ClassVar[Mapping[str, Any]] = {}
+    words: WordReader
+
+    def penalties(self) -> Mapping[str, float]:
+        """Those of the reader."""
+        return {f"words.{name}": factor for name, factor in self.words.penalties().items()}
+
+
+def _build_characters(config: WordReaderConfig) -> CharacterCnn:
+    return CharacterCnn(
+        embedding=nn.Embedding(NUM_CHARACTERS, config.character_width, padding_idx=NO_WORD),
+        convolutions=[nn.Conv1d(config.character_width, count, size) for size, count in config.filters],
+        activation=nn.ReLU(),
+    )
+
+
+def _separate(batch: Batch) -> tuple[Batch, Layout, Layout]:
+    """Each text of a batch on the host in a row of its own, and where its tokens are there, and where they were.
+
+    The first text of a row stands before the second, so that both places have them in the order in which they are read.
+    """
+    real = batch.attention_mask
+    both = torch.stack([real & (batch.segment_ids == 0), real & (batch.segment_ids != 0)], dim=1)
+    lengths = both.sum(dim=2).flatten()
+    lengths = lengths[lengths > 0]
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    input_ids = batch.input_ids.new_zeros(*mask.shape, batch.input_ids.shape[2])
+    input_ids[mask] = batch.input_ids[real]
+    texts = Batch(
+        input_ids=input_ids, segment_ids=torch.zeros_like(mask, dtype=torch.long), attention_mask=mask, labels={}
+    )
+    return texts, _lay_out(mask), _lay_out(real)
+
+
+def _lay_out(filled: Bool[Tensor, "B T"]) -> Layout:
+    rows, width = filled.shape
+    return Layout(rows, width, filled.flatten().nonzero().squeeze(1))

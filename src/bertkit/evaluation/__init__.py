@@ -1,0 +1,1 @@
+"""Scores of fine-tuned models, with intervals, comparisons and reports."""

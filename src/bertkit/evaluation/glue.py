@@ -1,0 +1,160 @@
+"""GLUE over several runs: the row of the paper's Table 1 with its average, and the files that GLUE's server marks."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit import config
+from bertkit.errors import data_error, usage_error
+from bertkit.finetuning.run import FinetuneResult
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.report.progress import Progress
+from bertkit.runs import read_run
+from bertkit.storage.atomic import read_json, write_file
+from bertkit.task_types import FileTask
+from bertkit.tasks.glue import SUBMISSION, TABLE, Column, Submitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueScore:
+    """One column of the table: ``best`` is the score of the seed that was best on dev, ``mean`` that of all seeds."""
+
+    column: str
+    score: str
+    best: float
+    mean: float
+    sd: float | None
+    seeds: int
+    run: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueTable:
+    """``best`` and ``mean`` are the averages over the paper's nine columns; None while some are ``missing``."""
+
+    scores: list[GlueScore]
+    best: float | None
+    mean: float | None
+    missing: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueSubmission:
+    """``rows`` of every file that was written, by its name, and why the others were not."""
+
+    folder: Path
+    rows: dict[str, int]
+    missing: dict[str, str]
+
+
+def tabulate(runs: Sequence[Path]) -> GlueTable:
+    """The dev scores of runs of GLUE's tasks, one run a task, in the order of the paper's columns.
+
+    The average is that of the paper, which its own rows bear out: the mean of the columns, MNLI matched and mismatched
+    being two of them, without WNLI.
+    """
+    by_task = _by_task((_task_of(run), run) for run in runs)
+    scores = {column.name: _score(column, by_task) for column in TABLE}
+    found = [score for score in scores.values() if score is not None]
+    missing = [column.name for column in TABLE if column.counts and scores[column.name] is None]
+    counted = [score for column in TABLE if column.counts and (score := scores[column.name]) is not None]
+    return GlueTable(
+        scores=found,
+        best=None if missing else statistics.fmean(score.best for score in counted),
+        mean=None if missing else statistics.fmean(score.mean for score in counted),
+        missing=missing,
+    )
+
+
+def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path | None = None) -> GlueSubmission:
+    """Answer the test files of the runs' tasks into ``output``, as GLUE's server wants them.
+
+    ``data`` is the folder that holds ``CoLA``, ``SST-2`` and the others; without it every run reads the files it was
+    trained with. A run of MNLI answers the diagnostic set too.
+    """
+    models = {run: load(run) for run in runs}
+    by_task = _by_task((model.task.name, run) for run, model in models.items())
+    rows: dict[str, int] = {}
+    missing: dict[str, str] = {}
+    for entry in SUBMISSION:
+        run = by_task.get(entry.answerer.name)
+        if run is None:
+            missing[entry.file] = f"no run of {entry.answerer.name} was given"
+            continue
+        model = models[run]
+        task = _with_files(entry, model.task, data)
+        if absent := task.files.missing(task.name, entry.split):
+            missing[entry.file] = f"{absent[0]} does not exist"
+            continue
+        rows[entry.file] = _answer(model, task.examples(entry.split), output / entry.file, progress)
+    if not rows:
+        raise data_error("no file of a submission can be written: " + "; ".join(dict.fromkeys(missing.values())) + ".")
+    return GlueSubmission(folder=output, rows=rows, missing=missing)
+
+
+def _task_of(run: Path) -> str:
+    record = read_run(run)
+    if record["kind"] != "finetune":
+        raise usage_error(f"{run} is a run of bertkit {record['kind']}. Give runs of bertkit finetune, or SWEEP/best.")
+    return str(record["run"]["task"]["name"])
+
+
+def _by_task(runs: Iterator[tuple[str, Path]]) -> dict[str, Path]:
+    """The runs by the names of their tasks: each one of GLUE's, none twice."""
+    found: dict[str, Path] = {}
+    known = dict.fromkeys(column.task.name for column in TABLE)
+    for name, run in runs:
+        if name not in known:
+            raise usage_error(f"{run} is a run of {name}, which is none of GLUE's tasks: {', '.join(known)}.")
+        if name in found:
+            raise usage_error(f"{found[name]} and {run} are both runs of {name}. Give one of them.")
+        found[name] = run
+    return found
+
+
+def _score(column: Column, runs: Mapping[str, Path]) -> GlueScore | None:
+    """One column from the ``results.json`` of its run; None where there is no such run, or no such score in it."""
+    run = runs.get(column.task.name)
+    if run is None:
+        return None
+    if not (run / "results.json").exists():
+        raise usage_error(f"{run} has no results yet. Repeat its command: it goes on where it stopped.")
+    result = config.from_json(FinetuneResult, read_json(run / "results.json"), source=str(run / "results.json"))
+    values = [seed.scores[column.score] for seed in result.seeds if column.score in seed.scores]
+    if not values:
+        return None
+    return GlueScore(
+        column=column.name,
+        score=column.score,
+        best=result.best.scores[column.score],
+        mean=statistics.fmean(values),
+        sd=statistics.stdev(values) if len(values) > 1 else None,
+        seeds=len(values),
+        run=run,
+    )
+
+
+def _with_files(entry: Submitted, trained: FileTask, data: Path | None) -> FileTask:
+    """The task whose test is answered, its files where the run has its own."""
+    own = trained if entry.task is entry.answerer else entry.task
+    folder = Path(entry.task.files.home).name
+    if data is not None:
+        return own.at(data / folder)
+    return own if trained.files.folder is None or own is trained else own.at(trained.files.folder.parent / folder)
+
+
+def _answer(model: Pipeline, examples: Sequence[Any], path: Path, progress: Progress) -> int:
+    task: Any = model.task
+    progress.start(path.name, len(examples), "row")
+    lines = ["index\tprediction\n"]
+    for example, prediction in zip(examples, model.stream(examples), strict=True):
+        lines.append(f"{example.id}\t{task.spell(prediction)}\n")
+        progress.advance(len(lines) - 1)
+    progress.finish()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, lambda temporary: temporary.write_text("".join(lines), encoding="utf-8"))
+    return len(lines) - 1

@@ -1,0 +1,173 @@
+"""An evaluation as one HTML file that needs nothing else: no network, no script, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from bertkit._version import __version__
+from bertkit.evaluation.drawings import draw_calibration, draw_intervals
+from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthScore
+from bertkit.metrics.classification import ClassScore
+from bertkit.task_types import Mark
+
+_LONGEST_TEXT = 600
+_MOST_CLASSES_IN_A_MATRIX = 40
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #23262e; --faint: #5b6270; --rule: #dcdfe5; --page: #fff; --blue: #24618f;
+  --shade: 36, 97, 143; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8eaee; --faint: #a4abb8; --rule: #3a3f4a; --page: #16181d;
+  --blue: #7db4dd; --shade: 125, 180, 221; } }
+body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
+  max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+p.about, caption { color: var(--faint); } caption { text-align: left; padding-bottom: .4rem; }
+div.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
+td.number, th.number { text-align: right; }
+td.text { max-width: 34rem; overflow-wrap: anywhere; white-space: pre-wrap; }
+td.cell { text-align: right; padding: .3rem .6rem; }
+svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12px; }
+svg .grid { stroke: var(--rule); } svg .faint { stroke: var(--faint); } svg .dashed { stroke-dasharray: 4 3; }
+svg .line { fill: none; stroke: var(--blue); stroke-width: 2; } svg .mark { fill: var(--blue); }
+svg .range { stroke: var(--blue); stroke-width: 4; opacity: .45; }
+"""
+
+
+def write_page(evaluation: Evaluation, *, model: str) -> str:
+    """The page; ``model`` says whose answers these are."""
+    title = f"{evaluation.task}, {evaluation.split}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="about">{escape(model)}, {evaluation.examples:,} examples, bertkit {__version__}</p>',
+        *_scores(evaluation),
+        *(_notes(evaluation.notes) if evaluation.notes else ()),
+        *(_classes(evaluation.classes) if evaluation.classes else ()),
+        *(_parts(evaluation.parts) if evaluation.parts else ()),
+        *(_calibration(evaluation.calibration) if evaluation.calibration else ()),
+        *_lengths(evaluation.lengths, evaluation.metric),
+        *_worst(evaluation.worst),
+    ]
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    body = "\n".join(parts)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}<title>{escape(title)}</title><style>{_STYLE}</style></head>\n'
+        f"<body><main>\n{body}\n</main></body>\n</html>\n"
+    )
+
+
+def _scores(evaluation: Evaluation) -> Iterable[str]:
+    rows = [(name, each.value, each.low, each.high) for name, each in evaluation.scores.items()]
+    yield "<h2>Scores</h2>"
+    yield draw_intervals(rows, "The scores with their intervals, as in the table below.")
+    caption = f"95 % intervals: percentile bootstrap over examples, {evaluation.resamples:,} resamples."
+    yield _table(caption, ("score", "value", "from", "to"), rows)
+
+
+def _notes(notes: Sequence[str]) -> Iterable[str]:
+    yield "<h2>Read this first</h2>"
+    yield f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
+
+
+def _classes(classes: Classes) -> Iterable[str]:
+    yield "<h2>Classes</h2>"
+    yield _class_table("class", "examples", classes.rows)
+    names = [each.name for each in classes.rows]
+    if len(names) <= _MOST_CLASSES_IN_A_MATRIX:
+        yield "<h2>Confusion</h2>"
+        yield _matrix(names, classes.confusion)
+        return
+    mistakes = [
+        (gold, answer, count)
+        for gold, row in zip(names, classes.confusion, strict=True)
+        for answer, count in zip(names, row, strict=True)
+        if gold != answer and count
+    ]
+    yield "<h2>Most frequent confusions</h2>"
+    most = sorted(mistakes, key=lambda each: -each[2])[:_MOST_CLASSES_IN_A_MATRIX]
+    yield _table("All counts are in report.json.", ("gold class", "answer", "examples"), most)
+
+
+def _parts(parts: Sequence[ClassScore]) -> Iterable[str]:
+    yield "<h2>By label or type</h2>"
+    yield _class_table("label or type", "times", parts)
+
+
+def _class_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
+    caption = f"Precision: right among those answered; recall: found among those there are; {support}: how many."
+    cells = [(each.name, each.precision, each.recall, each.f1, each.support) for each in rows]
+    return _table(caption, (what, "precision", "recall", "F1", support), cells)
+
+
+def _matrix(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
+    head = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in names)
+    lines = []
+    for name, row in zip(names, counts, strict=True):
+        size = max(1, sum(row))
+        cells = "".join(
+            f'<td class="cell" style="background: rgba(var(--shade), {0.55 * count / size:.2f})">{count:,}</td>'
+            for count in row
+        )
+        lines.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
+    caption = "<caption>Rows: gold class. Columns: answer. Darker: a larger share of the row.</caption>"
+    return f'<div class="wide"><table>{caption}<tr><th scope="col">gold</th>{head}</tr>{"".join(lines)}</table></div>'
+
+
+def _calibration(calibration: Calibration) -> Iterable[str]:
+    yield "<h2>Calibration</h2>"
+    yield (
+        f"<p>Expected calibration error {calibration.error:.4f}: on average, the share of right answers is that far "
+        "from the probability given. Dots below the dashed line are overconfident.</p>"
+    )
+    yield draw_calibration(calibration.bins)
+    rows = [
+        (f"{each.low:.0%} to {each.high:.0%}", each.count, each.confidence, each.accuracy) for each in calibration.bins
+    ]
+    yield _table("By probability of the answer.", ("bin", "answers", "mean probability", "accuracy"), rows)
+
+
+def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
+    rows = [
+        (f"{each.shortest} to {each.longest}", each.examples, each.score.value, each.score.low, each.score.high)
+        for each in lengths
+    ]
+    yield "<h2>By length</h2>"
+    figures = [(name, *scores) for name, _, *scores in rows]
+    yield draw_intervals(figures, f"{metric} by the number of words, as in the table below.")  # type: ignore[arg-type]
+    yield _table(f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows)
+
+
+def _worst(worst: Sequence[Mark]) -> Iterable[str]:
+    yield "<h2>Worst examples</h2>"
+    if not worst:
+        yield "<p>No answer is wrong.</p>"
+        return
+    rows = [(each.id, _shorten(each.text), each.gold, each.answer, each.size) for each in worst]
+    caption = "The largest mistakes first: the surest wrong classes, the largest errors, the lowest scores."
+    yield _table(caption, ("id", "text", "gold", "answer", "size"), rows)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The first column names the row."""
+    lines = [list(row) for row in rows]
+    numeric = [bool(lines) and not isinstance(lines[0][place], str) for place in range(len(header))]
+    head = "".join(
+        f'<th scope="col" class="{"number" if is_number else "text"}">{escape(name)}</th>'
+        for name, is_number in zip(header, numeric, strict=True)
+    )
+    body = "".join(
+        f'<tr><th scope="row">{escape(str(row[0]))}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in lines
+    )
+    return f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>'
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return f'<td class="text">{escape(value)}</td>'
+    return f'<td class="number">{value:.4f}</td>' if isinstance(value, float) else f'<td class="number">{value:,}</td>'

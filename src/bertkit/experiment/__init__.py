@@ -1,1 +1,0 @@
-"""One experiment from start to finish, one file a kind: build, fit, save, predict, score, report."""

@@ -1,0 +1,1 @@
+"""Fine-tuning from start to finish."""

@@ -1,0 +1,115 @@
+"""Published fine-tuning settings of each model, by profile name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from bertkit.task_types import FileTask
+from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
+
+FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
+
+
+_GPT: Mapping[str, Any] = {
+    "epochs": 3,
+    "batch_size": 32,
+    "language_weight": 0.5,
+    "optimizer.lr": 6.25e-5,
+    "optimizer.eps": 1e-8,
+    "schedule.warmup": 0.002,
+    "schedule.decay": "bert",  # counted from step 0, as in their ``warmup_linear``
+}
+"""Radford et al. 2018, section 4.1, and openai/finetune-transformer-lm ``train.py``. L2 of 0.01 on matrices, clipping
+at 1 and Adam with its bias correction are the defaults here too."""
+
+
+_ROBERTA: Mapping[str, Any] = {
+    "epochs": 10,
+    "batch_size": 32,
+    "optimizer.lr": 1e-5,
+    "optimizer.beta2": 0.98,
+    "optimizer.weight_decay": 0.1,
+    "optimizer.clip_norm": 0.0,
+    "schedule.warmup": 0.06,
+}
+"""fairseq ``examples/roberta/README.glue.md``."""
+
+
+_WORDS: Mapping[str, Any] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
+"""What networks of words have in common. Their rates fell where dev got no better; here they fall in a line."""
+
+
+_BIDAF: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 20,
+    "batch_size": 40,
+    "optimizer.lr": 1e-3,
+    "optimizer.beta2": 0.9,
+    "optimizer.clip_norm": 5.0,
+}
+"""allennlp-models ``training_config/rc/bidaf_elmo.jsonnet``."""
+
+
+_BILSTM_ATTENTION: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 20,
+    "batch_size": 128,
+    "task.max_length": 83,  # two texts of 40 words
+    "optimizer.lr": 1e-4,
+    "optimizer.clip_norm": 5.0,
+}
+"""nyu-mll/GLUE-baselines ``src/main.py`` and ``src/final_exps.sh``, which count no epochs; these are ours."""
+
+
+_ESIM: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 75,
+    "batch_size": 32,
+    "optimizer.lr": 4e-4,
+    "optimizer.clip_norm": 10.0,
+}
+"""rowanz/swagaf ``swag_baselines/esim/train-elmo.json``; the epochs are the most that it may take."""
+
+
+_TAGGER: Mapping[str, Any] = {
+    **_WORDS,
+    "epochs": 75,
+    "batch_size": 64,
+    "task.crf": True,
+    "task.context": False,
+    "optimizer.lr": 1e-3,
+    "optimizer.clip_norm": 5.0,
+}
+"""allennlp-models ``training_config/tagging/ner_elmo.jsonnet``; the epochs are the most that it may take."""
+
+
+_FINETUNING: Mapping[FinetuneProfile, Mapping[str, Any]] = {
+    "bert": {},
+    "bidaf": _BIDAF,
+    "bilstm_attention": _BILSTM_ATTENTION,
+    "esim": _ESIM,
+    "gpt": _GPT,
+    "roberta": _ROBERTA,
+    "tagger": _TAGGER,
+}
+
+
+_OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, Any]]] = {
+    "gpt": {task.name: {"task.both_orders": True} for task in (mrpc, qqp, stsb)},
+    "roberta": {
+        rte.name: {"batch_size": 16, "optimizer.lr": 2e-5},
+        stsb.name: {"batch_size": 16, "optimizer.lr": 2e-5},
+        mrpc.name: {"batch_size": 16},
+        cola.name: {"batch_size": 16},
+    },
+}
+"""What single tasks had otherwise, by their names."""
+
+
+def settings_of_finetuning(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
+    """The settings that a model was fine-tuned with by its makers, where they differ from the defaults, by path.
+
+    Those of ``bert`` are the defaults. ``gpt`` reads pairs that have no order in both.
+    """
+    return {**_FINETUNING[profile], **_OF_TASKS.get(profile, {}).get(task.name, {})}

@@ -1,0 +1,164 @@
+"""Tables that pyarrow reads: Parquet files, and what ``save_to_disk`` of Hugging Face ``datasets`` leaves in a folder.
+
+Such a folder has ``dataset_info.json`` (the columns, and the names of classes that are kept as numbers), ``state.json``
+(which ``.arrow`` files, in order) and those files. A folder of several splits has one of them each, named in
+``dataset_dict.json``. The ``datasets`` library is not needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.lines import at_line
+
+Values = tuple[Any, ...]
+
+_ROWS_AT_ONCE = 1024
+
+
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """The columns of a Parquet file."""
+    with _open_parquet(path) as file:
+        return tuple(file.schema_arrow.names)
+
+
+def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
+    """Its rows, cut down to ``columns``."""
+    number = 0
+    with _open_parquet(path) as file:
+        try:
+            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=list(columns)):
+                for row in _rows(batch, columns):
+                    number += 1
+                    yield row
+        except (OSError, ValueError) as error:
+            raise data_error(f"{path}, row {number + 1:,}: cannot be read ({error}).") from error
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether a folder is one split that ``datasets`` saved."""
+    return any((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
+
+
+def dataset_splits(folder: Path) -> list[str]:
+    """The splits that ``dataset_dict.json`` names; none if there is no such file."""
+    file = folder / "dataset_dict.json"
+    splits = _read_json(file).get("splits") if file.is_file() else []
+    if not isinstance(splits, list):
+        raise data_error(f"{file} does not name its splits.")
+    return [str(split) for split in splits]
+
+
+def dataset_names(folder: Path) -> tuple[str, ...]:
+    """The columns of one split."""
+    with _open_stream(_arrow_files(folder)[0]) as reader:
+        return tuple(reader.schema.names)
+
+
+def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
+    """The rows of one split, cut down to ``columns``; classes by their names, -1 (no class) as None."""
+    info = folder / "dataset_info.json"
+    features = (_read_json(info).get("features") or {}) if info.is_file() else {}
+    readers = [_reader(features.get(column), info) for column in columns]
+    for file in _arrow_files(folder):
+        number = 0
+        with _open_stream(file) as stream:
+            try:
+                for batch in stream:
+                    for row in _rows(batch, columns):
+                        number += 1
+                        yield tuple(read(value) for read, value in zip(readers, row, strict=True))
+            except (OSError, ValueError) as error:
+                raise data_error(f"{file}, row {number + 1:,}: cannot be read ({error}).") from error
+
+
+def _rows(batch: Any, columns: Sequence[str]) -> Iterator[Values]:
+    yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    """Those that ``state.json`` names, in its order; without it, all that there are."""
+    state = _read_json(folder / "state.json") if (folder / "state.json").is_file() else {}
+    if state.get("_indices_data_files"):
+        raise data_error(f"{folder} is a selection of rows. Save it with dataset.flatten_indices().save_to_disk(...).")
+    names = [Path(str(each.get("filename"))).name for each in state.get("_data_files") or []]
+    files = [folder / name for name in names] or sorted(folder.glob("*.arrow"))
+    if not files:
+        raise data_error(f"{folder} has no .arrow file.")
+    return files
+
+
+def _reader(feature: Any, source: Path) -> Callable[[Any], Any]:
+    """How the values of a column are read: a class by its name, and so inside lists."""
+    if isinstance(feature, list) and len(feature) == 1:
+        feature = {"feature": feature[0]}
+    if not isinstance(feature, dict):
+        return _as_it_is
+    if feature.get("_type") == "ClassLabel":
+        names = [str(name) for name in feature.get("names") or []]
+        return lambda value: _class_name(value, names, source)
+    if "feature" in feature:
+        read = _reader(feature["feature"], source)
+        return lambda values: None if values is None else [read(value) for value in values]
+    return _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _class_name(value: Any, names: Sequence[str], source: Path) -> str | None:
+    if value is None or value == -1:
+        return None
+    if not isinstance(value, int) or not 0 <= value < len(names):
+        raise data_error(f"{source} names {len(names)} classes, and a row has number {value}.")
+    return names[value]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise data_error(f"{path} cannot be read ({error}).") from error
+    if not isinstance(content, dict):
+        raise data_error(f"{at_line(path, 1)}: not a JSON object.")
+    return content
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
+    parquet = _pyarrow("parquet", path)
+    try:
+        file = parquet.ParquetFile(path)
+    except FileNotFoundError as error:
+        raise data_error(f"{path} does not exist.") from error
+    except (OSError, ValueError) as error:
+        raise data_error(f"{path} is not a readable Parquet file: {str(error).rstrip('.')}.") from error
+    with file:
+        yield file
+
+
+@contextmanager
+def _open_stream(path: Path) -> Iterator[Any]:
+    ipc = _pyarrow("ipc", path)
+    try:
+        reader = ipc.open_stream(_pyarrow("lib", path).memory_map(str(path)))
+    except FileNotFoundError as error:
+        raise data_error(f"{path} does not exist.") from error
+    except (OSError, ValueError) as error:
+        raise data_error(f"{path} is not a readable Arrow file: {error}.") from error
+    with reader:
+        yield reader
+
+
+def _pyarrow(module: str, path: Path) -> Any:
+    try:
+        return importlib.import_module(f"pyarrow.{module}")
+    except ImportError as error:
+        raise usage_error(f"{path} needs pyarrow: pip install 'bertkit[parquet]'.") from error

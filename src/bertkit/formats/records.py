@@ -1,0 +1,153 @@
+"""Records of JSONL and Parquet: the text in one of their fields, which is guessed or named."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.formats.compression import COMPRESSIONS, ByteStream
+from bertkit.formats.decoding import BadBytes, DecodingLog
+
+LONGEST_RECORD = 1 << 27
+"""Characters of one line of JSON. A longer one would have to be in memory whole."""
+
+_TEXT_FIELDS = ("text", "content", "body", "document", "article", "passage", "sentence")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_PARQUET_ROWS = 64
+
+
+def read_jsonl(
+    path: Path, lines: Iterable[str], field: str | None, on_bad_bytes: BadBytes, log: DecodingLog
+) -> Iterator[str]:
+    """The text of each line, which is an object with a text field, or a string. A text that is null is empty."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number:,}"
+        record = _parse(place, line)
+        if isinstance(record, dict):
+            field = field or _guess_field([name for name, value in record.items() if isinstance(value, str)], place)
+            record = _text_of(place, record, field)
+        yield _without_surrogates(place, record, on_bad_bytes, log)
+
+
+def _parse(place: str, line: str) -> Any:
+    if len(line) >= LONGEST_RECORD:
+        raise data_error(f"{place} is longer than {LONGEST_RECORD:,} characters. Cut the document into several.")
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise data_error(f"{place} is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
+    except (ValueError, RecursionError) as error:
+        raise data_error(f"{place} is not JSON that can be read: {error}.") from error
+    if not isinstance(record, dict | str):
+        raise data_error(f"{place} is a {type(record).__name__}; an object with a text field is expected.")
+    return record
+
+
+def _text_of(place: str, record: dict[str, Any], field: str) -> str:
+    if field not in record:
+        raise data_error(
+            f'{place} has no field "{field}". Its fields: {", ".join(record)}.{did_you_mean(field, record)}'
+        )
+    text = record[field]
+    if text is not None and not isinstance(text, str):
+        raise data_error(
+            f'{place}: field "{field}" is of type {type(text).__name__}, not text. Name another with --field.'
+        )
+    return text or ""
+
+
+def _without_surrogates(place: str, text: str, on_bad_bytes: BadBytes, log: DecodingLog) -> str:
+    """JSON can spell half a character (``\\ud83d``), which no UTF-8 text has."""
+    if text.isascii() or not (found := _LONE_SURROGATE.search(text)):
+        return text
+    if on_bad_bytes == "error":
+        raise data_error(
+            f"{place}: \\u{ord(found.group()):04x} is half a character. Mend the text, or replace such characters and "
+            "count them with --on-bad-bytes replace."
+        )
+    log.first_bad = log.first_bad or place
+    text, replaced = _LONE_SURROGATE.subn("\ufffd", text)
+    log.replaced += replaced
+    return text
+
+
+def _guess_field(texts: list[str], place: str) -> str:
+    for name in _TEXT_FIELDS:
+        if name in texts:
+            return name
+    if len(texts) == 1:
+        return texts[0]
+    found = ", ".join(texts) or "none"
+    raise data_error(f"{place}: which field is the text? Fields with text: {found}. Name one with --field.")
+
+
+def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, log: DecodingLog) -> Iterator[str]:
+    """The text of each row, in bounded memory whatever the size of the row groups. A text that is null is empty."""
+    path = stream.path
+    try:
+        pyarrow = importlib.import_module("pyarrow")
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise usage_error(f"{path}: Parquet needs pyarrow. Install it: pip install 'bertkit[parquet]'") from error
+    try:
+        with _seekable(stream) as file:
+            table = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
+            field = _parquet_field(path, table.schema_arrow, field)
+            size, rows, number = path.stat().st_size, table.metadata.num_rows, 0
+            for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
+                for value in batch.column(0).cast(pyarrow.large_binary()).to_pylist():
+                    number += 1
+                    stream.position = size * number // rows
+                    yield _decode_value(f"{path}, row {number:,}", value or b"", on_bad_bytes, log)
+    except BertkitError:
+        raise
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise data_error(f"{path} is not a whole Parquet file: {error}.") from error
+
+
+def _parquet_field(path: Path, schema: Any, field: str | None) -> str:
+    texts = [column.name for column in schema if "string" in str(column.type)]
+    field = field or _guess_field(texts, str(path))
+    if field not in texts:
+        raise data_error(
+            f'{path} has no text column "{field}". It has: {", ".join(texts)}.{did_you_mean(field, texts)}'
+        )
+    return field
+
+
+def _decode_value(place: str, value: bytes, on_bad_bytes: BadBytes, log: DecodingLog) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        if on_bad_bytes == "error":
+            raise data_error(
+                f"{place}: byte {error.start + 1:,} of the text is not UTF-8. Mend it, or replace such bytes and count "
+                "them with --on-bad-bytes replace."
+            ) from error
+        log.first_bad = log.first_bad or place
+        text = value.decode(errors="replace")
+        log.replaced += text.count("\ufffd") - value.count("\ufffd".encode())
+        return text
+
+
+@contextmanager
+def _seekable(stream: ByteStream) -> Iterator[IO[bytes]]:
+    """Parquet is read from its end; a compressed file is unpacked onto the disk first."""
+    if stream.path.suffix.lower() not in COMPRESSIONS:
+        with stream.path.open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as unpacked:
+        for block in stream:
+            unpacked.write(block)
+        unpacked.seek(0)
+        yield unpacked

@@ -1,0 +1,64 @@
+"""Which files of a folder are train, dev and test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bertkit.errors import usage_error
+from bertkit.formats.arrow import dataset_splits, is_dataset
+
+_NAMES = {
+    "train": ("train", "training"),
+    "dev": ("dev", "validation", "valid", "val", "eval"),
+    "test": ("test",),
+}
+_SUFFIXES = r"\.(csv|tsv|txt|jsonl|ndjson|parquet)(\.gz)?"
+_SHARD = r"(-\d{5}-of-\d{5})?"
+"""Hugging Face's way to name the parts of a table."""
+
+
+def holds_tables(folder: Path) -> bool:
+    """Whether ``find_splits`` would find a train."""
+    return is_dataset(folder) or bool(dataset_splits(folder)) or bool(_files(folder, "train"))
+
+
+def find_splits(folder: Path) -> dict[str, list[Path]]:
+    """The files of every split that there is: ``train.csv``, or ``train-00000-of-00002.parquet`` and so on.
+
+    A folder that Hugging Face ``datasets`` saved is one file, and one of several splits has a file a split.
+    """
+    splits = _splits(folder)
+    if "train" not in splits:
+        there = dataset_splits(folder) or list(splits) or ["no train.csv, .tsv, .jsonl or .parquet"]
+        raise usage_error(f"{folder} has no train split. It has {', '.join(there)}.")
+    return splits
+
+
+def tables_of(path: Path, split: str) -> list[Path]:
+    """The files of one split where ``path`` is a folder of several; another path stands for itself."""
+    if not path.is_dir() or is_dataset(path):
+        return [path]
+    splits = _splits(path)
+    if split not in splits:
+        raise usage_error(f"{path} has no {split} split. It has {', '.join(splits) or 'no tables'}.")
+    return splits[split]
+
+
+def _splits(folder: Path) -> dict[str, list[Path]]:
+    if is_dataset(folder):
+        return {"train": [folder]}
+    names = dataset_splits(folder)
+    found = {split: [folder / name for name in names if name in _NAMES[split]] for split in _NAMES}
+    if not names:
+        found = {split: _files(folder, split) for split in _NAMES}
+    for split, files in found.items():
+        kinds = {re.sub(rf"{_SHARD}(?={_SUFFIXES})", "", file.name) for file in files}
+        if len(kinds) > 1:
+            raise usage_error(f"{folder} has more than one {split}: {', '.join(sorted(kinds))}. Name one of them.")
+    return {split: files for split, files in found.items() if files}
+
+
+def _files(folder: Path, split: str) -> list[Path]:
+    pattern = re.compile(rf"({'|'.join(_NAMES[split])}){_SHARD}{_SUFFIXES}")
+    return sorted(path for path in folder.iterdir() if path.is_file() and pattern.fullmatch(path.name))

@@ -1,0 +1,268 @@
+"""Rows of a table file: CSV, TSV and their relatives, JSONL, Parquet, folders of ``datasets`` and plain lines.
+
+Rows come one at a time and know the line on which they begin, so that every complaint can name it. A row
+that does not fit its table is an error, never a guess: too short, too long, an unclosed quote.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.formats.arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
+from bertkit.formats.lines import at_line, open_lines
+
+_DELIMITERS = ",;\t|"
+_SAMPLE_LINES = 1000
+_MOST_COLUMNS = 10_000
+_LONGEST_FIELD = 1_000_000
+"""Characters; what an unclosed quote can swallow before it is noticed."""
+
+
+class Row(NamedTuple):
+    """``line`` counts from 1, the line of names included; in Parquet and Arrow it is the number of the row."""
+
+    line: int
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How a file is cut into cells.
+
+    ``names`` are the columns of a file that does not name them itself. ``skips_broken`` passes over rows of the
+    wrong width, for published files that are known to have some; they are counted.
+    """
+
+    kind: Literal["delimited", "jsonl", "parquet", "dataset", "lines"] = "delimited"
+    delimiter: str = "\t"
+    quotes: bool = False
+    names: tuple[str, ...] = ()
+    skips_broken: bool = False
+
+
+class Table:
+    """A file as named columns; ``rows`` reads it from the start, one row at a time.
+
+    ``broken`` counts the rows that the last reading passed over.
+    """
+
+    def __init__(self, path: Path, form: Format | None = None) -> None:
+        self.path = path
+        self.form = form or sniff(path)
+        self.columns = self.form.names or _read_names(path, self.form)
+        self.broken = 0
+        if len(self.columns) > _MOST_COLUMNS:
+            raise data_error(f"{path} has {len(self.columns):,} columns. More than {_MOST_COLUMNS:,} are not read.")
+
+    def place(self, column: str) -> int:
+        """Where ``column`` is in a row; a wrong name is an error with the right ones."""
+        if column in self.columns:
+            return self.columns.index(column)
+        raise usage_error(
+            f'{self.path} has no column "{column}". Its columns: {", ".join(self.columns)}.'
+            f"{did_you_mean(column, self.columns)}"
+        )
+
+    def rows(self, *columns: str) -> Iterator[Row]:
+        """Rows cut down to ``columns``, in this order."""
+        places = [self.place(column) for column in columns]
+        self.broken = 0
+        if self.form.kind in ("parquet", "dataset"):
+            rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
+            for number, values in enumerate(rows(self.path, columns), start=1):
+                yield Row(number, [_cell(value) for value in values])
+        elif self.form.kind == "jsonl":
+            with open_lines(self.path) as lines:
+                yield from _json_rows(self.path, lines, columns)
+        else:
+            for row in self._whole_rows():
+                if self.form.skips_broken and len(row.cells) != len(self.columns):
+                    self.broken += 1
+                else:
+                    self._check(row)
+                    yield Row(row.line, [row.cells[place] for place in places])
+
+    def sample(self, size: int) -> list[Sequence[str]]:
+        """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
+        if self.form.kind != "jsonl":
+            return [row.cells for row in islice(self.rows(*self.columns), size)]
+        with open_lines(self.path) as lines:
+            records = (_json_object(self.path, number, line) for number, line in enumerate(lines, 1) if line.strip())
+            return [[_cell(record.get(name)) for name in self.columns] for record in islice(records, size)]
+
+    def _whole_rows(self) -> Iterator[Row]:
+        with open_lines(self.path) as lines:
+            rows = _line_rows(lines) if self.form.kind == "lines" else _delimited_rows(self.path, lines, self.form)
+            if not self.form.names:
+                next(rows, None)
+            yield from rows
+
+    def _check(self, row: Row) -> None:
+        if len(row.cells) != len(self.columns):
+            raise data_error(
+                f"{at_line(self.path, row.line)}: {len(row.cells):,} cells, but {len(self.columns):,} columns "
+                f"({', '.join(self.columns[:12])}). Mend the row."
+            )
+        if tuple(row.cells) == self.columns:
+            raise data_error(f"{at_line(self.path, row.line)}: the line of column names again. Delete it.")
+
+
+def sniff(path: Path) -> Format:
+    """The format of a file, from its name and its first thousand lines.
+
+    The delimiter is the one that cuts the first line into most cells. Tab-separated files are read with their
+    quotes as plain characters (GLUE's way) unless every quote in the sample delimits a cell (a spreadsheet's
+    way). A first line that holds a number, or a cell that comes again further down, is data and not names: the
+    columns are then called 1, 2, 3.
+    """
+    suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if suffix == ".parquet":
+        return Format(kind="parquet")
+    if is_dataset(path):
+        return Format(kind="dataset")
+    if splits := dataset_splits(path):
+        raise usage_error(f"{path} holds several splits. Name one of them: {', '.join(splits)}.")
+    with open_lines(path) as lines:
+        sample = [line for line in islice(lines, _SAMPLE_LINES) if line.strip()]
+    if not sample:
+        raise data_error(f"{path} is empty.")
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        return Format(kind="jsonl")
+    if suffix == ".txt" and "\t" not in sample[0]:
+        return Format(kind="lines", names=("text",))
+    delimiter = max(_DELIMITERS, key=lambda mark: len(next(_readable_rows(path, sample, mark, quotes=True), ())))
+    quotes = delimiter != "\t" or _has_quoted_cells(path, sample)
+    first, *others = [*_readable_rows(path, sample, delimiter, quotes=quotes)] or [()]
+    return Format(delimiter=delimiter, quotes=quotes, names=_number_nameless(first, others))
+
+
+def _readable_rows(path: Path, sample: Sequence[str], delimiter: str, *, quotes: bool) -> Iterator[Sequence[str]]:
+    """The rows of a sample up to the first that cannot be read; reading in earnest will complain about that one."""
+    try:
+        for row in _delimited_rows(path, iter(sample), Format(delimiter=delimiter, quotes=quotes)):
+            yield row.cells
+    except BertkitError:
+        return
+
+
+def _has_quoted_cells(path: Path, sample: Sequence[str]) -> bool:
+    """Whether a tab-separated sample reads as quoted cells without leaving a single odd quote or row."""
+    if not any(line.startswith('"') or '\t"' in line for line in sample):
+        return False
+    try:
+        widths = {len(row.cells) for row in _delimited_rows(path, iter(sample), Format(quotes=True))}
+    except BertkitError:
+        return False
+    return len(widths) == 1
+
+
+def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """``("1", "2", ...)`` if the first row looks like data; nothing if it looks like names, or is one that recurs."""
+    columns = [set(cells) for cells in zip(*others, strict=False)]
+    recurs = [cell in cells for cell, cells in zip(first, columns, strict=False)]
+    is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs))
+    return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_names(path: Path, form: Format) -> tuple[str, ...]:
+    if form.kind == "parquet":
+        return parquet_names(path)
+    if form.kind == "dataset":
+        return dataset_names(path)
+    with open_lines(path) as lines:
+        if form.kind == "jsonl":
+            return tuple(_json_object(path, 1, next(lines, "")))
+        first = next(_delimited_rows(path, lines, form), None)
+    if first is None:
+        raise data_error(f"{path} is empty.")
+    (often, count), *_ = Counter(first.cells).most_common(1)
+    if count > 1:
+        raise data_error(f'{path} has more than one column "{often}". Rename all but one.')
+    return tuple(first.cells)
+
+
+def _line_rows(lines: Iterator[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        yield Row(number, [line.rstrip("\r\n")])
+
+
+def _delimited_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]:
+    """Rows of a delimited file; blank lines are passed over."""
+    if not form.quotes:
+        for number, line in enumerate(lines, 1):
+            if line.strip("\r\n"):
+                yield Row(number, line.rstrip("\r\n").split(form.delimiter))
+        return
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader(lines, delimiter=form.delimiter, strict=True)
+    begin = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield Row(begin, cells)
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise data_error(f"{at_line(path, begin)}: {_explain(error, begin == reader.line_num)}") from error
+
+
+def _explain(error: csv.Error, in_one_line: bool) -> str:
+    cause = str(error)
+    if "field larger" in cause and in_one_line:
+        return f"a cell of more than {_LONGEST_FIELD:,} characters. Cut it, or write the table as .jsonl."
+    if "unexpected end of data" in cause or "field larger" in cause:
+        return "a quote is opened here and never closed. Close it, or double it if it belongs to the text."
+    if "expected after" in cause:
+        return "text follows a closing quote. Double the quotes that belong to the text."
+    if "new-line character" in cause:
+        return "a carriage return inside the row. Put quotes around the text that holds it."
+    return f"{cause}."
+
+
+def _json_rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        record = _json_object(path, number, line)
+        missing = next((column for column in columns if column not in record), None)
+        if missing is not None:
+            raise data_error(f'{at_line(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
+        yield Row(number, [_cell(record[column]) for column in columns])
+
+
+def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    if number == 1 and line.lstrip().startswith("["):
+        raise data_error(f"{path} is one JSON list. Write one object a line instead (.jsonl).")
+    try:
+        record = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise data_error(f"{at_line(path, number)}: not JSON ({error}).") from error
+    if not isinstance(record, dict):
+        raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object a line.")
+    return record
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _cell(value: Any) -> str:
+    """A value as a CSV file would have it; None is an empty cell."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,55 @@
+"""What questions have in common whose answer is a piece of the vocabulary, at every place that has a label.
+
+Letters: B examples, T tokens, H hidden width, V vocabulary, M labelled places of the whole batch, N rows.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
+from bertkit.nn.packing import fill_up
+
+
+class TellPieces(Objective):
+    """Labels are (B, T); only the labelled places are projected to the vocabulary, so logits are (M, V).
+
+    A head has what ``pick_rows`` gives for its input, and its answer is ``logits`` of these rows.
+    """
+
+    reads_pooled: ClassVar[bool] = False
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """The labelled positions; without labels, all."""
+        return batch.labels[self.label] != IGNORE if self.label in batch.labels else None
+
+    def pick_rows(self, states: EncoderOutput, batch: Batch) -> Float[Tensor, "N H"]:
+        """The states of the labelled positions in reading order; of every position without labels.
+
+        Up to a round number (see ``nn/layout.py``) rows follow that nobody reads.
+        """
+        rows = states.hidden_states.flatten(0, 1)
+        if self.label not in batch.labels:
+            return rows
+        labelled = (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
+        return rows[fill_up(labelled).to(rows.device, non_blocking=True)]
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over the labelled positions."""
+        labels = self._wanted(batch)
+        return {self.label: LossTerm(sum_cross_entropy(outputs["logits"], labels), len(labels))}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``mlm_accuracy`` or the like: positions whose highest logit is the label's."""
+        labels = self._wanted(batch)
+        right = (find_highest(outputs["logits"][: len(labels)]) == labels).sum()
+        return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
+
+    def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:
+        labels = batch.on_host.labels[self.label]
+        return labels[labels != IGNORE].to(batch.input_ids.device, non_blocking=True)

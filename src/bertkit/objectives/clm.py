@@ -1,0 +1,55 @@
+"""The language model of GPT (Radford et al. 2018, section 3.1): which piece comes next?
+
+Letters: B examples, T tokens, V vocabulary, M labelled positions of the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
+from bertkit.objectives._vocabulary_head import TellPieces
+
+
+def label_next(batch: Batch) -> Batch:
+    """``labels["causal"]`` (B, T) is the piece after each, IGNORE behind the last one and on padding."""
+    following = torch.where(batch.attention_mask, batch.input_ids, IGNORE)[:, 1:]
+    return batch.with_labels(causal=F.pad(following, (0, 1), value=IGNORE))
+
+
+class CausalLanguageModel(TellPieces):
+    """The word embeddings once more as the output layer, and nothing else.
+
+    ``embedding`` is the encoder's own table and stays the encoder's, as with masked words. Every piece of a step
+    counts alike; openai/finetune-transformer-lm, where this loss helps a task along, takes the mean of each row first,
+    and has the positions among the pieces, as both lie in one table. It is a language model over an encoder that never
+    reads a later token, which is for the encoder to see to.
+    """
+
+    label = "causal"
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        # In a tuple, so that torch does not register the encoder's table a second time.
+        self._tied = (embedding,)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
+        return {"logits": F.linear(self.pick_rows(states, batch), self._tied[0].weight)}
+
+    def count_products(self, batch: Batch) -> int:
+        """The vocabulary, at the labelled positions."""
+        return self.counts(batch)[self.label] * self._tied[0].weight.numel()
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {}
+"""Our name -> Hugging Face's, as in ``encoders/gpt.py``; their tied ``lm_head`` is not stored."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[CausalLanguageModel, Batch]:
+    """A small instance and ``batch`` with labels for it: what the shelf's tests run on."""
+    return CausalLanguageModel(nn.Embedding(99, hidden_size)), label_next(batch)

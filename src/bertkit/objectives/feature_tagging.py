@@ -1,0 +1,85 @@
+"""Which tag for every word, from the layers of an encoder that is not trained (paper, section 5.3, Table 7).
+
+Letters: B examples, T tokens, W words of the longest example, H hidden width, I input width, C tags.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.lstm import BiLstm
+from bertkit.nn.mixture import Mixture
+from bertkit.nn.packing import Layout, choose
+from bertkit.objectives._word_positions import (
+    WORD_STARTS,
+    count_hits,
+    find_starts,
+    find_words,
+    number_places,
+    pick,
+    sum_losses,
+)
+
+__all__ = ["WORD_STARTS", "TagFeatures", "specimen"]
+
+
+class TagFeatures(Objective):
+    """A mixture of the layers at the first token of each word, a BiLSTM over the words, and one linear layer.
+
+    ``forward`` gives ``logits`` (B, T, C), zero on tokens that do not begin a word.
+    """
+
+    label = "word_tags"
+    reads_pooled: ClassVar[bool] = False
+    reads_layers: ClassVar[bool] = True
+
+    def __init__(
+        self, mixture: Mixture, num_tags: int, *, width: int = 768, num_layers: int = 2, dropout: float = 0.1
+    ) -> None:
+        super().__init__()
+        self.mixture = mixture
+        self.lstm = BiLstm(mixture.width, width, num_layers, dropout)
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(width, num_tags)
+        initialize(self.classifier, BERT_SIGMA)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """The first token of every word."""
+        return find_starts(batch)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (B, T, C)."""
+        device = batch.input_ids.device
+        starts = self.reads(batch.on_host)
+        rows, width = starts.shape
+        places, there = find_words(starts)
+        places = places.to(device, non_blocking=True)
+        words = self.mixture([pick(layer, places) for layer in states.layers])
+        logits = self.classifier(self.dropout(self.lstm(words, there)))
+        said = choose(logits.flatten(0, 1), number_places(there & starts.any(dim=1, keepdim=True)).to(device))
+        return {"logits": Layout(rows, width, number_places(starts).to(device)).spread(said)}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over the words."""
+        total = sum_losses(outputs["logits"], batch.labels[self.label])
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``word_tags_accuracy``: words whose highest logit is the label's."""
+        right = count_hits(outputs["logits"], batch.labels[self.label])
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[TagFeatures, Batch]:
+    """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
+    starts = (batch.input_ids % 3 > 0) & batch.attention_mask
+    labels = (batch.input_ids % 5).masked_fill(~starts, IGNORE)
+    head = TagFeatures(Mixture("sum-all", 2, hidden_size), 5, width=14)
+    return head, batch.with_labels(**{TagFeatures.label: labels, WORD_STARTS: starts.long()})

@@ -1,0 +1,82 @@
+"""Which of several labels, any number of them at once: a yes or no for each, read from the pooled state.
+
+Letters: B examples, T tokens, H hidden width, C labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._pooled import sum_rows
+
+
+class TellLabels(Objective):
+    """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
+
+    ``forward`` gives ``logits`` (B, C). The batch's labels (B, C) are 1 where a label applies, 0 where it does not and
+    IGNORE where nobody knows; each cell counts as one. ``weights`` (C) multiply the loss of the cells that are 1.
+    That is Hugging Face's ``multi_label_classification``.
+    """
+
+    label = "labels"
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_labels: int,
+        *,
+        weights: Sequence[float] | None = None,
+        dropout: float = 0.1,
+        initializer_range: float = BERT_SIGMA,
+    ) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(hidden_size, num_labels)
+        self.weights: Tensor | None
+        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
+        initialize(self, initializer_range)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """Nothing but the pooled state."""
+        return torch.zeros_like(batch.attention_mask)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (B, C)."""
+        return {"logits": self.classifier(self.dropout(sum_rows(states, batch)))}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Binary cross-entropy, summed over rows and labels."""
+        labels = batch.labels[self.label]
+        losses = F.binary_cross_entropy_with_logits(
+            outputs["logits"].float(), labels.float(), pos_weight=self.weights, reduction="none"
+        )
+        return {self.label: LossTerm(losses.masked_fill(labels == IGNORE, 0).sum(), self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``labels_accuracy``: cells on the right side of one half."""
+        labels = batch.labels[self.label]
+        right = ((outputs["logits"] > 0) == (labels == 1)) & (labels != IGNORE)
+        return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "classifier.weight": ("classifier.weight",),
+    "classifier.bias": ("classifier.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[TellLabels, Batch]:
+    """A small instance and ``batch`` with labels for it, one row without: what the shelf's tests run on."""
+    labels = (torch.arange(len(batch))[:, None] + torch.arange(7)) % 3 % 2
+    labels[1] = IGNORE
+    return TellLabels(hidden_size, 7), batch.with_labels(**{TellLabels.label: labels})

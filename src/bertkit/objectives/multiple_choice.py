@@ -1,0 +1,86 @@
+"""Which of several choices: a score for each from its own pooled state, and a softmax over those of one example.
+
+Letters: B rows, T tokens, H hidden width, E examples, K choices of the example that has most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.init import BERT_SIGMA, initialize
+
+
+class Choose(Objective):
+    """Dropout and one vector on the pooled [CLS] of every choice (paper, section 4.4).
+
+    ``forward`` gives ``logits`` (E, K), zero where an example has fewer choices. Rows of a batch without choices are
+    the choices of one example. ``constant`` is added to every score: Hugging Face's head has it, and as it changes no
+    probability there is nothing to learn for it.
+    """
+
+    label = "choice"
+
+    def __init__(self, hidden_size: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.vector = nn.Linear(hidden_size, 1, bias=False)
+        self.constant: Tensor
+        self.register_buffer("constant", torch.zeros(1))
+        initialize(self, initializer_range)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """Nothing but the pooled state."""
+        return torch.zeros_like(batch.attention_mask)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (E, K)."""
+        scores = self.vector(self.dropout(states.pooled)).squeeze(-1) + self.constant
+        there = _find_choices(batch)
+        return {"logits": scores.new_zeros(there.shape).masked_scatter(there, scores)}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy over the choices of each example, summed."""
+        logits = _hide_absent(outputs["logits"].float(), batch)
+        total = F.cross_entropy(logits, batch.labels[self.label], ignore_index=IGNORE, reduction="sum")
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``choice_accuracy``: examples whose highest score is that of the right choice."""
+        best = _hide_absent(outputs["logits"].float(), batch).argmax(dim=-1)
+        right = (best == batch.labels[self.label]).sum()
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+
+
+def _find_choices(batch: Batch) -> Bool[Tensor, "E K"]:
+    """Which choices there are."""
+    choices = batch.on_host.choices
+    if choices is None:
+        return batch.attention_mask.new_ones(1, len(batch))
+    there = torch.arange(int(choices.max())) < choices[:, None]
+    return there.to(batch.input_ids.device, non_blocking=True)
+
+
+def _hide_absent(logits: Tensor, batch: Batch) -> Tensor:
+    return logits.masked_fill(~_find_choices(batch), float("-inf"))
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "vector.weight": ("classifier.weight",),
+    "constant": ("classifier.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[Choose, Batch]:
+    """A small instance, and the first row and the others of ``batch`` as the choices of two examples."""
+    choices = torch.tensor([1, len(batch) - 1])
+    return Choose(hidden_size), replace(batch, choices=choices).with_labels(**{Choose.label: choices - 1})

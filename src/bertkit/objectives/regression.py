@@ -1,0 +1,67 @@
+"""A number for each row, read from the pooled state.
+
+Letters: B examples, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._pooled import sum_rows
+
+
+class Regress(Objective):
+    """Dropout and one linear layer on the pooled [CLS], trained by squared error.
+
+    ``forward`` gives ``value`` (B,). A row whose label is IGNORE counts nowhere. Google's code has no
+    regression; this is how STS-B is commonly done with BERT.
+    """
+
+    label = "number"
+
+    def __init__(self, hidden_size: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.regressor = nn.Linear(hidden_size, 1)
+        initialize(self, initializer_range)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """Nothing but the pooled state."""
+        return torch.zeros_like(batch.attention_mask)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``value`` (B,)."""
+        return {"value": self.regressor(self.dropout(sum_rows(states, batch))).squeeze(-1)}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Squared error, summed."""
+        labels = batch.labels[self.label]
+        errors = (outputs["value"].float() - labels.float()).masked_fill(labels == IGNORE, 0)
+        total = errors.square().sum()
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Nothing: a number is never simply right."""
+        return {}
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "regressor.weight": ("classifier.weight",),
+    "regressor.bias": ("classifier.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``; theirs is a classifier with one class."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[Regress, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+    labels = torch.linspace(-1.0, 5.0, len(batch))
+    labels[1] = IGNORE
+    return Regress(hidden_size), batch.with_labels(**{Regress.label: labels})

@@ -1,0 +1,79 @@
+"""Which of several classes: one label a row, read from the pooled state.
+
+Letters: B examples, T tokens, H hidden width, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._pooled import sum_rows
+
+
+class Classify(Objective):
+    """Dropout and one linear layer on the pooled [CLS] (google-research/bert ``run_classifier.py``).
+
+    ``forward`` gives ``logits`` (B, C). A row whose label is IGNORE counts nowhere. ``weights`` (C) multiply the loss
+    of the rows of each class.
+    """
+
+    label = "class"
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_classes: int,
+        *,
+        weights: Sequence[float] | None = None,
+        dropout: float = 0.1,
+        initializer_range: float = BERT_SIGMA,
+    ) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(hidden_size, num_classes)
+        self.weights: Tensor | None
+        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
+        initialize(self, initializer_range)
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
+        """Nothing but the pooled state."""
+        return torch.zeros_like(batch.attention_mask)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (B, C)."""
+        return {"logits": self.classifier(self.dropout(sum_rows(states, batch)))}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed."""
+        logits, labels = outputs["logits"].float(), batch.labels[self.label]
+        total = F.cross_entropy(logits, labels, self.weights, ignore_index=IGNORE, reduction="sum")
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``class_accuracy``: rows whose highest logit is the label's."""
+        labels = batch.labels[self.label]
+        right = (outputs["logits"].argmax(dim=-1) == labels).sum()
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "classifier.weight": ("classifier.weight",),
+    "classifier.bias": ("classifier.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[Classify, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+    labels = torch.arange(len(batch)) % 5
+    labels[1] = IGNORE
+    return Classify(hidden_size, 5), batch.with_labels(**{Classify.label: labels})

@@ -1,0 +1,77 @@
+"""Where an answer begins and where it ends: two scores for every token (paper, section 4.2).
+
+Letters: B examples, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.init import BERT_SIGMA, initialize
+
+
+class Span(Objective):
+    """One linear layer on every token, without dropout (google-research/bert ``run_squad.py``).
+
+    ``forward`` gives ``start`` and ``end`` (B, T). The label of a row is two positions, those of the first and the
+    last token, or twice 0, [CLS], where the window holds no answer. The loss is the mean of both cross-entropies over
+    the real tokens; the original lets padding take part, and so learns to avoid it.
+    """
+
+    label = "span"
+    reads_pooled: ClassVar[bool] = False
+
+    def __init__(self, hidden_size: int, *, initializer_range: float = BERT_SIGMA) -> None:
+        super().__init__()
+        self.ends = nn.Linear(hidden_size, 2)
+        initialize(self, initializer_range)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``start`` and ``end`` (B, T); what they say of padding means nothing."""
+        # Sums of two scores are ranked: bfloat16 would make equals of too many of them.
+        with torch.autocast(states.hidden_states.device.type, enabled=False):
+            start, end = self.ends(states.hidden_states.float()).unbind(dim=-1)
+        return {"start": start, "end": end}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over starts and ends, which are counted one by one."""
+        labels = batch.labels[self.label]
+        total = sum(
+            F.cross_entropy(_on_tokens(outputs[name], batch), labels[:, place], ignore_index=IGNORE, reduction="sum")
+            for place, name in enumerate(("start", "end"))
+        )
+        return {self.label: LossTerm(torch.as_tensor(total), self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``span_accuracy``: starts and ends whose token has the highest score."""
+        best = torch.stack([_on_tokens(outputs[name], batch).argmax(dim=-1) for name in ("start", "end")], dim=-1)
+        right = (best == batch.labels[self.label]).sum()
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+
+
+def _on_tokens(scores: Tensor, batch: Batch) -> Float[Tensor, "B T"]:
+    """In float32, with no chance for padding."""
+    return scores.float().masked_fill(~batch.attention_mask, -torch.inf)
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "ends.weight": ("qa_outputs.weight",),
+    "ends.bias": ("qa_outputs.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[Span, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+    lengths = batch.attention_mask.sum(dim=1)
+    labels = torch.stack([lengths // 2, lengths - 1], dim=1)
+    labels[1] = IGNORE
+    return Span(hidden_size), batch.with_labels(**{Span.label: labels})

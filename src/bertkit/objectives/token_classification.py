@@ -1,0 +1,65 @@
+"""Which tag for every word: a class for each token that begins one (paper, section 5.3).
+
+Letters: B examples, T tokens, H hidden width, C tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objectives._word_positions import count_hits, sum_losses
+
+
+class Tag(Objective):
+    """Dropout and one linear layer on every token; tags are told independently, without a CRF.
+
+    ``forward`` gives ``logits`` (B, T, C). Labels (B, T) are IGNORE on every token that does not begin a word.
+    """
+
+    label = "tags"
+    reads_pooled: ClassVar[bool] = False
+
+    def __init__(
+        self, hidden_size: int, num_tags: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA
+    ) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.classifier = nn.Linear(hidden_size, num_tags)
+        initialize(self, initializer_range)
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``logits`` (B, T, C)."""
+        return {"logits": self.classifier(self.dropout(states.hidden_states))}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """Cross-entropy, summed over the words."""
+        total = sum_losses(outputs["logits"], batch.labels[self.label])
+        return {self.label: LossTerm(total, self.counts(batch)[self.label])}
+
+    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``tags_accuracy``: words whose highest logit is the label's."""
+        right = count_hits(outputs["logits"], batch.labels[self.label])
+        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+
+
+FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "classifier.weight": ("classifier.weight",),
+    "classifier.bias": ("classifier.bias",),
+}
+"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
+
+
+def specimen(hidden_size: int, batch: Batch) -> tuple[Tag, Batch]:
+    """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
+    labels = batch.input_ids % 5
+    labels[~batch.attention_mask] = IGNORE
+    labels[:, ::3] = IGNORE
+    return Tag(hidden_size, 5), batch.with_labels(**{Tag.label: torch.as_tensor(labels)})

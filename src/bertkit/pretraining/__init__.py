@@ -1,0 +1,1 @@
+"""Pre-training from start to finish."""

@@ -1,0 +1,69 @@
+"""The model card of a pre-trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.data.shards import read_manifest
+from bertkit.encoder_types import name_architecture
+from bertkit.pretraining.defaults import usual_task
+from bertkit.pretraining.record import PretrainRun
+from bertkit.report.card import Card
+from bertkit.report.run_card import changed_settings, circumstances, source_row, write_run_card
+from bertkit.runs import RunFolder
+from bertkit.storage.atomic import read_json
+
+_QUESTIONS = {"masked": "fill-mask", "next": "text-generation", "neighbours": "feature-extraction"}
+"""The same for pre-trainings, by what was asked."""
+
+_ARCHITECTURES = {"bert": "BERT", "elmo": "ELMo", "gpt": "GPT", "roberta": "RoBERTa"}
+
+_SHAPE = {
+    "num_layers": "layers",
+    "hidden_size": "wide",
+    "num_heads": "heads",
+    "projection_size": "wide in each direction",
+    "cell_size": "cells",
+}
+
+
+def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping[str, float]) -> None:
+    """The same for a model that was trained on raw text."""
+    record = read_json(folder.record)
+    encoder: Any = run.encoder
+    shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
+    usual: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
+    card = Card(
+        title=f"{_ARCHITECTURES[name_architecture(encoder)]} {'/'.join(map(str, shape.values()))}",
+        about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
+        f"{run.steps or 0:,} steps with seed {run.seed}.",
+        kind=_QUESTIONS[encoder.asked_words],
+        score_columns=("held-out text", "value"),
+        scores=list(heldout.items()),
+        values={},
+        data=[source_row(file) for file in record.get("data") or fingerprint(run)],
+        limits=[
+            "It knows what the text says, with its errors and prejudices, and nothing later.",
+            "The figures are of held-out text of the same files.",
+        ],
+        settings=changed_settings(
+            run,
+            PretrainRun(
+                data=run.data,
+                output=run.output,
+                encoder=usual,
+                task=usual_task(usual, vocab_size=run.task.targets or 0),
+            ),
+        ),
+        **circumstances(record),
+    )
+    write_run_card(folder, card)
+
+
+def fingerprint(run: PretrainRun) -> list[dict[str, Any]]:
+    """The text files that the shards were made of, with their SHA-256."""
+    sources = read_manifest(run.data).sources
+    return [{"file": Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256} for each in sources]

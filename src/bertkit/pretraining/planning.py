@@ -1,0 +1,99 @@
+"""What a pre-training would take, before it is started."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from bertkit.data.shards import Corpus
+from bertkit.errors import usage_error
+from bertkit.pretraining.memory_probe import estimate_peak
+from bertkit.pretraining.model_size import affordable_tokens, count_parameters
+from bertkit.pretraining.model_size import sketch_model as sketch_model
+from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.run import measure_step
+from bertkit.report.progress import Progress, describe_duration
+from bertkit.training.memory import available_memory
+from bertkit.training.precision import choose_precision, default_device
+
+_SECONDS_TO_MEASURE = 5.0
+"""A step that takes longer is measured with fewer rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainPlan:
+    """Sizes and times of a pre-training; memory in bytes, of the device that computes: at its peak, and what is free.
+
+    ``tokens`` are those that the steps read, padding not counted, so a corpus of fewer is gone through more than once.
+    """
+
+    parameters: dict[str, int]
+    precision: str
+    peak_memory: int
+    available_memory: int | None
+    steps: int
+    seconds_per_step: float
+    seconds: float
+    tokens: int
+    corpus_tokens: int
+
+    def lines(self) -> list[str]:
+        """The plan for a person."""
+        parts = ", ".join(f"{name} {count:,}" for name, count in self.parameters.items())
+        passes = self.tokens / self.corpus_tokens
+        return [
+            f"parameters  {sum(self.parameters.values()):,} ({parts})",
+            f"memory      {self.peak_memory / 2**30:.2f} GiB at the peak, in {self.precision}{self._room()}",
+            f"tokens      at most {self.tokens:,}, {passes:.2f} times the {self.corpus_tokens:,} of the corpus",
+            f"time        {describe_duration(self.seconds)}: {self.steps:,} steps of {self.seconds_per_step:.2f} s",
+        ]
+
+    def _room(self) -> str:
+        if self.available_memory is None:
+            return ""
+        free = f"{self.available_memory / 2**30:.2f} GiB"
+        if self.peak_memory <= self.available_memory:
+            return f"; {free} are free"
+        return f", and only {free} are free: lower micro_batch_size, or set gradient_checkpointing=true"
+
+
+def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
+    """Measure some steps of ``run`` with a model that is thrown away; nothing is written."""
+    if (run.steps is None) == (run.minutes is None):
+        raise usage_error("give either --steps or --minutes.")
+    run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
+    progress.say("measuring memory")
+    peak_memory = estimate_peak(run)
+    progress.say(f"measuring steps for {_SECONDS_TO_MEASURE:.0f} s")
+    seconds = _measure_seconds(run)
+    steps = run.steps or max(1, int((run.minutes or 0.0) * 60 / seconds))
+    return PretrainPlan(
+        parameters=count_parameters(run),
+        precision=str(run.precision),
+        peak_memory=peak_memory,
+        available_memory=available_memory(default_device()),
+        steps=steps,
+        seconds_per_step=seconds,
+        seconds=steps * seconds,
+        tokens=round(steps * run.tokens_per_step),
+        corpus_tokens=Corpus.open(run.data, verify=False).num_tokens,
+    )
+
+
+def _measure_seconds(run: PretrainRun) -> float:
+    """Seconds of a step. One that takes too long to be tried grows in a straight line from one of few rows and half."""
+    batch = max(run.batch_size, run.long_batch_size or 0)
+    share = affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
+    if share >= 1:
+        return measure_step(run, _SECONDS_TO_MEASURE)
+    large = max(2, int(batch * share))
+    small = large // 2
+    with_small, with_large = (measure_step(_with_rows(run, rows / batch), 0) for rows in (small, large))
+    return with_large + (with_large - with_small) * (batch - large) / (large - small)
+
+
+def _with_rows(run: PretrainRun, share: float) -> PretrainRun:
+    rows = {name: getattr(run, name) for name in ("batch_size", "long_batch_size")}
+    return dataclasses.replace(
+        run, **{name: max(1, round(count * share)) for name, count in rows.items() if count is not None}
+    )

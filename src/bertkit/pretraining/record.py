@@ -1,0 +1,98 @@
+"""The record of a pre-training run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from bertkit import config
+from bertkit.encoder_types import EncoderConfig, find_architecture, name_architecture
+from bertkit.errors import usage_error
+from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.training.optimizer import OptimizerConfig
+from bertkit.training.precision import Precision
+from bertkit.training.schedule import ScheduleConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainRun:
+    """One pre-training. Of ``steps`` and ``minutes`` one is given; minutes are turned into steps by measuring.
+
+    With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128 then 512. Whether the
+    optimizer and its schedule ``continue`` there the paper does not say; with ``restart`` both begin anew. A long batch
+    size, rate or warm-up that is not given is that of the short rows.
+
+    ``loader_workers`` threads make the batches of the steps to come; with 0 each step makes its own. None is 1 for a
+    GPU and 0 for a CPU. ``snapshots`` models, the finished one among them, are kept at even distances.
+    """
+
+    data: Path
+    output: Path
+    encoder: EncoderConfig
+    task: PretrainingTask = field(default_factory=PretrainingTask)
+    steps: int | None = None
+    minutes: float | None = None
+    seq_length: int = 128
+    long_seq_length: int | None = None
+    long_share: float = 0.1
+    long_phase: Literal["continue", "restart"] = "continue"
+    long_batch_size: int | None = None
+    long_lr: float | None = None
+    long_warmup: float | None = None
+    batch_size: int = 256
+    micro_batch_size: int | None = None
+    gradient_checkpointing: bool = False
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    precision: Precision | None = None
+    shard: bool = False
+    loader_workers: int | None = None
+    seed: int = 0
+    log_every: int = 10
+    evaluate_every: int = 500
+    evaluation_examples: int = 2000
+    save_every: int = 500
+    keep_checkpoints: int = 2
+    snapshots: int = 1
+
+    def __post_init__(self) -> None:
+        if getattr(self.encoder, "lstm_layers", 0):
+            raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
+        if self.encoder.asked_words != self.task.words:
+            raise usage_error(
+                f"task.words is {self.task.words}, and this encoder can be asked for {self.encoder.asked_words} words: "
+                "masked ones are for one that reads all others, next ones for one that cannot read them."
+            )
+        for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
+            if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
+                raise usage_error(f"{name} is given and long_seq_length is not: there are no long rows.")
+        if self.long_warmup is not None and self.long_phase == "continue":
+            raise usage_error("long_warmup is given and long_phase is continue: one schedule has one warm-up.")
+        for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0, "loader_workers": 0}.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise usage_error(f"{name} is {value}; it must be {least} or more.")
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that a step reads if every row is full, the mean over both phases."""
+        short = self.batch_size * self.seq_length
+        if self.long_seq_length is None:
+            return short
+        long = (self.long_batch_size or self.batch_size) * self.long_seq_length
+        return (1 - self.long_share) * short + self.long_share * long
+
+
+def pretraining_to_json(run: PretrainRun) -> dict[str, Any]:
+    """The record of a pre-training, with the name of its ``architecture``: the file on the shelf of encoders."""
+    return {"architecture": name_architecture(run.encoder), **config.to_json(run)}
+
+
+def pretraining_from_json(record: Mapping[str, Any], *, source: str = "the record") -> PretrainRun:
+    """The pre-training that such a record is of; without an ``architecture`` it is BERT's, as all once were."""
+    values = dict(record)
+    architecture = find_architecture(str(values.pop("architecture", "bert")))
+    encoder = config.from_json(architecture.config, values.get("encoder"), source=source)
+    return config.from_json(PretrainRun, {**values, "encoder": encoder}, source=source)

@@ -1,0 +1,145 @@
+"""What the quickstart has to show for itself: a curve, filled blanks, scores, and what to type next."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.contracts import PieceTokenizer
+from bertkit.finetuning.run import FinetuneResult
+from bertkit.inference.pipeline import Pipeline
+from bertkit.pretraining.run import PretrainResult
+from bertkit.quick_start.docstrings import Document, draw
+from bertkit.report.progress import describe_duration
+
+FROM_SCRATCH = "from scratch"
+PRETRAINED = "pre-trained"
+
+_BLANKS = 4
+_GUESSES = 4
+_WORDS_AROUND = range(6, 15)
+_PLAIN_WORD = re.compile(r"\b[a-z]{4,}\b")
+_BARS = "▁▂▃▄▅▆▇█"
+_CURVE_WIDTH = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blank:
+    """A sentence with [MASK] in the place of the word ``hidden``, and the guesses with their probabilities."""
+
+    text: str
+    hidden: str
+    guesses: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickstartResult:
+    """Everything that was found out. ``scores`` are by start: from scratch, and pre-trained.
+
+    ``losses`` are those of masked words over the steps of pre-training; ``majority`` is the accuracy of always naming
+    the most frequent class. ``seconds`` is the time that all of it took.
+    """
+
+    output: Path
+    size: str
+    text: str
+    task: str
+    losses: list[float]
+    pretraining: PretrainResult
+    blanks: list[Blank]
+    majority: float
+    scores: dict[str, FinetuneResult]
+    seconds: float
+
+    @property
+    def gain(self) -> float:
+        """Accuracy with pre-training minus accuracy without, means over the seeds."""
+        return self.scores[PRETRAINED].mean - self.scores[FROM_SCRATCH].mean
+
+    def lines(self) -> list[str]:
+        """The report for a person."""
+        return [*self._pretraining_lines(), "", *self._blank_lines(), "", *self._score_lines(), "", *self._next_lines()]
+
+    def _pretraining_lines(self) -> list[str]:
+        run = self.pretraining
+        heldout = run.heldout
+        measured = f"{heldout['mlm']:.2f} held out, perplexity {heldout['mlm_perplexity']:.0f}" if heldout else ""
+        return [
+            f"text         {self.text}",
+            f"model        BERT-{self.size}, {run.steps:,} steps in {describe_duration(run.seconds)}",
+            f"masked words {self.losses[0]:.2f} {draw_curve(self.losses)} {self.losses[-1]:.2f}   {measured}".rstrip(),
+            f"             {self.pretraining.folder / 'training.png'}",
+        ]
+
+    def _blank_lines(self) -> Iterator[str]:
+        yield "Blanks in sentences that it has not seen:"
+        for blank in self.blanks:
+            guesses = ", ".join(f"{word} {probability:.0%}" for word, probability in blank.guesses.items())
+            yield f"  {blank.text}"
+            yield f"      {guesses}   (it was: {blank.hidden})"
+
+    def _score_lines(self) -> Iterator[str]:
+        yield self.task
+        yield f"  {'most frequent class':<22}{self.majority:>7.1%}"
+        for name, score in self.scores.items():
+            yield f"  {name:<22}{score.mean:>7.1%}  ± {100 * (score.sd or 0.0):.1f} over {len(score.seeds)} seeds"
+        yield self._verdict()
+
+    def _verdict(self) -> str:
+        spread = max(score.sd or 0.0 for score in self.scores.values())
+        if self.gain > spread:
+            return f"  Pre-training was worth {100 * self.gain:.1f} points."
+        measured = f"{100 * self.gain:+.1f} points, where the seeds differ by {100 * spread:.1f}"
+        return f"  Pre-training did not pay in this time: {measured}. Give it more --minutes."
+
+    def _next_lines(self) -> list[str]:
+        commands = [
+            ("bertkit", "fill", self.pretraining.folder, self.blanks[0].text if self.blanks else "Return the [MASK]."),
+            (
+                "bertkit",
+                "predict",
+                self.scores[PRETRAINED].folder,
+                self.output / "task" / "dev.csv",
+                "-o",
+                "answers.csv",
+            ),
+            ("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
+            ("bertkit", "pretrain", self.output / "data", "--profile", "fast", "--minutes", "60", "-o", "runs/mini"),
+        ]
+        took = f"All of it took {describe_duration(self.seconds)}. Next:"
+        return [took, *("  " + shlex.join(map(str, command)) for command in commands)]
+
+
+def fill_blanks(model: Pipeline, documents: Iterable[Document]) -> list[Blank]:
+    """Hide a word in a few sentences, both chosen by hash and not by how well it goes, and guess it."""
+    sentences = [each for document in documents for each in document.sentences if len(each.split()) in _WORDS_AROUND]
+    blanks: list[Blank] = []
+    for sentence in sorted(sentences, key=draw):
+        hidden = _choose_word(sentence, model.tokenizer)
+        if hidden is not None:
+            text = re.sub(rf"\b{hidden}\b", "[MASK]", sentence, count=1)
+            guesses = {guess.word: guess.probability for guess in model.fill(text, _GUESSES)[0]}
+            blanks.append(Blank(text=text, hidden=hidden, guesses=guesses))
+        if len(blanks) == _BLANKS:
+            break
+    return blanks
+
+
+def _choose_word(sentence: str, tokenizer: PieceTokenizer) -> str | None:
+    """A plain word that is one piece, so that it can be guessed at all."""
+    words = [word for word in _PLAIN_WORD.findall(sentence) if len(tokenizer.encode(word).ids) == 1]
+    return min(words, key=draw, default=None)
+
+
+def draw_curve(values: Sequence[float]) -> str:
+    """A curve of at most forty bars, each the mean of a stretch of the values."""
+    width = min(_CURVE_WIDTH, len(values))
+    edges = [len(values) * place // width for place in range(width + 1)]
+    means = [statistics.fmean(values[a:b]) for a, b in itertools.pairwise(edges)]
+    lowest, span = min(means), max(max(means) - min(means), 1e-9)
+    return "".join(_BARS[int((mean - lowest) / span * (len(_BARS) - 1))] for mean in means)

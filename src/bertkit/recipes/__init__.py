@@ -1,1 +1,0 @@
-"""Functions that return a whole experiment, one file a family."""

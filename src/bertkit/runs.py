@@ -1,0 +1,177 @@
+"""The records of experiments, and the folder that each of them lives in.
+
+A run folder is enough to repeat the run::
+
+    RUN/run.json         what was asked, with what, where each value came from, how it ended
+    RUN/metrics.jsonl    one record a step or evaluation
+    RUN/checkpoints/     states to resume from
+    RUN/model/           the result, a Hugging Face folder
+    RUN/models/          the same on the way there, if it was asked for
+    RUN/*.png            pictures
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy
+import tokenizers
+import torch
+
+from bertkit._version import __version__
+from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
+from bertkit.storage.atomic import (
+    explain_output,
+    explain_writing,
+    flush_to_disk,
+    make_folder,
+    read_json,
+    remove_temporaries,
+    write_file,
+    write_json,
+)
+
+
+class InUseError(BertkitError):
+    """Another process holds the run folder."""
+
+
+class RunFolder:
+    """A run folder held by this process alone, from ``with`` to the end of it.
+
+    Of several processes that make one run together one ``writes``; to the others it is a name.
+    """
+
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
+        self.path = path
+        self.writes = writes
+        self.checkpoints = path / "checkpoints"
+        self.model = path / "model"
+        self.models = path / "models"
+        self.metrics = path / "metrics.jsonl"
+        self.record = path / "run.json"
+        self.notice = ""
+        """What a person should know about the process that held the folder before; empty if it left in order."""
+        self._lock: IO[str] | None = None
+        self._log: IO[str] | None = None
+
+    def __enter__(self) -> RunFolder:
+        if not self.writes:
+            return self
+        with explain_output(self.path):
+            make_folder(self.path)
+            self._lock = (self.path / "run.lock").open("a+")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = self._read_holder() or "another process"
+            self._lock.close()
+            message = f"{self.path} is in use by {holder}. Choose another -o folder."
+            raise InUseError(message, exit_code=WRONG_USAGE) from error
+        if before := self._read_holder():
+            self.notice = f"{before} held {self.path} until it was cut off; taking over"
+        with explain_writing(self.path / "run.lock"):
+            self._lock.truncate(0)
+            self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._lock.flush()
+        for folder in (self.path, self.checkpoints, self.models):
+            remove_temporaries(folder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):  # what cannot be written was said when it was tried
+            if self._log is not None:
+                self._log.close()
+        if self._lock is not None:
+            with suppress(OSError):
+                self._lock.truncate(0)  # a name that is left in it is that of a process that was killed
+            self._lock.close()
+
+    def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
+        """Write ``run.json``; a folder that holds a run already is refused."""
+        if not self.writes:
+            return
+        if self.record.exists():
+            raise usage_error(f"{self.path} holds a run already. Resume it, or choose another -o folder.")
+        record = {"run": dict(run), **facts, "command": sys.argv, "environment": environment(), "ended": None}
+        write_json(self.record, record)
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to ``run.json``."""
+        write_json(self.record, {**read_json(self.record), **facts})
+
+    def log(self, record: Mapping[str, Any]) -> None:
+        """Append one line to ``metrics.jsonl``."""
+        if not self.writes:
+            return
+        with explain_writing(self.metrics):
+            if self._log is None:
+                self._log = self.metrics.open("a", encoding="utf-8")
+            self._log.write(json.dumps(record) + "\n")
+            self._log.flush()
+
+    def flush_log(self) -> None:
+        """Make durable what was logged: no checkpoint may outlast the records of its steps."""
+        if self._log is not None:
+            with explain_writing(self.metrics):
+                os.fsync(self._log.fileno())
+                flush_to_disk(self.path)
+
+    def forget(self, done_again: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Drop the records of what will be done again, and a torn last line."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        if self.metrics.exists():
+            kept = [json.dumps(record) + "\n" for record in read_metrics(self.metrics) if not done_again(record)]
+            write_file(self.metrics, lambda path: path.write_text("".join(kept), encoding="utf-8"))
+
+    def _read_holder(self) -> str:
+        assert self._lock is not None
+        self._lock.seek(0)
+        return self._lock.read().strip()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The records of ``metrics.jsonl``; a line torn by a crash ends the reading."""
+    records: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """The content of ``run.json`` of a run folder."""
+    if not (path / "run.json").exists():
+        raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=2)
+    record: dict[str, Any] = read_json(path / "run.json")
+    return record
+
+
+def environment() -> dict[str, str]:
+    """Versions and machine, for the record."""
+    return {
+        "bertkit": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "tokenizers": tokenizers.__version__,
+        "numpy": numpy.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

@@ -1,0 +1,96 @@
+"""Points that optuna draws, in a journal that several processes and machines may share."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from bertkit.errors import usage_error
+from bertkit.sweeps.search_space import Axis, Point
+
+Sampler = Literal["tpe", "random"]
+
+_STUDY = "sweep"
+_DIGITS = 3
+"""Significant digits of a number that is drawn: more would say nothing, and make long names."""
+
+
+def load_optuna() -> Any:
+    """The library, which nothing else needs; an error that names the extra where it is not installed."""
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise usage_error("--trials needs optuna: pip install 'bertkit[tune]'") from error
+
+
+class Trials:
+    """Up to ``count`` points drawn from ``axes``. Each trial in the journal is a point.
+
+    A trial that was drawn stays open until somebody has finished its point, whoever drew it. Only the process that
+    holds the sweep may build this or ``draw``.
+    """
+
+    def __init__(self, journal: Path, axes: Sequence[Axis], count: int, sampler: Sampler, seed: int) -> None:
+        self._optuna = load_optuna()
+        backend = importlib.import_module("optuna.storages.journal").JournalFileBackend(str(journal))
+        self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
+        self._study = self._optuna.create_study(
+            storage=self._optuna.storages.JournalStorage(backend),
+            study_name=_STUDY,
+            direction="maximize",
+            load_if_exists=True,
+        )
+        self._axes, self._count, self._sampler, self._seed = axes, count, sampler, seed
+
+    def points(self) -> list[Point]:
+        """What was drawn so far, in that order; what was drawn twice is there once."""
+        return list(dict.fromkeys(self._point(trial) for trial in self._trials() if self._is_whole(trial)))
+
+    def draw(self, means: Mapping[Point, float | None]) -> bool:
+        """Draw one more point in the light of the ``means`` of finished ones (None: failed); False if all are drawn."""
+        trials = self._trials()
+        for trial in trials:
+            if trial.state.name == "RUNNING" and not self._is_whole(trial):
+                self._tell(trial, None)  # whoever drew it was killed on the way
+            elif trial.state.name == "RUNNING" and self._point(trial) in means:
+                self._tell(trial, means[self._point(trial)])
+        if sum(map(self._is_whole, trials)) >= self._count:
+            return False
+        # A sampler of its own for each point: the next point depends on the journal alone, and not on who draws it.
+        seed = self._seed + len(trials)
+        samplers = self._optuna.samplers
+        self._study.sampler = (
+            samplers.TPESampler(seed=seed) if self._sampler == "tpe" else samplers.RandomSampler(seed=seed)
+        )
+        trial = self._study.ask()
+        for axis in self._axes:
+            _suggest(trial, axis)
+        return True
+
+    def _trials(self) -> list[Any]:
+        return list(self._study.get_trials(deepcopy=False))
+
+    def _tell(self, trial: Any, mean: float | None) -> None:
+        states = self._optuna.trial.TrialState
+        self._study.tell(trial.number, mean, state=states.FAIL if mean is None else states.COMPLETE)
+
+    def _is_whole(self, trial: Any) -> bool:
+        return len(trial.params) == len(self._axes)
+
+    def _point(self, trial: Any) -> Point:
+        return Point(tuple((axis.name, _spell(trial.params[axis.name])) for axis in self._axes))
+
+
+def _suggest(trial: Any, axis: Axis) -> None:
+    if axis.values:
+        trial.suggest_categorical(axis.name, axis.values)
+    elif axis.is_whole:
+        trial.suggest_int(axis.name, axis.low, axis.high)
+    else:
+        trial.suggest_float(axis.name, axis.low, axis.high, log=axis.is_logarithmic)
+
+
+def _spell(value: str | int | float) -> str:
+    return f"{value:.{_DIGITS}g}" if isinstance(value, float) else str(value)

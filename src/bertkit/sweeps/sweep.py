@@ -1,0 +1,226 @@
+"""A sweep: fine-tunings that differ in some settings, divided among all who start the same command, best on dev.
+
+    SWEEP/run.json       what was asked, and how it ended
+    SWEEP/points/NAME/   the run folder of a point, such as lr=3e-5,batch_size=16
+    SWEEP/best           the best point so far; the others give up their model when they are beaten
+    SWEEP/sweep.*        the table (Markdown), the picture, everything (JSON)
+    SWEEP/journal.log    what optuna drew
+
+Whoever works on a point holds the lock of its run folder, which the system lets go with the process that held it,
+however that ended. So a point is never done twice, one that was cut off is free for the next, and its finished
+seeds are kept. What is decided about the sweep as a whole is decided by the holder of the sweep's own lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit import config
+from bertkit.checkpoint.model_folder import read_config
+from bertkit.errors import DivergenceError, usage_error
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.run import Job, begin_run, build_job, run_seeds
+from bertkit.report.plots import plot_sweep
+from bertkit.report.progress import Progress
+from bertkit.report.tables import summarise
+from bertkit.runs import InUseError, RunFolder
+from bertkit.storage.atomic import remove_folder
+from bertkit.sweeps.optuna_trials import Sampler as Sampler
+from bertkit.sweeps.optuna_trials import Trials, load_optuna
+from bertkit.sweeps.results import FAILED, PointResult, read_point, spell, write_table
+from bertkit.sweeps.results import SweepResult as SweepResult
+from bertkit.sweeps.search_space import Axis as Axis
+from bertkit.sweeps.search_space import Point, check, span
+from bertkit.sweeps.search_space import read_axes as read_axes
+from bertkit.training.interrupts import Interrupted, Interrupts
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """``base`` with every value of ``axes``, into ``base.output``; with ``trials``, that many points drawn from them.
+
+    The seeds of ``base`` are restarts of every point.
+    """
+
+    base: FinetuneRun
+    axes: tuple[Axis, ...]
+    trials: int | None = None
+    sampler: Sampler = "tpe"
+
+
+def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None = None) -> SweepResult:
+    """Do what is left of the sweep, together with everyone else who works on it, and return when all of it is done.
+
+    Raises Interrupted on Ctrl-C or SIGTERM; the same call then goes on.
+    """
+    if sweep.trials is not None:
+        load_optuna()
+        if sweep.trials < 1:
+            raise usage_error(f"--trials is {sweep.trials}; it must be 1 or more.")
+    check(sweep.axes, sweep.base)
+    read_config(sweep.base.model)  # a wrong name is said before there is a folder that remembers it
+    worker = _Worker(sweep, progress)
+    with Interrupts() as interrupts:
+        try:
+            worker.begin(origins or {})
+            worker.work(interrupts)
+        except Interrupted as stop:
+            done, known = len(worker.results()), len(worker.points())
+            message = f"stopped; {done} of {known} points are finished and kept. Go on with the same command"
+            raise Interrupted(interrupts.requested, message) from stop
+    return worker.end()
+
+
+class _Worker:
+    """One process at work on a sweep."""
+
+    def __init__(self, sweep: Sweep, progress: Progress) -> None:
+        self._sweep = sweep
+        self._base = sweep.base
+        self._folder = sweep.base.output
+        self._progress = progress
+        self._job: Job | None = None
+        self._grid = [] if sweep.trials else list(span(sweep.axes))
+        self._trials: Trials | None = None
+
+    def begin(self, origins: Mapping[str, str]) -> None:
+        """Write what was asked, or see that it is what the folder holds."""
+        asked = {
+            "run": {**config.to_json(self._base), "task": self._base.task.record()},
+            "axes": config.to_json(self._sweep.axes),
+            "sampler": self._sweep.sampler if self._sweep.trials else None,
+        }
+        with _held(self._folder) as folder:
+            begin_run(folder, asked, self._base.task, kind="tune", origins=origins)
+            if count := self._sweep.trials:
+                journal = self._folder / "journal.log"
+                self._trials = Trials(journal, self._sweep.axes, count, self._sweep.sampler, seed=self._base.first_seed)
+        finished = len(self.results())
+        total = self._sweep.trials or len(self._grid)
+        self._progress.say(f"{total} points of {self._base.seeds} seeds, {finished} finished before")
+
+    def work(self, interrupts: Interrupts) -> None:
+        """Run whatever point is free until none is left, and wait for those of other processes."""
+        waits = False
+        while True:
+            ran = 0
+            for point in self.points():
+                ran += self._run_if_free(point, interrupts)
+            if ran or self._draw():
+                continue
+            if len(self.results()) == len(self.points()):
+                return
+            if not waits:
+                self._progress.say("waiting for points of other processes")
+            waits = True
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            if interrupts.requested:
+                raise Interrupted(interrupts.requested, "")
+
+    def end(self) -> SweepResult:
+        """The table, the picture and the record."""
+        with _held(self._folder) as folder:
+            result = self._settle()
+            series = [(spell(each.settings), each.scores) for each in result.points if each.scores]
+            if result.best is None:
+                reason = result.points[0].failed
+                raise DivergenceError(f"all {len(result.points)} points have failed; the first one: {reason}")
+            plot_sweep(series, result.metric, self._folder / "sweep.png")
+            folder.note(ended="done", best=result.best.settings, mean=result.best.mean)
+        return result
+
+    def points(self) -> list[Point]:
+        """All that are known by now: those of the grid, or those drawn so far."""
+        return self._trials.points() if self._trials else self._grid
+
+    def results(self) -> dict[Point, PointResult]:
+        """The finished ones."""
+        found = {point: self._result(point) for point in self.points()}
+        return {point: result for point, result in found.items() if result is not None}
+
+    def _run_if_free(self, point: Point, interrupts: Interrupts) -> bool:
+        """Run a point that is neither finished nor in the hands of another process."""
+        if self._result(point) is not None:
+            return False
+        try:
+            with RunFolder(self._path(point)) as folder:
+                if self._result(point) is not None:  # another process ended it just before it let go
+                    return False
+                self._run(point, folder, interrupts)
+        except InUseError:
+            return False
+        with _held(self._folder):
+            result = self._settle()
+        if result.best is not None:
+            shown = summarise(result.best.scores)
+            self._progress.say(f"best of {len(result.points)} so far: {spell(result.best.settings)}: {shown}")
+        return True
+
+    def _run(self, point: Point, folder: RunFolder, interrupts: Interrupts) -> None:
+        points = self.points()
+        total = self._sweep.trials or len(points)
+        self._progress.say(f"point {points.index(point) + 1} of {total}: {point}")
+        run = point.run(self._base, folder.path)
+        begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task)
+        if self._job is None or not self._job.serves(run):
+            self._job = build_job(run, self._progress, self._job)
+        try:
+            run_seeds(self._job.for_run(run), folder, interrupts, self._progress)
+        except DivergenceError as error:
+            self._progress.finish()
+            self._progress.say(f"{point} has failed: {error}")
+            folder.note(ended=f"{FAILED}{error}")
+
+    def _draw(self) -> bool:
+        if self._trials is None:
+            return False
+        with _held(self._folder):
+            return self._trials.draw({point: result.mean for point, result in self.results().items()})
+
+    def _settle(self) -> SweepResult:
+        """Choose the best of what is finished, take the model of every other, write the table."""
+        points = sorted(self.results().values(), key=lambda each: (each.mean is None, -(each.mean or 0.0)))
+        result = SweepResult(folder=self._folder, metric=self._base.task.metric, points=points)
+        if result.best is not None:
+            _point_to(self._folder / "best", result.best.folder)
+        for each in points:
+            if each is not result.best and (each.folder / "model").is_dir():
+                with suppress(InUseError), RunFolder(each.folder) as beaten:  # in use: its own process will do it
+                    remove_folder(beaten.model)
+        write_table(result)
+        return result
+
+    def _path(self, point: Point) -> Path:
+        return self._folder / "points" / point.name
+
+    def _result(self, point: Point) -> PointResult | None:
+        return read_point(self._path(point), dict(point.values))
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[RunFolder]:
+    """A run folder that others hold for moments only: wait for it."""
+    with ExitStack() as stack:
+        while True:
+            try:
+                folder = stack.enter_context(RunFolder(path))
+                break
+            except InUseError:
+                time.sleep(_SECONDS_BETWEEN_LOOKS / 10)
+        yield folder
+
+
+def _point_to(link: Path, folder: Path) -> None:
+    """Make ``link`` lead to ``folder``, in one step."""
+    target = folder.relative_to(link.parent)
+    if not link.is_symlink() or link.readlink() != target:
+        temporary = link.with_name(f".tmp-{link.name}")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target)
+        temporary.replace(link)

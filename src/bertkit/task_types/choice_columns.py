@@ -1,0 +1,144 @@
+"""The cells of a table of choices: which columns hold them, and how the right one is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Table
+from bertkit.task_types.task_files import Columns
+
+Spelling = Literal["number", "number from 1", "letter", "text"]
+"""A place counted from 0 or from 1, a letter from A, or the text of the choice."""
+
+_NUMBERED = re.compile(r"(choice|ending|option|answer|solution|sol)_?(\d+)", re.IGNORECASE)
+_LISTS = ("choices", "endings", "options")
+_PROMPTS = ("prompt", "question", "sent1", "context", "premise", "ctx", "goal", "text", "sentence")
+_STEMS = ("stem", "sent2")
+_LABELS = ("label", "answer", "gold", "correct", "target", "answerkey")
+_IDS = ("id", "idx", "fold-ind", "uid", "guid")
+
+
+class ChoiceCells(NamedTuple):
+    """One row as text, and where it stands for complaints about it."""
+
+    path: Path
+    line: int
+    prompt: str
+    stem: str
+    choices: tuple[str, ...]
+    label: str | None
+    id: str
+
+
+def find_choices(names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the choices by their names, in order: ``ending0``, ... or ``A``, ``B``, ..., or one of lists."""
+    numbered: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        if match := _NUMBERED.fullmatch(name):
+            numbered.setdefault(match[1].lower(), []).append((int(match[2]), name))
+    for found in numbered.values():
+        if len(found) > 1:
+            return tuple(name for _, name in sorted(found))
+    letters = tuple(name for name in map(chr, range(ord("A"), ord("Z") + 1)) if name in names)
+    if len(letters) > 1:
+        return letters
+    return next(((name,) for name in names if name.lower() in _LISTS), ())
+
+
+def find_columns(
+    table: Table, choices: Sequence[str], *, prompt: str | None = None, label: str | None = None
+) -> Columns:
+    """The columns beside the choices, by their names; those that are given are taken as they are."""
+    if label is not None:
+        table.place(label)
+    answer = label or _called(_LABELS, [name for name in table.columns if name not in choices])
+    if answer is None:
+        raise usage_error(f"{table.path} has choices and no column called label. Say which one it is: --label COLUMN.")
+    return replace(find_texts(table, choices, prompt=prompt), label=answer)
+
+
+def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
+    """The same without the label."""
+    others = [name for name in table.columns if name not in choices]
+    if prompt is not None:
+        table.place(prompt)
+    found = prompt or _called(_PROMPTS, others)
+    if found is None:
+        raise usage_error(f"{table.path} has choices and no column called prompt. Say which one it is: --text COLUMN.")
+    return Columns(first=found, second=_called(_STEMS, others), id=_called(_IDS, others))
+
+
+def _called(names: Sequence[str], columns: Sequence[str]) -> str | None:
+    """The column with the first of ``names`` that there is."""
+    lower = {column.lower(): column for column in reversed(columns)}
+    return next((lower[name] for name in names if name in lower), None)
+
+
+def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) -> Iterator[ChoiceCells]:
+    """The rows of a table; where there is no column of ids, a row has its line for one."""
+    columns = columns if columns.id in table.columns else replace(columns, id=None)
+    used = [*columns.used(), *choices]
+    for row in table.rows(*used):
+        cells = dict(zip(used, row.cells, strict=True))
+        texts = tuple(cells[name].strip() for name in choices)
+        yield ChoiceCells(
+            path=table.path,
+            line=row.line,
+            prompt=cells[columns.first],
+            stem=cells[columns.second] if columns.second else "",
+            choices=texts if len(choices) > 1 else _read_list(texts[0], at_line(table.path, row.line)),
+            label=cells[columns.label].strip() if columns.label else None,
+            id=cells[columns.id] if columns.id else str(row.line),
+        )
+
+
+def _read_list(cell: str, where: str) -> tuple[str, ...]:
+    try:
+        texts = json.loads(cell)
+    except ValueError as error:
+        raise data_error(f"{where}: the choices are not a JSON list ({error}).") from error
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise data_error(f"{where}: the choices are not a JSON list of texts.")
+    return tuple(text.strip() for text in texts)
+
+
+def guess_spelling(rows: Sequence[ChoiceCells]) -> Spelling:
+    """How these rows write which choice is right.
+
+    Text if every label is a choice of its row. Numbers count from 1 if there is no 0 and one is as high as its row has
+    choices. What fits nothing is taken for places from 0, so that the first row that does not fit is named.
+    """
+    if all(row.label in row.choices for row in rows):
+        return "text"
+    if all(row.label is not None and row.label.isdecimal() for row in rows):
+        places = [(int(row.label or 0), len(row.choices)) for row in rows]
+        from_one = all(place > 0 for place, _ in places) and any(place == count for place, count in places)
+        return "number from 1" if from_one else "number"
+    if all(row.label is not None and len(row.label) == 1 and row.label.isalpha() for row in rows):
+        return "letter"
+    return "number" if sum((row.label or "").isdecimal() for row in rows) * 2 >= len(rows) else "text"
+
+
+def read_place(label: str, choices: Sequence[str], spelling: Spelling, where: str) -> int:
+    """The place from 0 that a label means; one that is none of the choices is an error."""
+    last = len(choices) - 1
+    if spelling == "text":
+        if choices.count(label) == 1:
+            return choices.index(label)
+        times = "none" if label not in choices else "more than one"
+        raise data_error(f'{where}: label "{label}" is {times} of the {len(choices)} choices.')
+    if spelling == "letter":
+        place, known = ord(label.upper()) - ord("A") if len(label) == 1 else -1, f"A to {chr(ord('A') + last)}"
+    else:
+        origin = 1 if spelling == "number from 1" else 0
+        place, known = int(label) - origin if label.isdecimal() else -1, f"{origin} to {last + origin}"
+    if not 0 <= place <= last:
+        raise data_error(f'{where}: label "{label}" is none of the {len(choices)} choices, {known}.')
+    return place

@@ -1,0 +1,119 @@
+"""Which columns of an unknown table hold the text and the label, guessed from their names and from what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.tables import Table
+from bertkit.task_types.labels import are_numbers
+from bertkit.task_types.task_files import Columns
+
+_SAMPLE_ROWS = 2000
+_MOST_CLASSES = 50
+_LABEL_NAMES = (
+    *("label", "labels", "gold_label", "gold", "target", "class", "category", "sentiment", "score", "stars"),
+    *("rating", "similarity", "intent", "topic", "emotion"),
+)
+_PAIR_NAMES = (("premise", "hypothesis"), ("question", "sentence"), ("question", "answer"), ("query", "passage"))
+_ID_NAMES = ("id", "idx", "index", "uid", "guid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Profile:
+    name: str
+    cells: Sequence[str]
+
+    @property
+    def mean_length(self) -> float:
+        return sum(map(len, self.cells)) / max(len(self.cells), 1)
+
+    @property
+    def distinct(self) -> int:
+        return len({cell.strip() for cell in self.cells} - {""})
+
+    @property
+    def is_text(self) -> bool:
+        filled = [cell for cell in self.cells if cell.strip()]
+        return bool(filled) and not are_numbers(filled)
+
+
+def guess_columns(table: Table, *, text: str | None, pair: str | None, label: str | None) -> Columns:
+    """The columns of a table, those that are given taken as they are.
+
+    The text is the column with the longest cells, and a second text comes in only where the names say so
+    (``sentence1`` and ``sentence2``, ``premise`` and ``hypothesis``). The label is a column called so, or the
+    only column with few different values. What cannot be told apart is an error that asks.
+    """
+    for name in (text, pair, label):
+        if name is not None:
+            table.place(name)
+    rows = table.sample(_SAMPLE_ROWS)
+    if not rows:
+        raise data_error(f"{table.path} has a line of column names and no rows.")
+    profiles = [
+        _Profile(name=name, cells=cells) for name, cells in zip(table.columns, zip(*rows, strict=True), strict=True)
+    ]
+    taken = {name for name in (text, pair, label) if name is not None}
+    named_label = label or _label_by_name([each.name for each in profiles if each.name not in taken])
+    texts = [each for each in profiles if each.is_text and each.name not in (taken | {named_label})]
+    if text is None:
+        text, pair = _guess_texts(table.path, texts, pair)
+    elif pair is None:
+        pair = _partner(text, [each.name for each in texts])
+    others = [each for each in profiles if each.name not in (text, pair)]
+    answer = named_label or _label_by_content(table.path, others, len(rows))
+    return Columns(first=text, second=pair, label=answer, id=_id_by_name([each.name for each in others], answer))
+
+
+def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
+    if not texts:
+        raise usage_error(f"{path} has no column that looks like text. Say which one is: --text COLUMN.")
+    by_length = sorted(texts, key=lambda each: -each.mean_length)
+    if pair is None:
+        names = [each.name for each in texts]
+        pairs = [(first, _partner(first, names)) for first in names]
+        for longest in by_length:
+            for first, second in pairs:
+                if second is not None and longest.name in (first, second):
+                    return first, second
+    return by_length[0].name, pair
+
+
+def _partner(first: str, names: Iterable[str]) -> str | None:
+    """The column that is the second text where ``first`` is the first one, by their names."""
+    seconds = {second for known, second in _PAIR_NAMES if known == first.casefold()}
+    counterpart = _counterpart(first)
+    return next((name for name in names if name == counterpart or name.casefold() in seconds), None)
+
+
+def _counterpart(name: str) -> str | None:
+    """``sentence2`` for ``sentence1``, ``text_b`` for ``text_a``, ``second_text`` for ``first_text``."""
+    for pattern, other in ((r"1(?=\D*$)", "2"), (r"(?<=_)a$", "b"), (r"(?<=_)A$", "B"), (r"^first(?=_)", "second")):
+        replaced, count = re.subn(pattern, other, name)
+        if count:
+            return replaced
+    return None
+
+
+def _label_by_name(names: Iterable[str]) -> str | None:
+    by_name = {name.casefold(): name for name in names}
+    return next((by_name[name] for name in _LABEL_NAMES if name in by_name), None)
+
+
+def _id_by_name(names: Iterable[str], label: str) -> str | None:
+    return next((name for name in names if name.casefold() in _ID_NAMES and name != label), None)
+
+
+def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> str:
+    most = max(2, min(_MOST_CLASSES, rows // 2))
+    likely = [each.name for each in profiles if 2 <= each.distinct <= most and each.name.casefold() not in _ID_NAMES]
+    if len(likely) == 1:
+        return likely[0]
+    if likely:
+        raise usage_error(f"{path}: the label may be {' or '.join(likely)}. Say which one is: --label COLUMN.")
+    columns = ", ".join(each.name for each in profiles) or "none beside the text"
+    raise usage_error(f"{path} has no column that looks like a label ({columns}). Say which one is: --label COLUMN.")

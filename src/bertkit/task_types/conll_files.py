@@ -1,0 +1,79 @@
+"""Words and their tags in columns, as the files of CoNLL have them: a word a line, an empty line between sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from bertkit.errors import data_error
+from bertkit.formats.lines import at_line, open_lines
+from bertkit.task_types.task_files import Columns
+
+COLUMNS = Columns(first="word", label="tag")
+"""The first column of a line and its last."""
+
+_TAG = re.compile(r"O|[BIESLU]-\S+")
+_DOCUMENT = "-DOCSTART-"
+_OF_TAGS = (".conll", ".iob", ".bio")
+_TABLES = (".csv", ".json", ".jsonl", ".parquet")
+_LOOKED_AT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """``line`` is that of its first word; ``tags`` are as in the file, () if it has one column alone."""
+
+    line: int
+    document: int
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
+    """The sentences of a file; a line with more or fewer columns than the first is an error, and so is no tag."""
+    rows: list[list[str]] = []
+    first = document = width = number = 0
+    with open_lines(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            cells = _cells(line)
+            if not cells or cells[0] == _DOCUMENT:
+                if rows:
+                    yield _sentence(first, document, rows, tagged)
+                rows = []
+                document += bool(cells)
+                continue
+            width = width or len(cells)
+            if len(cells) != width:
+                columns = f"{len(cells)} column{'s' * (len(cells) > 1)}, and {width} in the lines before"
+                raise data_error(f"{at_line(path, number)}: {columns}. Mend the line.")
+            if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
+                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is no tag. Tags are O, B-TYPE, I-TYPE, ...')
+            first = first if rows else number
+            rows.append(cells)
+    if rows:
+        yield _sentence(first, document, rows, tagged)
+
+
+def holds_tags(path: Path) -> bool:
+    """Whether a file is called one of words with tags, or its first lines are such."""
+    name = path.name.removesuffix(".gz")
+    if not path.is_file() or name.endswith(_TABLES):
+        return False
+    if name.endswith(_OF_TAGS):
+        return True
+    with open_lines(path) as lines:
+        rows = [cells for line in islice(lines, _LOOKED_AT) if (cells := _cells(line))]
+    rows = [cells for cells in rows if cells[0] != _DOCUMENT]
+    return bool(rows) and all(len(cells) > 1 and _TAG.fullmatch(cells[-1]) for cells in rows)
+
+
+def _cells(line: str) -> list[str]:
+    return line.rstrip("\r\n").split("\t") if "\t" in line.strip() else line.split()
+
+
+def _sentence(line: int, document: int, rows: list[list[str]], tagged: bool) -> Sentence:
+    tags = tuple(cells[-1] for cells in rows) if tagged else ()
+    return Sentence(line, document, tuple(cells[0] for cells in rows), tags)

@@ -1,0 +1,244 @@
+"""Questions about paragraphs as files have them: SQuAD's JSON, or a table with a question a row.
+
+What is wrong with single questions is mended or left out of training, and counted; it is never silent, and never
+leaves a question out of an evaluation.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bertkit.errors import data_error, did_you_mean
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Table
+from bertkit.task_types.task_files import Columns
+
+Fault = Literal["moved", "lost", "repeated", "empty", "torn", "none", "unasked"]
+Faults = Counter[Fault]
+
+COLUMNS = Columns(first="question", second="context", label="answer", id="id")
+"""Of a table with a question a row; ``answer_start`` is read too where it is there."""
+
+_NOWHERE = -1
+
+
+class Answer(NamedTuple):
+    """``text`` at the character ``start`` of the context; -1 if it is not there, or nobody knows which one is meant."""
+
+    text: str
+    start: int
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it can be learnt from."""
+        return self.start != _NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class SpanExample:
+    """A question about a context. ``answers`` is None where they are not known, and empty where there is none.
+
+    ``impossible`` is what the file says, which may contradict ``answers``.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] | None = None
+    impossible: bool = False
+
+    @property
+    def first(self) -> str:
+        """The question."""
+        return self.question
+
+    @property
+    def second(self) -> str:
+        """The context."""
+        return self.context
+
+    @property
+    def label(self) -> str | None:
+        """The first answer, "" for none, or None where it is not known."""
+        if self.answers is None:
+            return None
+        return self.answers[0].text if self.answers else ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All gold answers."""
+        return tuple(answer.text for answer in self.answers or ())
+
+    @property
+    def target(self) -> Answer | None:
+        """The answer to learn: the first that is in the context."""
+        return next((answer for answer in self.answers or () if answer.is_placed), None)
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Marked as impossible, and answered."""
+        return self.impossible and bool(self.answers)
+
+
+def read_questions(path: Path, faults: Faults) -> Iterator[SpanExample]:
+    """The questions of a ``.json`` file or of a table; ``faults`` counts what was wrong with them."""
+    for example in _read_squad(path) if _is_squad(path) else _read_table(path):
+        yield _mend(example, faults)
+
+
+def name_apart(examples: Iterable[SpanExample], faults: Faults) -> Iterator[SpanExample]:
+    """The same examples, an id that has come before followed by ``#2``, ``#3`` and so on."""
+    seen: Counter[str] = Counter()
+    for example in examples:
+        seen[example.id] += 1
+        if seen[example.id] == 1:
+            yield example
+            continue
+        faults["repeated"] += 1
+        while (fresh := f"{example.id}#{seen[example.id]}") in seen:
+            seen[example.id] += 1
+        seen[fresh] += 1
+        yield replace(example, id=fresh)
+
+
+def describe_faults(split: str, faults: Faults) -> list[str]:
+    """A sentence for every kind of fault."""
+    sentences: Mapping[Fault, str] = {
+        "moved": "{} answers of {} were not where the file says and have been moved: they occur once in their context",
+        "lost": "{} answers of {} are not in their context, or more than once and not where the file says: nothing is "
+        "learnt from them, and an evaluation counts them",
+        "repeated": "{} questions of {} have an id that another one has: they are told apart as ID#2, ID#3, ...",
+        "empty": "{} questions of {} have an empty context",
+        "torn": "{} questions of {} are marked as impossible and have answers: nothing is learnt from them, and an "
+        "evaluation expects the answers",
+        "none": "{} questions of {} have an empty list of answers and are not marked as impossible: nothing is learnt "
+        "from them",
+        "unasked": "{} questions of {} have no answer and are left out: the task asks those alone that have one",
+    }
+    return [text.format(f"{faults[kind]:,}", split) for kind, text in sentences.items() if faults[kind]]
+
+
+def holds_questions(path: Path) -> bool:
+    """Whether a file is laid out as SQuAD's, or is a table with a question, a context and an answer a row."""
+    return _is_squad(path) or {"question", "context", "answer"} <= set(Table(path).columns)
+
+
+def _is_squad(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz")).suffix == ".json"
+
+
+def _mend(example: SpanExample, faults: Faults) -> SpanExample:
+    """The example with its answers where they are."""
+    faults["empty"] += not example.context.strip()
+    faults["torn"] += example.contradicts_itself
+    faults["none"] += example.answers == () and not example.impossible
+    if not example.answers:
+        return example
+    placed = tuple(_place(answer, example.context) for answer in example.answers)
+    if placed == example.answers:
+        return example
+    for before, after in zip(example.answers, placed, strict=True):
+        faults["moved"] += before != after and after.is_placed
+        faults["lost"] += not after.is_placed
+    return replace(example, answers=placed)
+
+
+def _place(answer: Answer, context: str) -> Answer:
+    """Where the file says, or else where the text occurs, if that is one place."""
+    text, start = answer
+    if text.strip() and start >= 0 and context.startswith(text, start):
+        return answer
+    found = context.find(text) if text.strip() else _NOWHERE
+    once = found != _NOWHERE and context.find(text, found + 1) == _NOWHERE
+    return Answer(text, found if once else _NOWHERE)
+
+
+def _read_squad(path: Path) -> Iterator[SpanExample]:
+    content = read_json_file(path)
+    for a, article in enumerate(_list(content, "data", str(path))):
+        at = f"{path}, data[{a}]"
+        for p, paragraph in enumerate(_list(article, "paragraphs", at)):
+            place = f"{at}.paragraphs[{p}]"
+            context = _text(paragraph, "context", place)
+            for q, question in enumerate(_list(paragraph, "qas", place)):
+                yield _question(question, context, f"{place}.qas[{q}]")
+
+
+def read_json_file(path: Path) -> Any:
+    """The content of a JSON file, plain or ``.gz``; what is wrong with it is a data error with its line."""
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        return json.loads(raw.decode("utf-8-sig"))
+    except OSError as error:
+        raise data_error(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise data_error(f"{path} is not UTF-8 (byte {error.start + 1:,}). Save the file as UTF-8.") from error
+    except json.JSONDecodeError as error:
+        raise data_error(f"{at_line(path, error.lineno)}, column {error.colno}: not JSON ({error.msg}).") from error
+    except (EOFError, RecursionError) as error:
+        raise data_error(f"{path} is damaged ({error}).") from error
+
+
+def _question(record: Any, context: str, place: str) -> SpanExample:
+    question, id = _text(record, "question", place), _field(record, "id", place)
+    answers = None
+    if "answers" in record:
+        found = _list(record, "answers", place)
+        answers = tuple(_answer(each, f"{place}.answers[{number}]") for number, each in enumerate(found))
+    return SpanExample(str(id), question, context, answers, impossible=bool(record.get("is_impossible", False)))
+
+
+def _answer(record: Any, place: str) -> Answer:
+    text, start = _text(record, "text", place), _field(record, "answer_start", place)
+    if not isinstance(start, int):
+        raise data_error(f'{place}: "answer_start" is {start!r}, not a whole number.')
+    return Answer(text, start)
+
+
+def _field(record: Any, name: str, place: str) -> Any:
+    if not isinstance(record, dict):
+        raise data_error(f'{place}: not an object with "{name}". Files of questions are laid out as SQuAD\'s.')
+    if name not in record:
+        raise data_error(f'{place} has no "{name}".{did_you_mean(name, map(str, record))}')
+    return record[name]
+
+
+def _list(record: Any, name: str, place: str) -> list[Any]:
+    value = _field(record, name, place)
+    if not isinstance(value, list):
+        raise data_error(f'{place}: "{name}" is not a list.')
+    return value
+
+
+def _text(record: Any, name: str, place: str) -> str:
+    value = _field(record, name, place)
+    if not isinstance(value, str):
+        raise data_error(f'{place}: "{name}" is {value!r:.40}, not a text.')
+    return value
+
+
+def _read_table(path: Path) -> Iterator[SpanExample]:
+    """One question a row; an empty answer says that there is none, a table without the column that nobody knows."""
+    table = Table(path)
+    used = ["question", "context", *(name for name in ("answer", "answer_start", "id") if name in table.columns)]
+    for row in table.rows(*used):
+        cells = dict(zip(used, row.cells, strict=True))
+        answers, text = None, cells.get("answer")
+        if text is not None:
+            answers = (Answer(text, _offset(cells.get("answer_start", ""), path, row.line)),) if text else ()
+        id = cells.get("id") or str(row.line)
+        yield SpanExample(id, cells["question"], cells["context"], answers, impossible=answers == ())
+
+
+def _offset(cell: str, path: Path, line: int) -> int:
+    if not cell.strip():
+        return _NOWHERE
+    if not cell.strip().isdecimal():
+        raise data_error(f'{at_line(path, line)}: answer_start is "{cell}", not a whole number.')
+    return int(cell)

@@ -1,0 +1,158 @@
+"""Where the examples of a task are: which files, which columns, and the cells found there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.tables import Format, Table
+from bertkit.storage.atomic import sha256_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns that hold the text or the two texts, the label and the name of an example."""
+
+    first: str
+    second: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+    def used(self) -> list[str]:
+        """Those that there are."""
+        return [column for column in (self.first, self.second, self.label, self.id) if column is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """The files of one split and how to read them; ``form`` None is found out from each file.
+
+    ``may_lack_labels``: an empty label cell is an example without a label, and not an error.
+    """
+
+    files: tuple[str, ...]
+    columns: Columns
+    form: Format | None = None
+    may_lack_labels: bool = False
+
+
+class Cells(NamedTuple):
+    """One row as text, and where it stands for complaints about it."""
+
+    path: Path
+    line: int
+    first: str
+    second: str | None
+    label: str | None
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFiles:
+    """The splits of a task, and the folder that their file names start from.
+
+    ``home`` is where below ``BERTKIT_DATA`` the folder is looked up when ``folder`` was not given; a task without a
+    home names its files outright.
+    """
+
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    home: str = ""
+    folder: Path | None = None
+
+    def replaced(self, name: str, files: tuple[str, ...]) -> TaskFiles:
+        """The same with other files for a split, read by its columns (or those of train, if it is a new one).
+
+        Further splits of that kind (``dev_mismatched`` beside ``dev``) go with the files that are replaced.
+
+        A file of another kind than the split's own is not cut into cells as that one is.
+        """
+        split = self.splits.get(name) or self.splits.get("train") or next(iter(self.splits.values()))
+        same_kind = {_kind(file) for file in files} == {_kind(file) for file in split.files}
+        absolute = tuple(str(Path(file).resolve()) for file in files)
+        changed = replace(split, files=absolute, form=split.form if same_kind else None)
+        kept = {other: each for other, each in self.splits.items() if not other.startswith(f"{name}_")}
+        return replace(self, splits={**kept, name: changed})
+
+    def missing(self, task: str, split: str) -> list[Path]:
+        """The files of a split that are not there."""
+        return [path for file in self._split(task, split).files if not (path := self._path(task, file)).exists()]
+
+    def fingerprints(self, task: str, split: str) -> list[dict[str, Any]]:
+        """``file``, ``bytes`` and ``sha256`` of the files of a split, and of those in a folder that stands for a table.
+
+        Files that are missing are missing here too.
+        """
+        paths = [path for file in self._split(task, split).files if (path := self._path(task, file)).exists()]
+        files = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+        return [
+            {"file": file.name, "bytes": file.stat().st_size, "sha256": sha256_of(file)}
+            for file in files
+            if file.is_file()
+        ]
+
+    def read(self, task: str, split: str) -> Iterator[Cells]:
+        """The rows of a split, file by file."""
+        for table in self.tables(task, split):
+            yield from read_cells(table, self.splits[split].columns)
+
+    def tables(self, task: str, split: str) -> list[Table]:
+        """The files of a split, opened."""
+        return [Table(path, self.splits[split].form) for path in self.paths(task, split)]
+
+    def paths(self, task: str, split: str) -> list[Path]:
+        """The files of a split; one that is not where the task looks for it is an error."""
+        return [self._find(task, file) for file in self._split(task, split).files]
+
+    def _split(self, task: str, split: str) -> Split:
+        if not self.splits:
+            raise usage_error(f"{task} has no files of its own. Name one with labels: --data FILE.")
+        if split not in self.splits:
+            raise usage_error(f"{task} has no {split} split. It has: {', '.join(self.splits)}.")
+        return self.splits[split]
+
+    def _path(self, task: str, file: str) -> Path:
+        if Path(file).is_absolute() or not self.home:
+            return Path(file)
+        return (self.folder or self._folder_by_environment(task)) / file
+
+    def _find(self, task: str, file: str) -> Path:
+        path = self._path(task, file)
+        if path.exists() or Path(file).is_absolute() or not self.home:
+            return path
+        folder = path.parent
+        nested = folder / Path(self.home).name / file
+        hint = f" Did you mean {nested.parent}?" if nested.exists() else ""
+        expected = ", ".join(sorted({name for split in self.splits.values() for name in split.files}))
+        raise data_error(f"{path} does not exist. {task} expects {expected} there.{hint}")
+
+    def _folder_by_environment(self, task: str) -> Path:
+        if "BERTKIT_DATA" in os.environ:
+            return Path(os.environ["BERTKIT_DATA"]) / self.home
+        raise usage_error(
+            f"{task} needs its files: give their folder with --data DIR, "
+            f"or set BERTKIT_DATA to the folder that holds {self.home}."
+        )
+
+
+def _kind(file: str) -> str:
+    return Path(file.removesuffix(".gz")).suffix
+
+
+def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
+    """The rows of a table by the columns of a task; where there is no column of ids, a row has its line for one."""
+    columns = columns if columns.id in table.columns else replace(columns, id=None)
+    used = columns.used()
+    for row in table.rows(*used):
+        cells = dict(zip(used, row.cells, strict=True))
+        yield Cells(
+            path=table.path,
+            line=row.line,
+            first=cells[columns.first],
+            second=cells[columns.second] if columns.second else None,
+            label=cells[columns.label].strip() if columns.label else None,
+            id=cells[columns.id] if columns.id else str(row.line),
+        )

@@ -1,0 +1,106 @@
+"""Windows over a long context, and the best answers in them.
+
+Letters: N tokens of the context, T of a window.
+
+Windows begin every ``step`` tokens until one reaches the end. Each token is answered for by the one window in which it
+has most context on its shorter side (google-research/bert ``run_squad.py``, ``convert_examples_to_features`` and
+``_check_is_max_context``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.batch import Feature
+from bertkit.contracts import Tokens
+
+
+class Pieces(NamedTuple):
+    """A text as arrays: ``ids`` (N,), of words (N, 1 + C), and ``offsets`` (N, 2), the characters of each token."""
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, tokens: Tokens) -> Pieces:
+        """From lists."""
+        offsets = np.array(tokens.offsets, dtype=np.int32).reshape(-1, 2)
+        return cls(np.array(tokens.ids, dtype=np.int32), offsets)
+
+    def find(self, start: int, end: int) -> tuple[int, int] | None:
+        """The first and last token of the characters ``start`` to ``end``; None where there is none."""
+        first = int(np.searchsorted(self.offsets[:, 1], start, side="right"))
+        last = int(np.searchsorted(self.offsets[:, 0], end, side="left")) - 1
+        return (first, last) if first <= last else None
+
+
+class Candidate(NamedTuple):
+    """An answer: tokens ``start`` to ``end`` of a window, and the sum of their scores."""
+
+    score: float
+    window: int
+    start: int
+    end: int
+
+
+def window_starts(tokens: int, room: int, step: int) -> range:
+    """The first token of every window; a context without tokens has one window too."""
+    assert 0 < step <= room, "tokens between two windows would be lost"
+    return range(0, max(tokens - room, 0) + step, step) if tokens > room else range(1)
+
+
+def owners(tokens: int, room: int, step: int) -> NDArray[np.int64]:
+    """(N,) the window that answers for each token: the first of those with the highest score.
+
+    The score is the smaller number of tokens on one side of it, plus a hundredth of the length of the window.
+    """
+    owner = np.zeros(tokens, dtype=np.int64)
+    best = np.full(tokens, -np.inf)
+    for window, start in enumerate(window_starts(tokens, room, step)):
+        size = min(room, tokens - start)
+        place = np.arange(size)
+        score = np.minimum(place, size - 1 - place) + 0.01 * size
+        part = slice(start, start + size)
+        better = score > best[part]
+        owner[part][better] = window
+        best[part][better] = score[better]
+    return owner
+
+
+def find_candidates(
+    features: Sequence[Feature],
+    outputs: Sequence[Mapping[str, NDArray[Any]]],
+    owned: Sequence[NDArray[np.bool_]],
+    *,
+    n_best: int,
+    longest: int,
+) -> list[Candidate]:
+    """Pairs of the ``n_best`` starts and ends of each window that make an answer of at most ``longest`` tokens.
+
+    Best first, equals in the order of windows, starts and ends. ``owned`` (T,) tells the tokens of a window that it
+    answers for: those where an answer may begin. The end may be any token of the context.
+    """
+    found: list[Candidate] = []
+    for window, (feature, output, own) in enumerate(zip(features, outputs, owned, strict=True)):
+        size = len(feature)
+        starts, ends = (_highest(output[name][:size], n_best) for name in ("start", "end"))
+        context = np.flatnonzero(feature.segment_ids)
+        last = len(feature) - 2
+        first = size if len(context) == 0 else int(context[0])
+        lengths = ends[None, :] - starts[:, None] + 1
+        allowed = (lengths > 0) & (lengths <= longest) & own[starts][:, None]
+        allowed &= (ends >= first)[None, :] & (ends <= last)[None, :]
+        for row, column in np.argwhere(allowed):
+            start, end = int(starts[row]), int(ends[column])
+            found.append(Candidate(float(output["start"][start]) + float(output["end"][end]), window, start, end))
+    return sorted(found, key=lambda each: -each.score)
+
+
+def _highest(scores: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Where the highest scores are, the highest first, equals in order."""
+    places: NDArray[np.int64] = np.argsort(-scores, kind="stable")[:count]
+    return places

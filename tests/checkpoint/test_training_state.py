@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertkit.checkpoint import training_state as store
+from bertkit.errors import BertkitError
+
+
+def groups(value: float = 1.0) -> dict[str, dict[str, Tensor]]:
+    return {"model": {"weight": torch.full((7, 3), value)}, "random": {"cpu": torch.arange(13, dtype=torch.uint8)}}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_groups_and_state_come_back(tmp_path: Path) -> None:
+    state = {"step": 123, "epoch": 4, "note": "í", "loss": 0.1}
+    path = store.save(tmp_path / "checkpoints", 123, groups(), state)
+    assert path == tmp_path / "checkpoints" / "step-00000123"
+    assert names(path) == ["manifest.json", "model.safetensors", "random.safetensors", "state.json"]
+    loaded, found = store.load(path)
+    assert found == state
+    assert {name: set(tensors) for name, tensors in loaded.items()} == {"model": {"weight"}, "random": {"cpu"}}
+    assert torch.equal(loaded["model"]["weight"], groups()["model"]["weight"])
+    assert torch.equal(loaded["random"]["cpu"], groups()["random"]["cpu"])
+
+
+def test_every_kind_of_tensor_is_bit_equal(tmp_path: Path) -> None:
+    wide = torch.randn(7, 13)
+    tensors = {
+        "number": torch.tensor(0.1),
+        "empty": torch.empty(0, 3),
+        "bool": torch.tensor([True, False]),
+        "bfloat16": torch.randn(5).bfloat16(),
+        "float16": torch.randn(5).half(),
+        "float64": torch.randn(5).double(),
+        "int64": torch.tensor([-(2**63), 2**63 - 1]),
+        "odd": torch.tensor([float("nan"), float("inf"), -0.0]),
+        "transposed": wide.t(),
+        "strided": wide[:, ::3],
+        "part": wide[2:4],
+        "expanded": torch.ones(1).expand(5),
+        "tied": wide,
+        "tied too": wide,
+        "trained": torch.nn.Parameter(torch.randn(3)),
+    }
+    loaded, _ = store.load(store.save(tmp_path, 1, {"model": tensors}, {}))
+    assert set(loaded["model"]) == set(tensors)
+    for name, tensor in tensors.items():
+        found = loaded["model"][name]
+        assert (found.dtype, found.shape) == (tensor.dtype, tensor.shape), name
+        assert torch.equal(bytes_of(found), bytes_of(tensor)), name
+
+
+def test_whoever_may_read_the_state_may_read_the_weights(tmp_path: Path) -> None:
+    path = store.save(tmp_path, 1, groups(), {})
+    assert len({file.stat().st_mode for file in path.iterdir()}) == 1
+
+
+def bytes_of(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
+
+
+HOSTILE = ["../../x", "..\\x", "con", "", "x" * 300, "a\0b", "$(touch x)", "line\nline", "\x1b[31m", "/etc/x", "ＡＢ"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_of_tensors_are_never_paths(tmp_path: Path, name: str) -> None:
+    path = store.save(tmp_path / "deep" / "checkpoints", 1, {"model": {name: torch.ones(2)}}, {"note": name})
+    loaded, state = store.load(path)
+    assert list(loaded["model"]) == [name]
+    assert state == {"note": name}
+    assert names(tmp_path) == ["deep"]
+    assert names(path) == ["manifest.json", "model.safetensors", "state.json"]
+
+
+def test_the_name_of_a_group_is_the_programmers(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        store.save(tmp_path, 1, {"../x": {}}, {})
+
+
+def test_the_same_step_is_replaced(tmp_path: Path) -> None:
+    for value in (1.0, 2.0):
+        path = store.save(tmp_path, 7, groups(value), {})
+    assert names(tmp_path) == ["step-00000007"]
+    assert store.load(path)[0]["model"]["weight"][0, 0] == 2.0
+
+
+def test_the_newest_is_the_one_of_the_highest_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks may leap, and times of files be equal or reversed (FAULTS row 19)."""
+    for step in (100_000_000, 99, 5):
+        path = store.save(tmp_path, step, groups(step), {"step": step})
+        monkeypatch.setattr(time, "time", lambda: -1.0)
+        os.utime(path, (1_000_000 - step % 1000, 1_000_000 - step % 1000))
+    assert [path.name for path in store.checkpoints(tmp_path)] == ["step-00000005", "step-00000099", "step-100000000"]
+    path, faults = store.latest(tmp_path)  # type: ignore[assignment]
+    assert (path.name, faults) == ("step-100000000", [])
+    for each in store.checkpoints(tmp_path):
+        os.utime(each, (1, 1))
+    assert store.latest(tmp_path)[0] == path
+
+
+def test_no_checkpoint_yet(tmp_path: Path) -> None:
+    assert store.latest(tmp_path) == (None, [])
+    assert store.latest(tmp_path / "absent") == (None, [])
+
+
+def test_what_is_not_named_like_a_checkpoint_is_not_one(tmp_path: Path) -> None:
+    for name in (".tmp-12-step-00000009", "step-9", "step-00000009.bak", "step-٠٠٠٠٠٠٠٩", "notes"):
+        (tmp_path / name).mkdir()
+    assert store.checkpoints(tmp_path) == []
+    store.save(tmp_path, 3, groups(), {})
+    assert names(tmp_path) == sorted(["step-9", "step-00000009.bak", "step-٠٠٠٠٠٠٠٩", "notes", "step-00000003"])
+
+
+def test_falling_back_is_announced(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        store.save(tmp_path, step, groups(), {})
+    (tmp_path / "step-00000003" / "state.json").unlink()
+    (tmp_path / "step-00000002" / "random.safetensors").write_bytes(b"")
+    path, faults = store.latest(tmp_path)
+    assert path == tmp_path / "step-00000001"
+    assert len(faults) == 2
+    assert "step-00000003" in faults[0]
+    assert "state.json is missing" in faults[0]
+    assert "step-00000002" in faults[1]
+    assert "random.safetensors is damaged: it has 0 bytes" in faults[1]
+
+
+def test_when_none_is_whole_nothing_starts_over_by_itself(tmp_path: Path) -> None:
+    path = store.save(tmp_path, 1, groups(), {})
+    (path / "manifest.json").unlink()
+    with pytest.raises(
+        BertkitError, match=r"no checkpoint in .* is whole.*manifest\.json is missing.*Delete"
+    ) as caught:
+        store.latest(tmp_path)
+    assert caught.value.exit_code == 3
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path) -> None:
+    store.save(tmp_path, 1, groups(), {}).rename(tmp_path / "step-00000008")
+    with pytest.raises(BertkitError, match="holds step 1, not that of its name"):
+        store.load(tmp_path / "step-00000008")
+
+
+def test_a_copy_under_another_name_loads(tmp_path: Path) -> None:
+    copy = store.save(tmp_path, 1, groups(), {}).rename(tmp_path / "keep")
+    assert torch.equal(store.load(copy)[0]["model"]["weight"], groups()["model"]["weight"])
+
+
+@pytest.mark.parametrize("make", ["nothing", "file", "link"])
+def test_what_is_no_checkpoint_is_said(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "step-00000001"
+    if make == "file":
+        path.write_text("")
+    if make == "link":
+        path.symlink_to("nowhere")
+    with pytest.raises(BertkitError, match=r"step-00000001 is not a checkpoint"):
+        store.load(path)
+
+
+def test_a_manifest_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_FORMAT", 2)
+    path = store.save(tmp_path, 1, groups(), {})
+    monkeypatch.undo()
+    with pytest.raises(BertkitError, match="that this version reads"):
+        store.load(path)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"files": 3}', '{"files": {"../step-00000002/state.json": {}}}'])
+def test_a_manifest_of_another_make_is_refused(tmp_path: Path, content: str) -> None:
+    path = store.save(tmp_path, 1, groups(), {})
+    (path / "manifest.json").write_text(content)
+    with pytest.raises(BertkitError, match=r"manifest\.json is damaged"):
+        store.load(path)
+
+
+def test_prune_keeps_the_newest(tmp_path: Path) -> None:
+    for step in (1, 2, 3, 4):
+        store.save(tmp_path, step, groups(), {})
+    store.prune(tmp_path, 2)
+    assert names(tmp_path) == ["step-00000003", "step-00000004"]
+    store.prune(tmp_path, 5)
+    assert names(tmp_path) == ["step-00000003", "step-00000004"]
+
+
+def test_prune_never_deletes_the_last_good_one(tmp_path: Path) -> None:
+    for step in (1, 2, 9):
+        store.save(tmp_path, step, groups(), {})
+    weights = tmp_path / "step-00000009" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    store.prune(tmp_path, 1)
+    assert names(tmp_path) == ["step-00000002", "step-00000009"]
+    assert store.latest(tmp_path)[0] == tmp_path / "step-00000002"
+
+
+def test_a_replacement_cut_off_in_the_middle(tmp_path: Path) -> None:
+    """Between the two renames the old checkpoint stands aside, and is the truth."""
+    store.save(tmp_path, 7, groups(1.0), {}).rename(tmp_path / ".old-step-00000007")
+    path, faults = store.latest(tmp_path)
+    assert path is not None
+    assert faults == []
+    assert store.load(path)[0]["model"]["weight"][0, 0] == 1.0
+    store.save(tmp_path, 8, groups(2.0), {})
+    assert names(tmp_path) == ["step-00000007", "step-00000008"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file")
+    with pytest.raises(BertkitError, match=r"cannot write .*step-00000001: .*exists"):
+        store.save(tmp_path / "checkpoints", 1, groups(), {})
+
+
+def test_the_manifest_is_readable(tmp_path: Path) -> None:
+    manifest = json.loads((store.save(tmp_path, 5, groups(), {}) / "manifest.json").read_text())
+    assert (manifest["format"], manifest["step"]) == (1, 5)
+    assert set(manifest["files"]) == {"model.safetensors", "random.safetensors", "state.json"}
+    assert set(manifest["files"]["state.json"]) == {"bytes", "sha256"}

@@ -1,0 +1,161 @@
+"""Cutting a corpus into passages, on a corpus whose every token says where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertkit.data.segment_pairs import Passage, Passages, Sampling
+from bertkit.data.shards import Corpus, Manifest, Shard
+from bertkit.errors import BertkitError
+
+ROOM = 37
+MANIFEST = Manifest(
+    tokenizer="",
+    vocab_size=0,
+    shards=(),
+    tokens=0,
+    sentences=0,
+    documents=0,
+    unknown_tokens=0,
+    empty_documents=0,
+    duplicate_documents=0,
+    sources=(),
+)
+
+
+def corpus(*documents: list[int], shards: int = 1) -> Corpus:
+    """Documents given as sentence lengths; token k of the whole corpus is the number k."""
+    parts, token = [], 0
+    for group in np.array_split(np.arange(len(documents)), shards):
+        sentences, ends = [0], [0]
+        for number in group:
+            sentences += (np.cumsum(documents[number]) + sentences[-1]).tolist()
+            ends.append(len(sentences) - 1)
+        parts.append(
+            Shard(
+                tokens=np.arange(token, token + sentences[-1]),
+                sentence_offsets=np.array(sentences),
+                document_offsets=np.array(ends),
+            )
+        )
+        token += sentences[-1]
+    return Corpus(
+        folder=Path("DATA"),
+        manifest=MANIFEST,
+        shards=tuple(parts),
+        num_tokens=token,
+        num_sentences=sum(map(len, documents)),
+        num_documents=len(documents),
+    )
+
+
+def borders(*documents: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Token positions where sentences and documents begin."""
+    sentences = np.cumsum([0, *(length for document in documents for length in document)])
+    return sentences, np.cumsum([0, *(sum(document) for document in documents)])
+
+
+DOCUMENTS = [np.random.default_rng(number).integers(1, 20, 13 + number % 30).tolist() for number in range(41)]
+
+
+def cut(sampling: Sampling, *, shards: int = 1, epoch: int = 0, room: int = ROOM) -> list[Passage]:
+    passages = Passages(corpus(*DOCUMENTS, shards=shards), sampling, room=room, seed=5)
+    return passages.cut(epoch, np.arange(len(passages)))
+
+
+PAIRS = cut(Sampling(short_sequences=0.0))
+
+
+def test_a_passage_is_a_pure_function_of_seed_epoch_and_index() -> None:
+    passages = Passages(corpus(*DOCUMENTS), Sampling(), room=ROOM, seed=5)
+    alone = passages.cut(3, np.array([17]))[0]
+    among = passages.cut(3, np.array([40, 17, 2]))[1]
+    assert alone.first.tolist() == among.first.tolist()
+    assert alone.second is not None
+    assert among.second is not None
+    assert alone.second.tolist() == among.second.tolist()
+
+
+def test_shards_do_not_matter() -> None:
+    for one, three in zip(cut(Sampling()), cut(Sampling(), shards=3), strict=True):
+        assert one.first.tolist() == three.first.tolist()
+        assert one.is_random == three.is_random
+
+
+def test_both_segments_fit_and_are_runs() -> None:
+    for pair in PAIRS:
+        assert pair.second is not None
+        assert len(pair.first) > 0
+        assert len(pair.second) > 0
+        assert len(pair.first) + len(pair.second) <= ROOM
+        assert (np.diff(pair.first) == 1).all()
+        assert (np.diff(pair.second) == 1).all()
+
+
+def test_the_next_segment_follows_and_a_random_one_is_from_another_document() -> None:
+    _, documents = borders(*DOCUMENTS)
+    for pair in PAIRS:
+        assert pair.second is not None
+        first, second = (np.searchsorted(documents, run[0], side="right") for run in (pair.first, pair.second))
+        assert (first != second) if pair.is_random else (first == second)
+        if not pair.is_random:
+            sentences, _ = borders(*DOCUMENTS)
+            between = set(range(int(pair.first[-1]) + 1, int(pair.second[0]) + 1))
+            assert between & set(sentences.tolist())
+
+
+def test_untruncated_segments_begin_and_end_with_sentences() -> None:
+    sentences = set(borders(*DOCUMENTS)[0].tolist())
+    whole = [pair for pair in PAIRS if pair.second is not None and len(pair.first) + len(pair.second) < ROOM]
+    assert len(whole) > 20
+    for pair in whole:
+        assert pair.first[0] in sentences
+        assert pair.first[-1] + 1 in sentences
+
+
+def test_a_single_sentence_forces_a_random_second() -> None:
+    made = corpus(*([50] for _ in range(7)))
+    pairs = Passages(made, Sampling(random_next=0.0), room=ROOM, seed=1)
+    assert all(pair.is_random for pair in pairs.cut(0, np.arange(len(pairs))))
+
+
+@pytest.mark.parametrize("wanted", [0.0, 0.5, 1.0])
+def test_the_realised_share_of_random_seconds_is_at_least_what_was_asked(wanted: float) -> None:
+    made = cut(Sampling(random_next=wanted, short_sequences=0.0), room=99)
+    share = float(np.mean([pair.is_random for pair in made]))
+    assert wanted - 0.1 <= share <= wanted + 0.2
+
+
+def test_short_sequences_are_as_frequent_as_asked() -> None:
+    long = corpus(*([3] * 400 for _ in range(13)))
+    passages = Passages(long, Sampling(short_sequences=0.3), room=99, seed=3)
+    lengths = [len(p.first) + len(p.second if p.second is not None else []) for p in passages.cut(0, np.arange(200))]
+    assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
+
+
+def test_truncation_takes_from_both_ends_at_random() -> None:
+    made = corpus(*([90, 90] for _ in range(99)))
+    passages = Passages(made, Sampling(short_sequences=0.0), room=ROOM, seed=1)
+    sentences = set(range(0, 99 * 180, 90))
+    cuts = [pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in passages.cut(0, np.arange(300))]
+    assert 20 < np.mean(cuts) < 60
+    assert np.std(cuts) > 2
+
+
+def test_an_epoch_covers_the_corpus_and_epochs_differ() -> None:
+    single = Sampling(next_sentence=False, short_sequences=0.0)
+    seen = {token for passage in cut(single) for token in passage.first.tolist()}
+    assert len(seen) > 0.8 * sum(map(sum, DOCUMENTS))
+    starts = [[int(p.first[0]) for p in cut(single, epoch=epoch)] for epoch in (0, 1)]
+    assert starts[0] != starts[1]
+    assert all(passage.second is None for passage in cut(single))
+
+
+def test_pairs_need_two_documents() -> None:
+    with pytest.raises(BertkitError, match="one document"):
+        Passages(corpus([5, 5, 5]), Sampling(), room=ROOM, seed=1)
+    assert len(Passages(corpus([5, 5, 5]), Sampling(next_sentence=False), room=ROOM, seed=1)) == 1

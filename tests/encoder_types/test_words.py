@@ -1,0 +1,113 @@
+"""What a rival reads of a word: the parts beside each other, ELMo text by text, and what of it learns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from bertkit.batch import Batch
+from bertkit.encoder_types.elmo_network import ElmoConfig
+from bertkit.encoder_types.words import WordReader, WordReaderConfig
+from bertkit.errors import BertkitError
+
+C, V, W, H = 7, 37, 5, 12
+ELMO = ElmoConfig(word_length=C, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=H // 2)
+CONFIG = WordReaderConfig(vocab_size=V, word_length=C, vector_size=W, filters=((2, 3), (4, 6)), elmo=ELMO)
+
+
+@pytest.fixture
+def reader() -> WordReader:
+    return WordReader(CONFIG).eval()
+
+
+@pytest.fixture
+def batch() -> Batch:
+    """A pair of 4 and 3 words, and 2 words alone."""
+    real = torch.tensor([[True] * 7, [True] * 2 + [False] * 5])
+    ids = torch.randint(1, V, (2, 7, 1 + C)) * real.unsqueeze(2)
+    segment_ids = torch.tensor([[0, 0, 0, 0, 1, 1, 1], [0] * 7])
+    return Batch(input_ids=ids, segment_ids=segment_ids, attention_mask=real, labels={})
+
+
+def test_the_parts_stand_side_by_side(reader: WordReader, batch: Batch) -> None:
+    assert reader.vectors is not None and reader.characters is not None
+    read = reader(batch)
+    assert read.shape == (2, 7, reader.width) and reader.width == W + 9 + H
+    token = batch.input_ids[0, 5]
+    assert torch.equal(read[0, 5, :W], reader.vectors.weight[token[0]])
+    torch.testing.assert_close(read[0, 5, W : W + 9], reader.characters(token[None, 1:])[0])
+    assert read.isfinite().all()
+
+
+def test_elmo_reads_every_text_alone(reader: WordReader, batch: Batch) -> None:
+    """As its own row of a batch; the mixture begins as the mean of the layers."""
+    read = reader(batch)[..., W + 9 :]
+    for row, part in [(0, slice(0, 4)), (0, slice(4, 7)), (1, slice(0, 2))]:
+        ids = batch.input_ids[row : row + 1, part]
+        real = torch.ones(ids.shape[:2], dtype=torch.bool)
+        assert reader.elmo is not None
+        layers = reader.elmo(Batch(ids, torch.zeros_like(real, dtype=torch.long), real, {})).layers
+        torch.testing.assert_close(read[row, part], torch.stack(layers).mean(0)[0])
+
+
+def test_elmo_never_learns_and_has_no_dropout(reader: WordReader, batch: Batch) -> None:
+    reader.train()
+    reader.dropout.rate = 0.0
+    assert torch.equal(reader(batch), reader(batch))
+    reader(batch).cos().sum().backward()
+    learning = {name.partition(".")[0] for name, weight in reader.named_parameters() if weight.grad is not None}
+    assert learning == {"characters", "mixture"}
+
+
+def test_dropout_is_on_the_mixture_alone(reader: WordReader, batch: Batch) -> None:
+    still = reader(batch)
+    noisy = reader.train()(batch)
+    assert torch.equal(still[..., : W + 9], noisy[..., : W + 9])
+    assert not torch.equal(still[..., W + 9 :], noisy[..., W + 9 :])
+
+
+def test_vectors_learn_where_they_are_told_to(batch: Batch) -> None:
+    reader = WordReader(replace(CONFIG, train_vectors=True, elmo=None, filters=()))
+    reader(batch).sum().backward()
+    assert reader.vectors is not None and reader.vectors.weight.grad is not None
+    assert not reader.vectors.weight.grad[0].any(), "padding"
+
+
+def test_what_was_copied_is_not_drawn(reader: WordReader) -> None:
+    before = {name: weight.clone() for name, weight in reader.state_dict().items()}
+    reader.draw_untrained()
+    changed = {name.partition(".")[0] for name, weight in reader.state_dict().items() if not weight.equal(before[name])}
+    assert changed == {"characters"}, "the mixture has no choice of first values"
+
+
+def test_the_mixture_alone_is_penalised() -> None:
+    assert WordReader(CONFIG).penalties() == {}
+    assert WordReader(replace(CONFIG, mixture_l2=0.1)).penalties() == {"mixture.weights": 0.1, "mixture.gamma": 0.1}
+
+
+@pytest.mark.parametrize("width", [C, C + 2])
+def test_words_of_another_length_are_refused(reader: WordReader, batch: Batch, width: int) -> None:
+    ids = F.pad(batch.input_ids, (0, width - 1 - C))
+    with pytest.raises(BertkitError, match=f"tokens of {width} numbers; this model reads a word as {1 + C}"):
+        reader(replace(batch, input_ids=ids))
+    with pytest.raises(BertkitError, match="tokens without characters"):
+        reader(replace(batch, input_ids=batch.input_ids[..., 0]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vector_size": 0, "filters": (), "elmo": None}, "neither vectors nor filters nor ELMo"),
+        ({"word_length": 9}, "words have 9 characters, and ELMo's 7"),
+        ({"elmo_dropout": 1.0}, "elmo_dropout is 1.0"),
+        ({"mixture_l2": -0.1}, "mixture_l2 is -0.1"),
+        ({"vocab_size": 0}, "vocab_size is 0; it must be 1 or more"),
+    ],
+)
+def test_a_reader_that_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        replace(CONFIG, **changes)

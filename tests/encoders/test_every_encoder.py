@@ -1,0 +1,191 @@
+"""What every file on the shelf of encoders must satisfy; a new file is covered without an edit here."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.nn import functional as F
+
+from bertkit import lookup as names
+from bertkit.batch import Batch
+from bertkit.contracts import Encoder
+from bertkit.encoders import bert, gpt, roberta
+from bertkit.errors import BertkitError
+from bertkit.nn.init import fill_sinusoids
+
+WITH_LSTM = "bert left to right with a BiLSTM"
+
+
+@pytest.fixture(params=[*names.shelf("encoders"), WITH_LSTM])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    if request.param == WITH_LSTM:
+        return bert.Bert(replace(bert.specimen().config, causal=True, lstm_layers=2))
+    built = importlib.import_module(f"bertkit.encoders.{request.param}").specimen()
+    assert isinstance(built, Encoder)
+    return built
+
+
+@pytest.fixture
+def padded_batch(encoder: Encoder, padded_batch: Batch) -> Batch:
+    """The same batch as the encoder reads it: where it reads characters, every word has some, made of its number."""
+    if encoder.word_length is None:
+        return padded_batch
+    letters = padded_batch.input_ids.unsqueeze(2) * torch.arange(1, encoder.word_length + 1) % 101
+    return replace(padded_batch, input_ids=letters)
+
+
+def test_shapes(encoder: Encoder, padded_batch: Batch) -> None:
+    states = encoder(padded_batch)
+    assert states.hidden_states.shape == (4, 13, encoder.hidden_size)
+    assert states.pooled.shape == (4, encoder.hidden_size)
+
+
+def test_gradients_reach_every_parameter(encoder: Encoder, padded_batch: Batch) -> None:
+    states = encoder(padded_batch)
+    # Cosines make every output matter differently; a plain sum is blind behind a LayerNorm.
+    loss = (states.hidden_states * torch.cos(torch.arange(states.hidden_states.numel())).view(4, 13, -1)).sum()
+    (loss + states.pooled.sum()).backward()
+    trained = {name: weight for name, weight in encoder.named_parameters() if weight.requires_grad}
+    unreached = [name for name, weight in trained.items() if weight.grad is None or not weight.grad.any()]
+    assert unreached == []
+
+
+def test_padding_does_not_change_the_states(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    wider = Batch(
+        input_ids=torch.cat([padded_batch.input_ids, torch.zeros_like(padded_batch.input_ids[:, :6])], dim=1),
+        segment_ids=F.pad(padded_batch.segment_ids, (0, 6)),
+        attention_mask=F.pad(padded_batch.attention_mask, (0, 6)),
+        labels={},
+    )
+    plain, padded = encoder(padded_batch), encoder(wider)
+    real = padded_batch.attention_mask
+    torch.testing.assert_close(padded.hidden_states[:, :13][real], plain.hidden_states[real], rtol=0, atol=1e-5)
+    torch.testing.assert_close(padded.pooled, plain.pooled, rtol=0, atol=1e-5)
+
+
+def test_what_stands_under_padding_is_never_read(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    real = padded_batch.attention_mask
+    ids = padded_batch.input_ids.clone()
+    ids[~real] = 57
+    other = replace(padded_batch, input_ids=ids)
+    assert torch.equal(encoder(other).hidden_states[real], encoder(padded_batch).hidden_states[real])
+
+
+def test_rows_do_not_see_each_other(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    alone = Batch(
+        input_ids=padded_batch.input_ids[1:2, :7],
+        segment_ids=padded_batch.segment_ids[1:2, :7],
+        attention_mask=padded_batch.attention_mask[1:2, :7],
+        labels={},
+    )
+    together = encoder(padded_batch).hidden_states[1:2, :7]
+    torch.testing.assert_close(encoder(alone).hidden_states, together, rtol=0, atol=1e-5)
+
+
+def test_wanted_states_are_the_same_as_all_states(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    wanted = torch.zeros_like(padded_batch.attention_mask)
+    wanted[0, 5] = wanted[0, 9] = wanted[2, 1] = wanted[3, 1] = True
+    everything, some = encoder(padded_batch), encoder(padded_batch, wanted)
+    assert some.hidden_states.shape == everything.hidden_states.shape
+    torch.testing.assert_close(some.hidden_states[wanted], everything.hidden_states[wanted], rtol=0, atol=1e-5)
+    torch.testing.assert_close(some.pooled, everything.pooled, rtol=0, atol=1e-5)
+
+
+def test_wanting_less_does_not_change_the_gradient(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.eval()
+    wanted = torch.zeros_like(padded_batch.attention_mask)
+    wanted[0, 5] = wanted[0, 9] = wanted[2, 1] = wanted[3, 1] = True
+
+    def gradients(asked: torch.Tensor | None) -> list[torch.Tensor]:
+        encoder.zero_grad()
+        states = encoder(padded_batch, asked)
+        (states.hidden_states[wanted].sin().sum() + states.pooled.sum()).backward()
+        return [weight.grad for weight in encoder.parameters() if weight.grad is not None]
+
+    for less, more in zip(gradients(wanted), gradients(None), strict=True):
+        torch.testing.assert_close(less, more, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_acts_in_training_only(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder.train()
+    assert not torch.equal(encoder(padded_batch).pooled, encoder(padded_batch).pooled)
+    encoder.eval()
+    assert torch.equal(encoder(padded_batch).pooled, encoder(padded_batch).pooled)
+
+
+def test_training_noise_is_a_function_of_the_random_state(encoder: Encoder, padded_batch: Batch) -> None:
+    encoder(padded_batch)
+    state = torch.get_rng_state()
+    first = encoder(padded_batch).hidden_states
+    torch.set_rng_state(state)
+    assert torch.equal(encoder(padded_batch).hidden_states, first)
+
+
+def test_save_and_load_are_bit_equal(encoder: Encoder, padded_batch: Batch, tmp_path: Path) -> None:
+    encoder.eval()
+    before = encoder(padded_batch).hidden_states
+    save_file(encoder.state_dict(), tmp_path / "weights.safetensors")
+    for weight in encoder.parameters():
+        torch.nn.init.constant_(weight, 0.37)
+    encoder.load_state_dict(load_file(tmp_path / "weights.safetensors"))
+    assert torch.equal(encoder(padded_batch).hidden_states, before)
+
+
+def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: Batch) -> None:
+    """Of the states, of any gradient, or of the random state behind them; with dropout, and where little is wanted."""
+    wanted = padded_batch.attention_mask & (torch.arange(13) % 5 == 1)
+    found = []
+    for encoder.gradient_checkpointing in (False, True):
+        torch.manual_seed(7)
+        encoder.zero_grad()
+        passes = []
+        for each in (None, wanted):
+            states = encoder(padded_batch, each)
+            (states.hidden_states[wanted].cos().sum() + states.pooled.sum()).backward()
+            passes.append(states.pooled)
+        gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
+        found.append([*passes, *gradients, torch.get_rng_state()])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_the_last_layer_is_drawn_anew_or_it_says_that_it_has_none(encoder: Encoder) -> None:
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    try:
+        encoder.redraw(1)
+    except BertkitError as refused:
+        assert str(refused).endswith("is no stack of like layers: leave out reinit_layers.")
+        with pytest.raises(BertkitError, match=r"is no stack of like layers: leave out layer_decay\.$"):
+            encoder.depth("any")
+        return
+    for name, value in encoder.named_parameters():
+        if value.ndim > 1:
+            assert torch.equal(value, before[name]) == (encoder.depth(name) < encoder.num_layers), name
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Batch, some: bool) -> None:
+    """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
+    wanted = torch.zeros_like(padded_batch.attention_mask)
+    wanted[0, 5] = wanted[3, 1] = True
+    meta = torch.device("meta")
+    states = encoder.to(meta)(padded_batch.to(meta), wanted if some else None)
+    (states.hidden_states.sum() + states.pooled.sum()).backward()
+
+
+@pytest.mark.parametrize("architecture", [bert, gpt, roberta])
+def test_positions_begin_as_sinusoids_where_that_is_asked_for(architecture: Any) -> None:
+    config = architecture.size("3/12/2", vocab_size=99, first_positions="sinusoids", initializer_range=0.5)
+    table = architecture.FOREIGN.encoder(config).embeddings.position.weight
+    wanted = torch.empty_like(table)
+    fill_sinusoids(wanted, 0.5)
+    assert torch.equal(table, wanted)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.evaluation.compare import Comparison, contrast, require_same_question
+from bertkit.task_types import LabelsTask, Prediction, TextExample, TextTask
+
+MOODS = TextTask(name="moods", metric="accuracy", also=("macro_f1",), labels=("sad", "glad"))
+MARKS = TextTask(name="marks", metric="pearson")
+NAMES = ("runs/a", "runs/b")
+
+
+def compare_classes(only_first: int, only_second: int, both: int) -> Comparison:
+    gold = ["glad"] * (only_first + only_second + both)
+    first = ["glad"] * only_first + ["sad"] * only_second + ["glad"] * both
+    second = ["sad"] * only_first + ["glad"] * only_second + ["glad"] * both
+    examples = [TextExample(str(place), f"text {place}", None, label) for place, label in enumerate(gold)]
+    answers = [[Prediction(label, {label: 0.7}) for label in side] for side in (first, second)]
+    return contrast(MOODS, "dev", examples, answers[0], answers[1], NAMES)
+
+
+def test_a_large_difference_is_more_than_chance() -> None:
+    found = compare_classes(7, 37, 99)
+    accuracy = found.scores["accuracy"]
+    assert accuracy.difference.value == pytest.approx(30 / 143)
+    assert accuracy.difference.value == accuracy.second.value - accuracy.first.value
+    assert 0 < accuracy.difference.low < accuracy.difference.high < 0.4
+    assert accuracy.p < 0.01
+    assert found.contest is not None and (found.contest.only_first, found.contest.only_second) == (7, 37)
+    assert found.contest.p < 0.001
+    assert found.sentence().startswith("runs/b is better than runs/a, by more than chance: accuracy +0.2098")
+    assert compare_classes(37, 7, 99).sentence().startswith("runs/a is better than runs/b")
+
+
+def test_a_small_difference_may_be_chance() -> None:
+    found = compare_classes(6, 7, 99)
+    assert found.scores["accuracy"].p > 0.05
+    assert found.sentence().startswith("No difference larger than chance between runs/a and runs/b: accuracy +0.0089")
+
+
+def test_equal_answers_do_not_differ() -> None:
+    found = compare_classes(0, 0, 13)
+    assert found.scores["accuracy"].p == 1.0 and found.contest is not None and found.contest.p == 1.0
+    assert found.differing == []
+
+
+def test_pairing_makes_the_interval_of_a_difference_narrow() -> None:
+    """Two models that mostly agree differ by less chance than their own scores have."""
+    draw = random.Random(13)
+    gold = [draw.gauss(0, 1) for _ in range(97)]
+    answers = [number + draw.gauss(0, 1) for number in gold]
+    examples = [TextExample(str(place), "text", None, number) for place, number in enumerate(gold)]
+    first = [Prediction(number) for number in answers]
+    second = [Prediction(number + draw.gauss(0, 0.05)) for number in answers]
+    found = contrast(MARKS, "dev", examples, first, second, NAMES)
+    score = found.scores["pearson"]
+    assert score.difference.high - score.difference.low < (score.first.high - score.first.low) / 3
+    assert found.contest is None
+
+
+def test_examples_are_shown_where_the_two_differ() -> None:
+    found = compare_classes(1, 2, 99)
+    assert {(each.id, each.first, each.second) for each in found.differing} == {
+        ("0", "glad", "sad"),
+        ("1", "sad", "glad"),
+        ("2", "sad", "glad"),
+    }
+    assert len(compare_classes(37, 0, 0).differing) == 10
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            replace(MOODS, labels=("sad", "gay")),
+            r"differ in labels: runs/a \(moods\) has glad, sad, runs/b \(moods\) has",
+        ),
+        (MARKS, r"labels: .* runs/b \(marks\) has none"),
+        (replace(MOODS, pair=True), "texts an example: .* has one, .* has two"),
+        (LabelsTask(name="topics", labels=("sad", "glad")), "the kind of answer: .* has text, .* has labels"),
+    ],
+)
+def test_models_that_are_asked_different_things_are_not_compared(other: TextTask, message: str) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        require_same_question(MOODS, other, NAMES)
+    assert "\n" not in str(caught.value)
+    require_same_question(MOODS, replace(MOODS, labels=("glad", "sad"), name="mine"), NAMES)

@@ -1,0 +1,132 @@
+"""Evaluations of made-up answers, whose scores, intervals and mistakes can be counted by hand or by the task itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from tests.clock import processor_seconds
+
+from bertkit.evaluation.page import write_page
+from bertkit.evaluation.report import examine
+from bertkit.task_types import LabelsTask, Prediction, TextExample, TextTask
+
+CLASSES = TextTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
+NUMBERS = TextTask(name="marks", metric="pearson", also=("spearman",))
+SEVERAL = LabelsTask(name="topics", labels=("sea", "sky"))
+
+
+def ask(*golds: Any) -> list[TextExample]:
+    return [TextExample(f"n{place}", " ".join(["word"] * (place + 1)), None, gold) for place, gold in enumerate(golds)]
+
+
+def say(label: str, sure: float) -> Prediction:
+    other = "glad" if label == "sad" else "sad"
+    return Prediction(label, {label: sure, other: 1 - sure})
+
+
+def test_classes_are_looked_at_from_all_sides() -> None:
+    examples = ask("sad", "sad", "glad", "glad", "glad")
+    answers = [say("sad", 0.9), say("glad", 0.7), say("glad", 0.6), say("sad", 0.95), say("glad", 0.8)]
+    found = examine(CLASSES, "dev", examples, answers, notes=["a note"])
+    assert (found["accuracy"], found.examples, found.resamples) == (0.6, 5, 1000)
+    assert dict(found) == CLASSES.score(examples, answers)
+    assert list(found.scores) == list(found) == ["accuracy", "macro_f1", "matthews"]
+    assert all(score.low <= score.value <= score.high for score in found.scores.values())
+    assert found.classes is not None and found.classes.confusion == [[1, 1], [1, 2]]
+    assert [(each.name, each.support) for each in found.classes.rows] == [("sad", 2), ("glad", 3)]
+    assert [(mark.id, mark.size) for mark in found.worst] == [("n3", 0.95), ("n1", 0.7)]
+    assert found.calibration is not None and sum(each.count for each in found.calibration.bins) == 5
+    assert found.notes == ["a note"]
+    assert found.record()["accuracy"] == 0.6 and found.record()["scores"]["accuracy"]["value"] == 0.6
+
+
+def test_the_largest_errors_of_numbers_come_first() -> None:
+    found = examine(NUMBERS, "dev", ask(1.0, 2.0, 3.0), [Prediction(1.5), Prediction(2.0), Prediction(-1.0)])
+    assert [(mark.id, mark.size, mark.answer) for mark in found.worst] == [("n2", 4.0, "-1"), ("n0", 0.5, "1.5")]
+    assert found.classes is None and found.calibration is None
+
+
+def test_several_labels_are_scored_by_their_task() -> None:
+    examples = ask(("sea",), (), ("sea", "sky"))
+    answers = [Prediction(("sea",)), Prediction(("sky",)), Prediction(("sea", "sky"))]
+    found = examine(SEVERAL, "dev", examples, answers)
+    assert found == SEVERAL.score(examples, answers)
+    assert [(mark.id, mark.gold, mark.answer) for mark in found.worst] == [("n1", "", "sky")]
+    assert found.scores["subset_accuracy"].low < 2 / 3 < found.scores["subset_accuracy"].high
+    assert [(each.name, each.precision, each.recall, each.support) for each in found.parts] == [
+        ("sea", 1.0, 1.0, 2),
+        ("sky", 0.5, 1.0, 1),
+    ]
+    assert '<td class="number">0.5000</td>' in write_page(found, model="a")
+
+
+def test_lengths_are_buckets_that_double() -> None:
+    examples = ask(*["sad"] * 37)
+    found = examine(CLASSES, "dev", examples, [say("sad" if place < 8 else "glad", 0.9) for place in range(37)])
+    assert [(each.shortest, each.longest, each.examples) for each in found.lengths] == [
+        (0, 8, 8),
+        (9, 16, 8),
+        (17, 32, 16),
+        (33, 64, 5),
+    ]
+    assert [each.score.value for each in found.lengths] == [1, 0, 0, 0]
+
+
+def test_what_was_cut_off_is_said() -> None:
+    answers = [replace(say("sad", 0.9), cut=7), replace(say("sad", 0.9), cut=6), say("sad", 0.9)]
+    found = examine(CLASSES, "dev", ask("sad", "sad", "glad"), answers)
+    assert found.notes == ["the ends of 2 of 3 texts were cut off, 13 tokens in all"]
+
+
+@pytest.mark.parametrize("answer", ["sad", "glad"])
+def test_one_example_is_enough(answer: str) -> None:
+    found = examine(CLASSES, "dev", ask("sad"), [say(answer, 0.7)])
+    assert found.scores["accuracy"].low == found.scores["accuracy"].high == (answer == "sad")
+
+
+@dataclass(frozen=True)
+class _Passage:
+    id: str
+    question: str
+    words: tuple[str, ...]
+    label: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Span:
+    text: str
+    label: None = None
+
+
+class _Spans(TextTask):
+    """A shape of its own: examples and answers that no report has heard of, and a score that is no mean."""
+
+    def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
+        return {"id": example.id, "text": prediction.text}
+
+    def score(self, examples: Iterable[Any], predictions: Iterable[Any]) -> dict[str, float]:
+        right = [prediction.text in example.label for example, prediction in zip(examples, predictions, strict=True)]
+        return {"exact": sum(right) / len(right), "best_half": sum(sorted(right)[len(right) // 2 :]) / len(right)}
+
+
+def test_a_shape_that_no_report_knows_has_scores_lengths_and_worst_examples() -> None:
+    task = _Spans(name="spans", metric="exact")
+    examples = [_Passage(f"n{place}", "where <b>", ("by", "the", "mill"), ("mill",)) for place in range(13)]
+    answers = [_Span("mill" if place % 3 else "river") for place in range(13)]
+    found = examine(task, "dev", examples, answers)
+    assert found["exact"] == 8 / 13 and found.scores["exact"].low < 8 / 13 < found.scores["exact"].high
+    assert [mark.id for mark in found.worst] == ["n0", "n3", "n6", "n9", "n12"]
+    assert found.worst[0].text == "where <b> | by the mill"
+    assert (found.worst[0].gold, found.worst[0].answer) == ("mill", "text: river")
+    assert (found.classes, found.calibration) == (None, None)
+
+
+def test_ten_thousand_classes_are_quick() -> None:
+    draw = random.Random(13)
+    examples = [replace(each, first="a b c") for each in ask(*draw.choices(CLASSES.labels, k=10_000))]
+    answers = [say(draw.choice(CLASSES.labels), 0.7) for _ in examples]
+    assert processor_seconds(lambda: examine(CLASSES, "dev", examples, answers)) < 4

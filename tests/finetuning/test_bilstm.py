@@ -1,0 +1,123 @@
+"""A BiLSTM on top of a BERT that was trained without one: "+ BiLSTM" of the paper's Table 5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from bertkit import api
+from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer, read_config, save_model
+from bertkit.encoders import gpt
+from bertkit.encoders.bert import Bert
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.pretraining.record import PretrainRun
+from bertkit.text import bpe
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "limit": 37, "progress": "quiet"}
+WITH_LSTM = ["lstm_layers=2"]
+
+
+@pytest.fixture(scope="module")
+def left_to_right(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "ltr"
+    encoder = Bert(replace(read_config(model), causal=True))
+    save_model(folder, Model(encoder, {}), load_tokenizer(model), about={})
+    return folder
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    return load_encoder(folder).state_dict()
+
+
+def test_it_is_drawn_by_the_seed_and_all_else_is_kept(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+    drawn = []
+    for place, seed in enumerate((3, 3, 4)):
+        run = tmp_path / str(place)
+        api.finetune(table, model=left_to_right, output=run, lr=0.0, first_seed=seed, set=WITH_LSTM, **QUICK)
+        found = weights(run)
+        for name, weight in weights(left_to_right).items():
+            assert torch.equal(found[name], weight), name
+        drawn.append(found["lstm.layers.1.weight_hh_l0_reverse"])
+        assert drawn[-1].shape == (4 * 6, 6)
+        assert 0 < drawn[-1].abs().max() <= 6**-0.5
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_a_folder_has_it_and_answers_with_it(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    result = api.finetune(table, model=left_to_right, output=run, lr=1e-2, seeds=2, set=WITH_LSTM, **QUICK)
+    stored = load_file(run / "model" / "model.safetensors")
+    assert stored["bert.lstm.layers.0.weight_ih_l0"].shape == (4 * 6, 12)
+    assert (read_config(run).lstm_layers, read_config(run).causal) == (2, True)
+    found = {name: score.value for name, score in api.evaluate(run).scores.items()}
+    assert found == result.best.scores
+    again = api.finetune(table, model=run, output=tmp_path / "again", lr=0.0, set=WITH_LSTM, **QUICK)
+    assert again.best.scores == result.best.scores
+    assert all(torch.equal(weight, weights(run)[name]) for name, weight in weights(tmp_path / "again").items())
+
+
+def test_words_are_tagged_through_it(model: Path, tmp_path: Path) -> None:
+    lines = ["river B-x", "stone O", "early O", "", "garden O", "music B-x", ""] * 7
+    words, run = tmp_path / "words.conll", tmp_path / "run"
+    words.write_text("\n".join(lines), encoding="utf-8")
+    api.finetune(words, model=model, output=run, dev=words, lr=1e-2, set=WITH_LSTM, **QUICK)
+    assert "lstm.layers.1.bias_hh_l0" in weights(run)
+    assert isinstance(api.load(run).tag("river stone early"), list)
+
+
+def test_it_learns_at_the_rate_of_the_heads(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+    """It stands above the last block: where every layer below has nothing of the rate, it still moves."""
+    run, still = tmp_path / "run", tmp_path / "still"
+    options: dict[str, Any] = {"set": WITH_LSTM, "layer_decay": 1e-30, **QUICK}
+    api.finetune(table, model=left_to_right, output=run, lr=1e-2, **options)
+    api.finetune(table, model=left_to_right, output=still, lr=0.0, **options)
+    before, after = weights(still), weights(run)
+    moved = {name for name, weight in before.items() if not torch.allclose(weight, after[name], atol=1e-9)}
+    assert {name.split(".")[0] for name in moved} == {"lstm", "pooler"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["lstm_layers=-1"], "lstm_layers is -1; it must be 0 or more"),
+        (
+            ["lstm_layers=1", "language_weight=0.5"],
+            "language_weight is for a model that .* reads from left to right",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    settings: list[str], message: str, left_to_right: Path, table: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BertkitError, match=message):
+        api.finetune(table, model=left_to_right, output=tmp_path / "run", set=settings, **QUICK)
+
+
+def test_another_number_of_layers_than_there_are_is_refused(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    api.finetune(table, model=left_to_right, output=run, set=["lstm_layers=1"], **QUICK)
+    with pytest.raises(BertkitError, match=r"lstm_layers is 2; .*run has a BiLSTM of 1 on top already"):
+        api.finetune(table, model=run, output=tmp_path / "more", set=WITH_LSTM, **QUICK)
+
+
+def test_other_networks_get_none(table: Path, tmp_path: Path) -> None:
+    tokenizer = bpe.train(["river stone early garden"] * 3, vocab_size=67)
+    encoder = gpt.Gpt(gpt.size("1/12/2", vocab_size=tokenizer.vocab_size))
+    save_model(tmp_path / "gpt", Model(encoder, {}), tokenizer, about={})
+    with pytest.raises(BertkitError, match=r"lstm_layers is for BERT; .*gpt is another network"):
+        api.finetune(table, model=tmp_path / "gpt", output=tmp_path / "run", set=WITH_LSTM, **QUICK)
+
+
+def test_none_is_pre_trained(model: Path) -> None:
+    with pytest.raises(BertkitError, match=r"encoder\.lstm_layers is for fine-tuning"):
+        PretrainRun(data=Path("data"), output=Path("run"), encoder=replace(read_config(model), lstm_layers=1))

@@ -1,0 +1,105 @@
+"""ESIM and BiDAF from parts to answers: put together, fine-tuned on real rows, saved, and asked again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bertkit import api
+from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer, read_config, save_model
+from bertkit.encoder_types import WordEncoder
+from bertkit.encoders.elmo import Elmo, size
+from bertkit.finetuning.word_models import assemble
+from bertkit.model import Model
+from bertkit.task_types import FileTask
+from bertkit.tasks.squad import v1
+from bertkit.tasks.swag import swag
+from bertkit.text import words
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+TEXT = "an angry river runs past seven silver bridges and sings a song of winter to the people in town"
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 7, "progress": "quiet"}
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small ELMo in ``elmo/`` that was never trained, and vectors of 13 numbers in ``glove.txt``."""
+    folder = tmp_path_factory.mktemp("parts")
+    tokenizer = words.train([TEXT], word_length=9)
+    torch.manual_seed(7)
+    save_model(folder / "elmo", Model(Elmo(size("2/6/11", word_length=9)), {}), tokenizer, about={})
+    lines = [f"{word} {' '.join(f'{number:.3f}' for number in torch.randn(13))}" for word in TEXT.split()]
+    (folder / "glove.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def endings(data_folder: Path, tmp_path: Path) -> FileTask:
+    few = tmp_path / "few.csv"
+    rows = (data_folder / "swag" / "codah-train.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    few.write_text("".join(rows[:8]), encoding="utf-8")
+    return swag.with_files(train=[few], dev=[few])
+
+
+@pytest.fixture
+def questions(data_folder: Path, tmp_path: Path) -> FileTask:
+    file = json.loads((data_folder / "squad" / "tydiqa-en-train-v1.1.json").read_text(encoding="utf-8"))
+    short = [each for each in file["data"] if all(len(one["context"]) < 250 for one in each["paragraphs"])]
+    few = tmp_path / "few.json"
+    few.write_text(json.dumps({"version": "1.1", "data": short[:5]}), encoding="utf-8")
+    return v1.with_files(train=[few], dev=[few])
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "changes"),
+    [("esim", "endings", {"hidden_size": 7}), ("bidaf", "questions", {"width": 5})],
+)
+def test_from_parts_to_answers(
+    name: str, asked: str, changes: dict[str, int], parts: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """ELMo and the vectors stay as they were; all else learns, and answers the same from its folder."""
+    task, run = request.getfixturevalue(asked), tmp_path / "run"
+    model = assemble(name, tmp_path / name, elmo=parts / "elmo", vectors=parts / "glove.txt", changes=changes)
+    result = api.finetune(task, model=model, output=run, lr=1e-2, **QUICK)
+    assert {name: score.value for name, score in api.evaluate(run).scores.items()} == result.best.scores
+    assert read_config(run) == read_config(model)
+    before, after = load_encoder(model).state_dict(), load_encoder(run).state_dict()
+    elmo = load_encoder(parts / "elmo").state_dict()
+    copied = {"words.vectors.weight", *(f"words.elmo.{name}" for name in elmo)}
+    assert {name for name, value in after.items() if torch.equal(value, before[name])} == copied
+    assert all(torch.equal(after[f"words.elmo.{name}"], value) for name, value in elmo.items())
+
+
+@pytest.mark.parametrize("name", ["esim", "bidaf"])
+def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: Path, tmp_path: Path) -> None:
+    """With vectors alone, and with ELMo: ESIM then reads nothing else, BiDAF both."""
+    tokenizer = load_tokenizer(parts / "elmo")
+    assert isinstance(tokenizer, words.Words)
+    plain = load_encoder(assemble(name, tmp_path / "plain", vectors=parts / "glove.txt", words=tokenizer))
+    vectors = parts / "glove.txt" if name == "bidaf" else None
+    with_elmo = load_encoder(assemble(name, tmp_path / "elmo", elmo=parts / "elmo", vectors=vectors))
+    assert isinstance(plain, WordEncoder)
+    assert isinstance(with_elmo, WordEncoder)
+    assert (plain.words.width, with_elmo.words.width) == {"esim": (13, 12), "bidaf": (113, 125)}[name]
+    assert plain.hidden_size == {"esim": 300, "bidaf": 1200}[name]
+
+
+def test_every_seed_begins_elsewhere(parts: Path, endings: FileTask, tmp_path: Path) -> None:
+    """What was copied is the same; what was not is drawn."""
+    model = assemble("esim", tmp_path / "esim", elmo=parts / "elmo", changes={"hidden_size": 7})
+    found = []
+    for number, seed in enumerate((3, 3, 4)):
+        api.finetune(endings, model=model, output=tmp_path / str(number), first_seed=seed, lr=0.0, **QUICK)
+        found.append(load_encoder(tmp_path / str(number)).state_dict())
+    first, again, other = found
+    assert all(torch.equal(value, again[name]) for name, value in first.items())
+    lstms = {name for name in first if name.startswith(("encoding", "composition"))}
+    assert {name for name, value in first.items() if not torch.equal(value, other[name])} == lstms | {
+        "projection.weight",
+        "output.weight",
+    }

@@ -1,0 +1,144 @@
+"""Questions from a user's own file to a model, to another one, and to answers of both together."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from bertkit import api
+from bertkit.data.features import collate
+from bertkit.errors import BertkitError
+from bertkit.evaluation.evaluate import answer, ask_about
+from bertkit.inference.ensemble import Ensemble
+from bertkit.model import Model
+from bertkit.report.progress import Progress
+from bertkit.runs import read_run
+from bertkit.tasks.squad import v1, v2
+
+WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+
+def write(path: Path, contexts: int, seed: int, *, impossible: bool = False) -> Path:
+    draw = random.Random(seed)
+    paragraphs = []
+    for number in range(contexts):
+        words = draw.choices(WORDS, k=13)
+        word = draw.choice(words)
+        none = impossible and number % 3 == 1
+        answers = [] if none else [{"text": word, "answer_start": " ".join(words).index(word)}]
+        row = {"id": f"q{number}", "question": f"which {word}", "answers": answers, "is_impossible": none}
+        paragraphs.append({"context": " ".join(words), "qas": [row]})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
+    return path
+
+
+FIXED: dict[str, Any] = {"epochs": 1, "batch_size": 7, "progress": "quiet"}
+SHORT = ["task.max_length=23", "task.stride=5"]
+
+
+def heads(run: Path) -> torch.Tensor:
+    return load_file(run / "model" / "model.safetensors")["qa_outputs.weight"]
+
+
+def test_a_model_goes_on_with_its_heads(model: Path, tmp_path: Path) -> None:
+    """With a rate of nothing, what the second fine-tuning ends with is what it began with."""
+    easy, hard = write(tmp_path / "easy.json", 37, 1), write(tmp_path / "hard.json", 37, 2, impossible=True)
+    run = tmp_path / "run"
+    result = api.finetune(easy, then=hard, model=model, output=run, lr=0.0, seeds=2, set=SHORT, **FIXED)
+    assert len(result.seeds) == 2
+    assert result.metric == "f1"
+    assert set(result.best.scores) >= {"exact", "HasAns_f1", "NoAns_f1"}
+    assert len(list((run / "first" / "seeds").iterdir())) == 1
+    assert read_run(run)["run"]["model"] == str(run / "first")
+    assert read_run(run)["run"]["task"]["max_length"] == 23
+    assert torch.equal(heads(run), heads(run / "first"))
+    again = api.finetune(hard, model=run, output=tmp_path / "again", lr=0.0, set=SHORT, **FIXED)
+    assert torch.equal(heads(again.folder), heads(run))
+
+
+def test_the_command_of_two_fine_tunings_can_be_repeated(model: Path, tmp_path: Path) -> None:
+    easy, hard = write(tmp_path / "easy.json", 13, 1), write(tmp_path / "hard.json", 13, 2)
+    runs = [
+        api.finetune(easy, then=hard, model=model, output=tmp_path / "run", lr=1e-3, set=SHORT, **FIXED)
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_several_models_answer_with_the_mean_of_their_scores(model: Path, tmp_path: Path) -> None:
+    data, dev = write(tmp_path / "t.json", 37, 1), write(tmp_path / "dev.json", 13, 3)
+    runs = [
+        api.finetune(
+            data, model=model, output=tmp_path / f"run{seed}", first_seed=seed, lr=1e-2, set=SHORT, **FIXED
+        ).folder
+        for seed in (1, 2)
+    ]
+    together = api.load(*runs)
+    models = [api.load(run)._answerer for run in runs]
+    assert isinstance(together._answerer, Ensemble)
+    example = next(iter(together.task.read(dev)))
+    (feature, *_) = together.task.encode(example, together.tokenizer)
+    from_all = _start_scores(together._answerer, feature)
+    torch.testing.assert_close(from_all, sum(_start_scores(each, feature) for each in models) / 2)
+    found = api.evaluate(runs[0], data=dev, ensemble=[runs[1]], output=tmp_path / "report", progress="quiet")
+    assert found.examples == 13
+    assert not (runs[0] / "evaluation-dev").exists()
+    assert api.predict(runs[0], dev, output=tmp_path / "p.json", ensemble=runs[1:], progress="quiet") == 13
+    answers = {example.id: each.text for example, each in _answers(together, dev)}
+    assert json.loads((tmp_path / "p.json").read_text(encoding="utf-8")) == answers
+    twice = {example.id: each.text for example, each in _answers(api.load(runs[0], runs[0]), dev)}
+    assert twice == {example.id: each.text for example, each in _answers(api.load(runs[0]), dev)}
+
+
+def _answers(model: Any, dev: Path) -> list[tuple[Any, Any]]:
+    examples = list(model.task.read(dev))
+    return list(zip(examples, model.stream(examples), strict=True))
+
+
+def _start_scores(model: Model | Ensemble, feature: Any) -> torch.Tensor:
+    with torch.inference_mode():
+        scores: torch.Tensor = model.eval()(collate([feature], pad_id=0))["span"]["start"]
+    return scores
+
+
+def test_models_that_cannot_answer_together(model: Path, table: Path, tmp_path: Path) -> None:
+    questions = api.finetune(
+        write(tmp_path / "t.json", 13, 1), model=model, output=tmp_path / "q", set=SHORT, **FIXED
+    ).folder
+    classes = api.finetune(table, model=model, output=tmp_path / "c", limit=13, **FIXED).folder
+    with pytest.raises(
+        BertkitError, match=r"is for files:reviews\.csv and .* for files:t\.json; they cannot answer together"
+    ):
+        api.load(questions, classes)
+
+
+def test_a_table_of_questions_is_known_by_its_columns(model: Path, tmp_path: Path) -> None:
+    rows = [
+        f'{n},which {word}?,"{word}, a stone and a {WORDS[0]}",{word if n % 4 else ""}' for n, word in enumerate(WORDS)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["id,question,context,answer", *rows]), encoding="utf-8")
+    task = api.finetune(tmp_path / "t.csv", model=model, output=tmp_path / "run", set=SHORT, **FIXED)
+    assert set(task.best.scores) >= {"exact", "f1"}
+    record = read_run(tmp_path / "run")["run"]["task"]
+    assert (record["shape"], record["null"], record["rules"]) == ("span", True, "v2")
+
+
+def test_a_task_that_knows_no_null_hears_the_best_passage(model: Path, tmp_path: Path) -> None:
+    """A model of SQuAD 2.0 that would rather say nothing, asked the questions of 1.1."""
+    hard = write(tmp_path / "hard.json", 37, 2, impossible=True)
+    asked = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)
+    asked.task = replace(asked.task, threshold=-1e9)  # type: ignore[call-arg]
+    with Progress("quiet") as progress:
+        silent, answers = ([*answer(asked, ask_about(task, hard, "dev"), progress)] for task in (v2, v1))
+    assert (len(silent), {each.text for each in silent}) == (37, {""})
+    assert len(answers) == sum(number % 3 != 1 for number in range(37))
+    assert all(each.text for each in answers)

@@ -1,0 +1,158 @@
+"""Rivals put together: what is copied arrives, what is not is drawn for each seed, and tasks are learned."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertkit.checkpoint.model_folder import (
+    load_encoder,
+    load_model,
+    load_tokenizer,
+    read_about,
+    read_config,
+    save_model,
+)
+from bertkit.data.prepare import prepare
+from bertkit.encoder_types import WordEncoder
+from bertkit.encoders.elmo import Elmo, ElmoConfig
+from bertkit.encoders.tagger import Tagger
+from bertkit.errors import BertkitError
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.run import finetune
+from bertkit.finetuning.starting_point import begin_encoder
+from bertkit.finetuning.word_models import assemble, rivals
+from bertkit.inference.pipeline import load
+from bertkit.model import Model
+from bertkit.report.progress import Progress
+from bertkit.task_types import TagTask
+from bertkit.tasks.conll2003 import conll2003
+from bertkit.text.words import Words, train
+from bertkit.training.optimizer import OptimizerConfig
+
+LETTERS = 9
+ELMO = ElmoConfig(
+    word_length=LETTERS, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=5, num_highways=1
+)
+SMALL = {"hidden_size": 7, "num_layers": 1, "dropout": 0.0}
+PLACES = ["river", "garden", "market", "bridge"]
+PEOPLE = ["Miller", "Stone", "Winter"]
+
+
+@pytest.fixture(scope="module")
+def words() -> Words:
+    return train([" ".join(["the", "saw", "near", *PLACES, *PEOPLE])], word_length=LETTERS)
+
+
+@pytest.fixture(scope="module")
+def elmo(words: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "elmo"
+    save_model(folder, Model(Elmo(ELMO), {}), words, about={})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def glove(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vectors") / "glove.txt"
+    path.write_text("the 1 2 3 4 5\nriver 5 4 3 2 1\nmiller 0 1 0 1 0\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(elmo: Path, glove: Path, tmp_path: Path) -> Path:
+    return assemble(
+        "tagger", tmp_path / "tagger", elmo=elmo, vectors=glove, reads={"filters": ((2, 3),)}, changes=SMALL
+    )
+
+
+def weights(encoder: torch.nn.Module) -> dict[str, Tensor]:
+    return {name: weight.clone() for name, weight in encoder.state_dict().items()}
+
+
+def test_what_is_given_is_copied(folder: Path, elmo: Path, words: Words) -> None:
+    encoder = load_encoder(folder)
+    assert isinstance(encoder, Tagger)
+    assert encoder.words.vectors is not None and encoder.words.elmo is not None
+    (river,) = words.ids_of(["river"])
+    assert encoder.words.vectors.weight[river].tolist() == [5, 4, 3, 2, 1]
+    theirs = load_encoder(elmo).state_dict()
+    assert all(torch.equal(weight, theirs[name]) for name, weight in encoder.words.elmo.state_dict().items())
+    assert read_config(folder).words.mixture_l2 == 0.1, "as the published tagger"
+    assert load_tokenizer(folder).fingerprint == words.fingerprint
+    about = read_about(folder)
+    assert about["kind"] == "assembled"
+    assert about["vectors"]["found"] == 3
+    assert about["vectors"]["learned"] is False
+
+
+def test_what_is_not_given_is_not_read(words: Words, glove: Path, tmp_path: Path) -> None:
+    reads = {"filters": ()}
+    assemble("tagger", tmp_path / "m", vectors=glove, words=words, reads=reads, changes=SMALL)
+    encoder = load_encoder(tmp_path / "m")
+    assert isinstance(encoder, WordEncoder)
+    assert encoder.words.width == 5
+    assert encoder.words.elmo is None
+
+
+def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path: Path) -> None:
+    run = FinetuneRun(task=conll2003, model=folder, output=tmp_path / "run")
+    torch.manual_seed(1)
+    one = weights(begin_encoder(run, 14))
+    torch.manual_seed(2)
+    other = weights(begin_encoder(run, 14))
+    same = {name for name, weight in one.items() if torch.equal(weight, other[name])}
+    copied = {name for name in one if name.startswith(("words.elmo.", "words.vectors."))}
+    assert same == copied | {"words.mixture.weights", "words.mixture.gamma"}
+
+
+def test_vectors_may_be_learned_on_a_corpus(words: Words, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the river near the bridge\n\nMiller saw Stone\n" * 9, encoding="utf-8")
+    prepare([tmp_path / "a.txt"], tokenizer=words, output=tmp_path / "data", heldout=0.0)
+    assemble("tagger", tmp_path / "m", vectors=tmp_path / "data", reads={"vector_size": 13}, changes=SMALL)
+    assert read_config(tmp_path / "m").words.vector_size == 13
+    assert read_about(tmp_path / "m")["vectors"]["learned"] is True
+    others = train(["other words"], word_length=LETTERS)
+    with pytest.raises(BertkitError, match="prepared with other words"):
+        assemble("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
+
+
+def write_sentences(path: Path, count: int, draw: random.Random) -> None:
+    rows = []
+    for _ in range(count):
+        rows += [f"{draw.choice(PEOPLE)} N N B-PER", "saw V V O", "the D D O", f"{draw.choice(PLACES)} N N B-LOC", ""]
+    path.write_text("\n".join(rows), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
+    draw = random.Random(7)
+    for split in conll2003.files.splits.values():
+        write_sentences(tmp_path / split.files[0], 20, draw)
+    task = TagTask.from_record({**conll2003.record(), "crf": True}).at(tmp_path)
+    rate = OptimizerConfig(lr=0.03, bias_correction=True, weight_decay=0.0, clip_norm=5.0)
+    run = FinetuneRun(task=task, model=folder, output=tmp_path / "run", epochs=15, batch_size=7, optimizer=rate)
+    result = finetune(run, Progress("quiet"))
+    assert result.mean > 0.9
+    found = load(tmp_path / "run").tag("Winter saw the market")
+    assert [(entity.type, entity.text) for entity in found] == [("PER", "Winter"), ("LOC", "market")]
+    kept = load_model(tmp_path / "run", task.objectives).encoder
+    before = load_encoder(folder)
+    assert isinstance(kept, Tagger) and isinstance(before, Tagger)
+    frozen = [encoder.words.elmo.state_dict() for encoder in (kept, before) if encoder.words.elmo is not None]
+    assert all(torch.equal(weight, frozen[1][name]) for name, weight in frozen[0].items())
+
+
+def test_what_cannot_be_assembled_is_said(elmo: Path, glove: Path, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r'"taggr" cannot be assembled\. Did you mean "?tagger'):
+        assemble("taggr", tmp_path / "m", elmo=elmo)
+    with pytest.raises(BertkitError, match="is no ELMo"):
+        assemble("tagger", tmp_path / "m", elmo=folder)
+    with pytest.raises(BertkitError, match="there is no vocabulary of words"):
+        assemble("tagger", tmp_path / "m", vectors=glove)
+    with pytest.raises(BertkitError, match='tagger has no setting "hidden"'):
+        assemble("tagger", tmp_path / "m", elmo=elmo, changes={"hidden": 7})
+    assert "bert" not in rivals()

@@ -1,0 +1,211 @@
+"""Rows of table files, the well-formed and the broken."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.formats.tables import Format, Table, sniff
+
+HEADER = b"id,text,label\n"
+LITERAL = Format(delimiter="\t", quotes=False)
+
+
+def read(path: Path, data: bytes, form: Format | None = None) -> list[tuple[str, ...]]:
+    path.write_bytes(data)
+    table = Table(path, form)
+    return [tuple(row.cells) for row in table.rows(*table.columns)]
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        (b"1,good,a\n", [("1", "good", "a")]),
+        (b"1,good,a", [("1", "good", "a")]),
+        (b"1,good,a\r\n2,bad,b\r\n", [("1", "good", "a"), ("2", "bad", "b")]),
+        (b'1,"good, or so",a\n', [("1", "good, or so", "a")]),
+        (b'1,"he said ""no""",a\n', [("1", 'he said "no"', "a")]),
+        (b'1,he said "no",a\n', [("1", 'he said "no"', "a")]),
+        (b'1,"two\nlines",a\n2,x,b\n', [("1", "two\nlines", "a"), ("2", "x", "b")]),
+        (b"\n1,good,a\n\n\n2,bad,b\n\n", [("1", "good", "a"), ("2", "bad", "b")]),
+        ("1,\u00e9\u2028\x85,a\n".encode(), [("1", "\u00e9\u2028\x85", "a")]),
+        (b"1,,a\n", [("1", "", "a")]),
+    ],
+)
+def test_csv(data: bytes, rows: list[tuple[str, ...]], tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", HEADER + data) == rows
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"1,good,a\n2,b\n", r"t.csv, line 3: 2 cells, but 3 columns \(id, text, label\)"),
+        (b"1,good,a\n2,so,so,b\n", "t.csv, line 3: 4 cells, but 3 columns"),
+        (b"1,x,a\n2," + b"," * 1_000_000 + b"\n", "t.csv, line 3: 1,000,002 cells, but 3 columns"),
+        (b'1,x,a\n2,"open,b\n3,y,a\n4,z,b\n', "t.csv, line 3: a quote is opened here and never closed"),
+        (b'1,x,a\n2,"open,b\n' + b"3,y,a\n" * 200_000, "t.csv, line 3: a quote is opened here and never closed"),
+        (b'1,"x\ny",a\n2,"open,b\n3,"y",a\n', "t.csv, line 4: text follows a closing quote"),
+        (b"1,one\rtwo,a\n", "t.csv, line 2: a carriage return inside the row"),
+        (b"1,nul\0nul,a\n", "t.csv, line 2: a NUL character"),
+        (b"1,ok,a\n2,caf\xe9,a\n", "t.csv, line 3: byte 6 of the line is not UTF-8"),
+        (b"1,ok,a\n" + HEADER, "t.csv, line 3: the line of column names again"),
+    ],
+)
+def test_broken_csv_is_an_error_with_its_line(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=message):
+        read(tmp_path / "t.csv", HEADER + data)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfid,text\n1,x\n")
+    assert Table(tmp_path / "t.csv").columns == ("id", "text")
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match='more than one column "text"'):
+        read(tmp_path / "t.csv", b"text,text\nx,y\n")
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
+def test_an_empty_file_is_an_error(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"t.csv is empty"):
+        read(tmp_path / "t.csv", data)
+
+
+def test_a_missing_file_and_a_folder_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"no.csv does not exist"):
+        Table(tmp_path / "no.csv")
+    with pytest.raises(BertkitError, match=r"cannot be read: Is a directory"):
+        Table(tmp_path)
+
+
+def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+    data = gzip.compress(HEADER + b"".join(b"%d,text,a\n" % (row * 7919) for row in range(5000)))
+    with pytest.raises(BertkitError, match=r"t.csv.gz, line .*: cannot be read"):
+        read(tmp_path / "t.csv.gz", data[: len(data) // 2])
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found(mark: str, tmp_path: Path) -> None:
+    other = "," if mark == ";" else ";"
+    path = tmp_path / "t.csv"
+    path.write_text(f"id{mark}text{mark}label\n1{mark}a{other} b{mark}x\n", encoding="utf-8")
+    assert sniff(path).delimiter == mark
+
+
+def test_quotes_of_a_tab_separated_file_are_characters(tmp_path: Path) -> None:
+    rows = read(tmp_path / "t.tsv", b'text\tlabel\n" Open and never closed .\ta\n"Closed."\tb\n')
+    assert rows == [('" Open and never closed .', "a"), ('"Closed."', "b")]
+
+
+def test_a_spreadsheets_tab_separated_file_is_unquoted(tmp_path: Path) -> None:
+    rows = read(tmp_path / "t.tsv", b'text\tlabel\n"He said ""no"""\ta\n"two\nlines"\tb\n')
+    assert rows == [('He said "no"', "a"), ("two\nlines", "b")]
+
+
+def test_literal_quotes_can_be_demanded(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.tsv", b'text\tlabel\n"x"\ta\n', LITERAL) == [('"x"', "a")]
+
+
+@pytest.mark.parametrize("first", [b"1,good film\n", b"good,fine film\n"])
+def test_a_first_line_of_data_is_not_taken_for_names(first: bytes, tmp_path: Path) -> None:
+    rows = read(tmp_path / "t.csv", first + b"good,poor film\nbad,other film\n1,last film\n")
+    assert len(rows) == 4
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{"text": "a"}\n{"text": }\n', "t.jsonl, line 2: not JSON"),
+        (b'{"text": "a"}\n[1]\n', "t.jsonl, line 2: not a JSON object"),
+        (b'[{"text": "a"}]\n', "t.jsonl is one JSON list. Write one object a line"),
+        (b'{"text": "a"}\n{"texte": "b"}\n', 't.jsonl, line 2: no field "text". Did you mean "texte"'),
+        (b'{"text": NaN}\n', "t.jsonl, line 1: not JSON .NaN is not a JSON number"),
+        (b'{"text": "a"}\n' + b"[" * 100_000 + b"\n", "t.jsonl, line 2: not JSON"),
+        (b'{"text": "a"', "t.jsonl, line 1: not JSON"),
+    ],
+)
+def test_broken_json_lines_are_errors_with_their_line(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=message):
+        read(tmp_path / "t.jsonl", data)
+
+
+def test_json_values_become_what_a_csv_file_would_hold(tmp_path: Path) -> None:
+    data = b'{"a": 1, "b": 2.5, "c": true, "d": null, "e": "x", "f": ["y"]}\n'
+    assert read(tmp_path / "t.jsonl", data) == [("1", "2.5", "true", "", "x", '["y"]')]
+
+
+def test_a_json_field_that_is_not_asked_for_may_be_absent(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(b'{"text": "a", "note": "n"}\n\n{"text": "b"}\n')
+    table = Table(tmp_path / "t.jsonl")
+    assert [(row.line, *row.cells) for row in table.rows("text")] == [(1, "a"), (3, "b")]
+    assert table.sample(5) == [["a", "n"], ["b", ""]]
+
+
+def test_a_damaged_parquet_file_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    with pytest.raises(BertkitError, match="not a readable Parquet file"):
+        read(tmp_path / "t.parquet", b"PAR1 and no more")
+
+
+def test_rows_know_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(HEADER + b'1,"two\nlines",a\n\n2,x,b\n')
+    assert [row.line for row in Table(tmp_path / "t.csv").rows("id")] == [2, 5]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.txt"])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=60) | st.text('ab1,;\t|"\n\r {}[]:\\\ufeff', max_size=60).map(str.encode))
+def test_any_bytes_are_rows_or_an_error_for_the_user(name: str, data: bytes, tmp_path: Path) -> None:
+    try:
+        rows = read(tmp_path / name, data)
+    except BertkitError as error:
+        assert "\n" not in str(error)
+    else:
+        assert len({len(row) for row in rows}) <= 1
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=5))
+def test_what_a_csv_writer_writes_comes_back(rows: list[tuple[str, str]], tmp_path: Path) -> None:
+    rows = [(f"{first}x", second) for first, second in rows if "\0" not in first + second]
+    path = tmp_path / "t.csv"
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("first name", "second name"), *rows])
+    except UnicodeEncodeError:
+        return
+    form = Format(delimiter=",", quotes=True)
+    assert [tuple(row.cells) for row in Table(path, form).rows("first name", "second name")] == rows
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"PK\x03\x04\x14\x00\x06\x00", "t.csv is an Excel workbook or another zip file. Save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an Excel workbook of old. Save it as CSV"),
+        (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
+        (gzip.compress(HEADER), "t.csv is compressed by gzip. Let its name end with .gz"),
+        ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_by_it(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        read(tmp_path / "t.csv", data)
+    assert caught.value.exit_code == BAD_DATA
+
+
+@pytest.mark.parametrize("name", ["column{}", "{}"])
+def test_a_table_of_very_many_columns_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    cells = ",".join(name.format(number) for number in range(100_000)).encode()
+    begin = time.monotonic()
+    with pytest.raises(BertkitError, match=r"t\.csv has 100,000 columns. More than 10,000 are not read"):
+        read(tmp_path / "t.csv", cells + b"\n" + cells + b"x\n")
+    assert time.monotonic() - begin < 30  # where every name is compared with every other, it takes minutes

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.prediction_files import answer_file
+from bertkit.task_types import (
+    Choice,
+    ChoiceTask,
+    Columns,
+    Prediction,
+    SpanTask,
+    Split,
+    TagPrediction,
+    TagTask,
+    TaskFiles,
+    TextExample,
+    TextTask,
+)
+from bertkit.training.interrupts import Interrupted
+
+ROWS = 200
+
+
+class Parrot(Pipeline):
+    """Answers a text with itself; ``stop_at`` sends Ctrl-C to this process before that answer."""
+
+    def __init__(self, folder: Path, stop_at: int | None = None) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "weights").write_text("7")
+        self.folder, self.folders = folder, (folder,)
+        self.stop_at = stop_at
+        self.answered = 0
+        self.__dict__["task"] = TextTask(name="parrot", metric="accuracy", labels=("a", "b"))
+
+    def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
+        for example in examples:
+            if self.answered == self.stop_at:
+                os.kill(os.getpid(), signal.SIGINT)
+            self.answered += 1
+            yield Prediction(example.first, {"a": 0.75, "b": 0.25})
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"text {number}\n" for number in range(ROWS)))
+    return path
+
+
+def answer(model: Parrot, texts: Path, output: Path) -> list[int]:
+    reported: list[int] = []
+    assert answer_file(model, texts, output, reported.append) == ROWS
+    return reported
+
+
+def test_an_interrupted_file_goes_on_where_it_stopped(tmp_path: Path, texts: Path) -> None:
+    answer(Parrot(tmp_path / "model"), texts, tmp_path / "whole.jsonl")
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted, match="stopped after 100 rows") as stopped:
+        answer_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+    assert stopped.value.exit_code == 130
+    assert not output.exists()
+    (partial,) = tmp_path.glob(".partial-*")
+    with partial.open("a") as file:
+        file.write('{"id": "torn')
+    model = Parrot(tmp_path / "model")
+    reported = answer(model, texts, output)
+    assert model.answered == ROWS - 100
+    assert (reported[0], reported[-1]) == (100, ROWS)
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not list(tmp_path.glob(".partial-*"))
+
+
+def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted):
+        answer_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+    other = Parrot(tmp_path / "other")
+    (tmp_path / "other" / "weights").write_text("13")
+    answer(other, texts, output)
+    assert other.answered == ROWS
+    texts.write_text(texts.read_text().replace("text 0\n", "text zero\n"))
+    model = Parrot(tmp_path / "model")
+    answer(model, texts, output)
+    assert json.loads(output.read_text().splitlines()[0])["label"] == "text zero"
+
+
+def test_what_a_spreadsheet_would_run_is_made_harmless(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("=1+1\n@x\nplain\n")
+    answer_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.csv", lambda done: None)
+    labels = [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()]
+    assert labels == ["label", "'=1+1", "'@x", "plain"]
+    answer_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.txt", lambda done: None)
+    assert (tmp_path / "out.txt").read_text() == "=1+1\n@x\nplain\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [("out.xls", r'no format named "\.xls"'), ("nowhere/out.csv", "cannot write to .*nowhere: No such file")],
+)
+def test_an_output_that_cannot_be_written_is_known_at_once(
+    tmp_path: Path, texts: Path, output: str, message: str
+) -> None:
+    model = Parrot(tmp_path / "model")
+    with pytest.raises(BertkitError, match=message):
+        answer_file(model, texts, tmp_path / output, lambda done: None)
+    assert model.answered == 0
+
+
+def test_a_full_disk_is_said_with_the_file(tmp_path: Path, texts: Path) -> None:
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    model = Parrot(tmp_path / "model")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, old[1]))
+        with pytest.raises(BertkitError, match=r"cannot write .*out\.csv: File too large"):
+            answer_file(model, texts, tmp_path / "out.csv", lambda done: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert answer_file(model, texts, tmp_path / "out.csv", lambda done: None) == ROWS
+
+
+class Tagger(Parrot):
+    """Takes every word for an entity."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.__dict__["task"] = TagTask(name="tagger", labels=("B-X", "O"))
+
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        for example in examples:
+            yield TagPrediction(("B-X",) * len(example.words), (0.5,) * len(example.words), ())
+
+
+class Chooser(Parrot):
+    """Takes the second choice."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.__dict__["task"] = ChoiceTask(name="chooser", choices=("A", "B"))
+
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        for example in examples:
+            yield Choice(1, example.choices[1], (0.25, 0.75))
+
+
+class Counter(Parrot):
+    """Answers a text with its length."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.__dict__["task"] = TextTask(name="counter", metric="pearson")
+
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        for example in examples:
+            yield Prediction(float(len(example.first)))
+
+
+@pytest.mark.parametrize(
+    ("model", "row", "expected"),
+    [
+        (Chooser, "text,A,B\nwho?,they,we\n", "id,label,choice,probability\n2,1,we,0.75\n"),
+        (Counter, "text\nseven\n", "id,label\n2,5.0\n"),
+    ],
+)
+def test_a_table_of_answers_has_the_columns_of_their_kind(
+    tmp_path: Path, model: type[Parrot], row: str, expected: str
+) -> None:
+    (tmp_path / "in.csv").write_text(row)
+    parrot = model(tmp_path / "model")
+    split = Split(files=("in.csv",), columns=Columns(first="text"))
+    parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
+    answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.csv", lambda done: None)
+    assert (tmp_path / "out.csv").read_text() == expected
+
+
+@pytest.mark.parametrize(
+    ("suffix", "expected"),
+    [
+        (".csv", "id,words,tags\n1,two wide,B-X B-X\n"),
+        (".tsv", "id\twords\ttags\n1\ttwo wide\tB-X B-X\n"),
+        (".txt", "B-X B-X\n"),
+        (".json", '{\n "1": [\n  "B-X",\n  "B-X"\n ]\n}\n'),
+    ],
+)
+def test_tags_stand_in_a_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:
+    (tmp_path / "in.txt").write_text("two wide\n")
+    output = tmp_path / f"out{suffix}"
+    answer_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
+    assert output.read_text() == expected
+
+
+def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id,text\n3,one\n7,two\n3,three\n")
+    parrot = Parrot(tmp_path / "model")
+    split = Split(files=("in.csv",), columns=Columns(first="text", id="id"))
+    parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
+    with pytest.raises(BertkitError, match=r'in\.csv: the id "3" comes twice, .* write \.jsonl'):
+        answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.json", lambda done: None)
+    assert parrot.answered == 0
+    assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".partial*"))
+    assert answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
+
+
+def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, lines may bring ids of their own, and are seen one by one."""
+    questions = [{"id": name, "question": "who", "context": name} for name in ("a", "b", "a")]
+    parrot = Parrot(tmp_path / "model")
+    task = SpanTask(name="parrot")
+    monkeypatch.setattr(task.__class__, "describe", lambda self, example, prediction: {"id": example.id, "answer": ""})
+    monkeypatch.setattr(parrot, "stream", lambda examples, batch_size: iter(examples))
+    parrot.__dict__["task"] = task
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(each) + "\n" for each in questions)))
+    with pytest.raises(BertkitError, match=r'-: the id "a" comes twice, .* write \.jsonl'):
+        answer_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_library_that_parquet_needs_is_asked_for_before_anything_is_answered(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    parrot = Parrot(tmp_path / "model")
+    with pytest.raises(BertkitError, match="needs pyarrow"):
+        answer_file(parrot, texts, tmp_path / "out.parquet", lambda done: None)
+    assert parrot.answered == 0

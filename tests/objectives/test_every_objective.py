@@ -1,0 +1,119 @@
+"""What every file on the shelf of objectives must satisfy; a new file is covered without an edit here."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from bertkit import lookup as names
+from bertkit.batch import IGNORE, Batch, EncoderOutput
+from bertkit.contracts import Objective
+
+HIDDEN = 24
+META = torch.device("meta")
+
+
+@pytest.fixture(params=names.shelf("objectives"))
+def case(request: pytest.FixtureRequest, padded_batch: Batch) -> tuple[Objective, Batch]:
+    objective, batch = importlib.import_module(f"bertkit.objectives.{request.param}").specimen(HIDDEN, padded_batch)
+    assert isinstance(objective, Objective)
+    return objective.eval(), batch
+
+
+@pytest.fixture
+def states() -> EncoderOutput:
+    hidden = torch.randn(4, 13, HIDDEN, requires_grad=True)
+    return EncoderOutput(
+        hidden_states=hidden, pooled=torch.tanh(hidden[:, 0]), layers=(hidden / 2, hidden.sin(), hidden)
+    )
+
+
+def rows_of(states: EncoderOutput, batch: Batch, rows: slice) -> tuple[EncoderOutput, Batch]:
+    part = Batch(
+        input_ids=batch.input_ids[rows],
+        segment_ids=batch.segment_ids[rows],
+        attention_mask=batch.attention_mask[rows],
+        labels={name: label[rows] for name, label in batch.labels.items()},
+        choices=None if batch.choices is None else batch.choices[rows],
+    )
+    layers = tuple(layer[rows] for layer in states.layers)
+    return EncoderOutput(hidden_states=states.hidden_states[rows], pooled=states.pooled[rows], layers=layers), part
+
+
+def test_gradients_reach_every_parameter_and_the_states(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+    objective, batch = case
+    sum(term.sum for term in objective.loss(objective(states, batch), batch).values()).backward()  # type: ignore[union-attr]
+    unreached = [name for name, weight in objective.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert unreached == []
+    assert states.hidden_states.grad is not None
+    assert states.hidden_states.grad.any()
+
+
+def test_counts_come_from_the_labels_and_agree_with_the_loss(
+    case: tuple[Objective, Batch], states: EncoderOutput
+) -> None:
+    objective, batch = case
+    terms = objective.loss(objective(states, batch), batch)
+    assert objective.counts(batch) == {name: term.count for name, term in terms.items()}
+    assert set(terms) == {objective.label}
+
+
+def test_parts_of_a_batch_add_up_to_the_whole(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+    objective, batch = case
+
+    def total(states: EncoderOutput, batch: Batch) -> torch.Tensor:
+        return objective.loss(objective(states, batch), batch)[objective.label].sum
+
+    parts = [total(*rows_of(states, batch, rows)) for rows in (slice(0, 1), slice(1, 4))]
+    torch.testing.assert_close(parts[0] + parts[1], total(states, batch), rtol=1e-6, atol=1e-6)
+
+
+def test_a_batch_without_any_label_costs_nothing(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+    objective, batch = case
+    silent = batch.with_labels(**{objective.label: torch.full_like(batch.labels[objective.label], IGNORE)})
+    term = objective.loss(objective(states, silent), silent)[objective.label]
+    assert (term.sum.item(), term.count) == (0.0, 0)
+    term.sum.backward()  # type: ignore[no-untyped-call]
+
+
+def test_answers_need_no_labels(case: tuple[Objective, Batch], states: EncoderOutput, padded_batch: Batch) -> None:
+    objective, _ = case
+    for answer in objective(states, padded_batch).values():
+        assert answer.isfinite().all()
+
+
+def test_it_reads_what_it_says(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+    objective, batch = case
+    reads = objective.reads(batch)
+    if reads is None:
+        return
+    layers = tuple(layer.masked_fill(~reads[..., None], float("nan")) for layer in states.layers)
+    spoilt = EncoderOutput(hidden_states=layers[-1], pooled=states.pooled, layers=layers)
+    expected = objective(states, batch)
+    for name, answer in objective(spoilt, batch).items():
+        assert torch.equal(answer, expected[name])
+
+
+def test_hits_are_bounded_by_their_count(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+    objective, batch = case
+    hits = objective.hits(objective(states, batch), batch)
+    assert objective.label not in hits, "losses and hits are reported side by side"
+    for term in hits.values():
+        assert 0 <= term.sum.item() <= term.count == objective.counts(batch)[objective.label]
+
+
+def test_the_host_never_waits_for_the_device(case: tuple[Objective, Batch], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
+    objective, batch = case
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which "meta" does not have
+    for module in (objective, *getattr(objective, "_tied", ())):  # an encoder's table moves with the encoder
+        module.to(META).train()
+    moved = batch.to(META)
+    hidden = torch.empty(4, 13, HIDDEN, device=META, requires_grad=True)
+    afar = EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0], layers=(hidden, hidden, hidden))
+    outputs = objective(afar, moved)
+    objective.loss(outputs, moved)[objective.label].sum.backward()  # type: ignore[no-untyped-call]
+    objective.hits(outputs, moved)

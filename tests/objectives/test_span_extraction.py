@@ -1,0 +1,45 @@
+"""Starts and ends: the loss over real tokens alone, and what counts as a hit."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput
+from bertkit.objectives.span_extraction import Span
+
+
+def test_the_loss_is_the_mean_of_both_cross_entropies_over_real_tokens(padded_batch: Batch) -> None:
+    head = Span(24)
+    labels = torch.tensor([[3, 12], [0, 0], [10, 10], [1, 1]])
+    batch = padded_batch.with_labels(span=labels)
+    hidden = torch.randn(4, 13, 24)
+    outputs = head(EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), batch)
+    losses = []
+    for row, length in enumerate([13, 7, 11, 2]):
+        for place, name in enumerate(("start", "end")):
+            losses.append(F.cross_entropy(outputs[name][row, :length], labels[row, place]))
+    term = head.loss(outputs, batch)["span"]
+    torch.testing.assert_close(term.sum / term.count, torch.stack(losses).mean())
+    assert term.count == head.counts(batch)["span"] == 8
+
+
+def test_padding_moves_nothing(padded_batch: Batch) -> None:
+    head = Span(24)
+    batch = padded_batch.with_labels(span=torch.tensor([[3, 12], [0, 0], [10, 10], [1, 1]]))
+    hidden = torch.randn(4, 13, 24, requires_grad=True)
+    head.loss(head(EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), batch), batch)["span"].sum.backward()  # type: ignore[no-untyped-call]
+    assert hidden.grad is not None
+    assert not hidden.grad[~batch.attention_mask].any()
+    assert hidden.grad[batch.attention_mask].any(dim=-1).all()
+
+
+def test_a_hit_is_a_start_or_an_end_among_the_real_tokens(padded_batch: Batch) -> None:
+    head = Span(24)
+    batch = padded_batch.with_labels(span=torch.tensor([[3, 5], [0, 0], [IGNORE, IGNORE], [1, 1]]))
+    start = torch.zeros(4, 13)
+    start[0, 3], start[1, 2], start[3, 12], start[3, 1] = 1, 1, 9, 1
+    end = torch.zeros(4, 13)
+    end[0, 4], end[1, 0], end[3, 1] = 1, 1, 1
+    term = head.hits({"start": start, "end": end}, batch)["span_accuracy"]
+    assert (int(term.sum), term.count) == (4, 6)

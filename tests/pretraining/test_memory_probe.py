@@ -1,0 +1,111 @@
+"""What ``--plan`` says of memory, held to what a run really takes."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.data.prepare import prepare
+from bertkit.encoders.bert import BertConfig, size
+from bertkit.errors import BertkitError
+from bertkit.pretraining import memory_probe as _footprint
+from bertkit.pretraining.memory_probe import estimate_peak
+from bertkit.pretraining.record import PretrainRun
+from bertkit.text import wordpiece
+
+WATCH = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+"""
+"""A small process between: on Linux the figure of a child begins with the size of its parent."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made-up words, so many that the vocabulary has a weight."""
+    home, draw = tmp_path_factory.mktemp("home"), random.Random(7)
+    words = ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(3, 9))) for _ in range(2999)]
+    texts = [" ".join(" ".join(draw.choices(words, k=13)) + "." for _ in range(37)) for _ in range(199)]
+    (home / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    tokenizer = wordpiece.train(texts, vocab_size=4999)
+    prepare([home / "texts.jsonl"], tokenizer=tokenizer, output=home / "data", heldout=0.3)
+    return home / "data"
+
+
+def make_run(data: Path, encoder: BertConfig, rows: int, seq_length: int) -> PretrainRun:
+    return PretrainRun(
+        data=data, output=Path("run"), encoder=encoder, batch_size=rows, seq_length=seq_length, precision="float32"
+    )
+
+
+def measure_peak(run: PretrainRun, name: str, output: Path) -> int:
+    """Bytes that the command holds at most, from its start to the finished model."""
+    words = ["pretrain", run.data, "--size", name, "--steps", 12, "--batch-size", run.batch_size, "-o", output]
+    words += ["--seq-length", run.seq_length, "--set", f"precision={run.precision}"]
+    words.append(f"gradient_checkpointing={run.gradient_checkpointing}".lower())
+    command = [sys.executable, "-c", WATCH, sys.executable, "-m", "bertkit", *map(str, words)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(("name", "rows", "seq_length"), [("tiny", 23, 61), ("mini", 41, 128)])
+def test_the_estimate_is_near_what_a_run_takes(
+    data: Path, tmp_path: Path, name: str, rows: int, seq_length: int, checkpointing: bool
+) -> None:
+    """Where the micro-batch is small enough to be measured as it is, and where it is not."""
+    run = make_run(data, size(name, vocab_size=4999), rows, seq_length)
+    run = replace(run, gradient_checkpointing=checkpointing)
+    assert estimate_peak(run) == pytest.approx(measure_peak(run, name, tmp_path / "run"), rel=0.15)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[PretrainRun]:
+    """What is measured instead: a hundred bytes, and one for every token of a micro-batch."""
+    runs: list[PretrainRun] = []
+
+    def measure(run: PretrainRun, share: float) -> int:
+        runs.append(_footprint._lessen(run, share))
+        rows = min(runs[-1].batch_size, runs[-1].micro_batch_size or runs[-1].batch_size)
+        return 100 + rows * run.seq_length
+
+    monkeypatch.setattr(_footprint, "_measure", measure)
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("rows", "micro", "asked"),
+    [
+        (37, None, [(37, None)]),
+        (99, 37, [(74, 37)]),  # of several micro-batches two
+        (400, None, [(81, None), (40, None)]),
+        (999, 99, [(98, 49), (48, 24)]),
+    ],
+)
+def test_large_micro_batches_are_not_tried(
+    data: Path, measured: list[PretrainRun], rows: int, micro: int | None, asked: list[tuple[int, int | None]]
+) -> None:
+    run = replace(make_run(data, size("1/12/2", vocab_size=4999), rows, 101), micro_batch_size=micro)
+    assert estimate_peak(run) == 100 + min(rows, micro or rows) * 101
+    assert sorted(((each.batch_size, each.micro_batch_size) for each in measured), reverse=True) == asked
+
+
+def test_what_is_wrong_with_a_run_is_said_as_by_the_run(data: Path) -> None:
+    run = make_run(data, size("1/12/2", vocab_size=4999, max_positions=7), 3, 13)
+    with pytest.raises(BertkitError, match=r"encoder\.max_positions is 7") as caught:
+        estimate_peak(run)
+    assert caught.value.exit_code == 2
+
+
+def test_a_process_that_dies_is_explained(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_footprint, "_PROGRAM", "import os; os.kill(os.getpid(), 9) # {path}")
+    with pytest.raises(BertkitError, match="the memory does not suffice"):
+        estimate_peak(make_run(data, size("1/12/2", vocab_size=4999), 3, 13))

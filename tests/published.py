@@ -1,0 +1,22 @@
+"""Pre-trainings with the settings that an encoder was published with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.config import Setting, apply
+from bertkit.data.shards import read_manifest
+from bertkit.encoder_types import EncoderConfig
+from bertkit.pretraining.defaults import settings_of_architecture, settings_of_profile, usual_task
+from bertkit.pretraining.record import PretrainRun
+
+
+def published_run(data: Path, output: Path, encoder: EncoderConfig, **changes: Any) -> PretrainRun:
+    """The pre-training of ``encoder`` with its paper's settings; ``changes`` are fields of the run, as ``steps``."""
+    vocab_size = getattr(encoder, "vocab_size", 0) or read_manifest(data).vocab_size
+    run = PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder, vocab_size=vocab_size))
+    asked = settings_of_architecture(encoder, vocab_size=vocab_size)
+    settings = {**asked, **settings_of_profile("paper", encoder)}
+    return replace(apply(run, [Setting(path, value, "paper") for path, value in settings.items()]), **changes)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.finetuning.run import FinetuneResult, SeedResult
+from bertkit.pretraining.run import PretrainResult
+from bertkit.quick_start.report import QuickstartResult, draw_curve
+from bertkit.task_types.pretraining import DataReport
+
+
+def score(*accuracies: float) -> FinetuneResult:
+    seeds = [
+        SeedResult(seed=seed, epochs=[], best_epoch=1, scores={"accuracy": each}, seconds=1.0, examples_per_second=1.0)
+        for seed, each in enumerate(accuracies)
+    ]
+    mean = sum(accuracies) / len(accuracies)
+    spread = max(accuracies) - min(accuracies)
+    return FinetuneResult(folder=Path("q/f"), metric="accuracy", seeds=seeds, mean=mean, sd=spread / 2, best=seeds[0])
+
+
+def result(scratch: FinetuneResult, pretrained: FinetuneResult) -> QuickstartResult:
+    report = DataReport(
+        examples_per_epoch=99,
+        sampled=99,
+        random_next_share=0.5,
+        row_fill=0.9,
+        masked_share=0.3,
+        duplicate_rows=0.0,
+        unknown_pieces=0.0,
+    )
+    pretraining = PretrainResult(folder=Path("my quick/pretrained"), steps=1234, seconds=77.0, data=report, heldout={})
+    return QuickstartResult(
+        output=Path("my quick"),
+        size="tiny",
+        text="1.0 MB",
+        task="Which?",
+        losses=[8.25, 6.0, 4.5],
+        pretraining=pretraining,
+        blanks=[],
+        majority=0.125,
+        scores={"from scratch": scratch, "pre-trained": pretrained},
+        seconds=99.0,
+    )
+
+
+def test_a_gain_is_called_one_where_it_exceeds_the_spread_of_the_seeds() -> None:
+    lines = result(score(0.4, 0.42), score(0.59, 0.61)).lines()
+    assert "  from scratch            41.0%  ± 1.0 over 2 seeds" in lines
+    assert "  pre-trained             60.0%  ± 1.0 over 2 seeds" in lines
+    assert "  Pre-training was worth 19.0 points." in lines
+
+
+@pytest.mark.parametrize(("better", "said"), [((0.4, 0.45), r"\+0.5 points"), ((0.3, 0.31), r"-11.5 points")])
+def test_no_gain_is_said_to_be_none(better: tuple[float, ...], said: str) -> None:
+    (line,) = [each for each in result(score(0.41, 0.43), score(*better)).lines() if "did not pay" in each]
+    assert said.replace("\\", "") in line
+    assert "--minutes" in line
+
+
+def test_commands_can_be_pasted() -> None:
+    lines = result(score(0.4), score(0.5)).lines()
+    assert "  bertkit pretrain 'my quick/data' --profile fast --minutes 60 -o runs/mini" in lines
+
+
+def test_curve() -> None:
+    assert draw_curve([8.0, 4.0, 1.0]) == "█▄▁"
+    assert draw_curve([5.0]) == "▁"
+    assert draw_curve([float(80 - place) for place in range(80)])[::13] == "█▅▃▁"
+    assert len(draw_curve([1.0, 2.0] * 99)) == 40

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import time
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import load
+from bertkit.quick_start.run import quickstart
+from bertkit.report.progress import Progress
+from bertkit.runs import read_metrics
+
+KITCHEN = (
+    ["cook", "baker", "guest", "host"],
+    ["boils", "tastes", "salts"],
+    ["soup", "rice", "bread", "fish", "corn", "meat"],
+)
+GARDEN = (
+    ["farmer", "digger", "child", "dog"],
+    ["waters", "plants", "cuts"],
+    ["rose", "tree", "grass", "fern", "herb", "hay"],
+)
+TIMES = ("in the morning", "at noon", "in the evening", "at night", "on Sunday", "when it rains", "as it was told")
+
+
+def write_packages(folder: Path) -> dict[str, Path]:
+    """Two packages of 72 modules, with a docstring of seven sentences in each."""
+    for package, words in (("kitchen", KITCHEN), ("garden", GARDEN)):
+        (folder / package).mkdir(parents=True)
+        for number, (person, action, thing) in enumerate(product(*words)):
+            text = " ".join(f"The {person} {action} the {thing} {time}." for time in TIMES)
+            (folder / package / f"m{number}.py").write_text(f'"""{text}"""\n', encoding="utf-8")
+    return {package: folder / package for package in ("kitchen", "garden")}
+
+
+def test_from_no_input_to_a_finetuned_model(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    packages = write_packages(tmp_path / "site")
+    output = tmp_path / "quickstart"
+    result = quickstart(output, minutes=0.15, progress=Progress("quiet"), packages=packages)
+    assert result.size == "tiny"
+    assert result.majority == 0.5
+    assert list(result.scores) == ["from scratch", "pre-trained"]
+    assert all(len(score.seeds) == 3 and 0 <= score.mean <= 1 for score in result.scores.values())
+    # How many steps there were, and so how low the first logged loss is, depends on the speed of the machine.
+    records = read_metrics(output / "pretrained" / "metrics.jsonl")
+    assert result.losses == [record["loss/mlm"] for record in records if record["kind"] == "train"]
+    assert all(loss > 0 for loss in result.losses)
+    assert result.blanks
+    assert 0 < result.seconds < time.monotonic() - begin
+    for file in ("corpus.jsonl", "task/train.csv", "task/dev.csv", "pretrained/training.png", "finetuned/epochs.png"):
+        assert (output / file).stat().st_size, file
+
+    lines = result.lines()
+    assert max(map(len, lines[:10])) <= 120
+    assert "BERT-tiny" in lines[1]
+    assert any(line.startswith("  most frequent class     50.0%") for line in lines)
+    assert lines[-1].startswith("  bertkit ")
+
+    blank = result.blanks[0]
+    assert "[MASK]" in blank.text
+    assert list(blank.guesses) == [each.word for each in load(output / "pretrained").fill(blank.text, top_k=4)[0]]
+    assert load(output / "finetuned").classify("The baker salts the bread.").label in packages
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r"is not empty\. Choose another -o folder"):
+        quickstart(tmp_path, progress=Progress("quiet"), packages={})
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_time_must_be_given(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="--minutes is 0; it must be more than 0"):
+        quickstart(tmp_path / "new", minutes=0, progress=Progress("quiet"))
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,56 @@
+"""The page of the paper's tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from bertkit.reproduction.pages import Cost, Finding, FoundRow, FoundTable, write_tables
+
+TABLE = FoundTable(
+    name="table5",
+    title="Tasks",
+    columns=["MNLI-m", "LM ppl"],
+    rows=[
+        FoundRow(
+            name="BERT-Base",
+            findings=[Finding(ours=[50.0, 53.0, 56.0], paper=84.4), Finding(ours=[7.25], paper=None)],
+            cost=Cost(parameters=1_230_000, pretraining_flop=4.5e15, pretraining_seconds=13, finetuning_seconds=7),
+        ),
+        FoundRow(name="Human", findings=[Finding(paper=82.1), Finding()]),
+        FoundRow(name="Broken", findings=[Finding(paper=80.5, why="failed"), Finding(ours=[9.0], paper=5.84)]),
+    ],
+    notes=["The paper's figures are those of test."],
+    command="bertkit reproduce table5",
+)
+
+
+def test_a_cell_is_ours_and_the_papers() -> None:
+    shown = TABLE.markdown()
+    assert shown.startswith("## Table 5. Tasks\n")
+    assert "| BERT-Base | 53.0 ± 3.0 / 84.4 " in shown
+    assert " 7.2 / – " in shown.replace("7.3", "7.2")
+    assert "| 1.23 M     | 4.5e+15           | 13 s     | 7 s         |" in shown
+    assert "| Human     | – / 82.1 " in shown
+    assert "| Broken    | failed / 80.5 " in shown
+    assert "- The paper's figures are those of test.\n" in shown
+    assert "$ bertkit reproduce table5" in shown
+
+
+def test_the_page_has_every_table_and_its_picture(tmp_path: Path) -> None:
+    rows = [FoundRow(name=f"LTR, {place}/2", findings=[Finding(ours=[50.0 + place])], step=place) for place in (1, 2)]
+    curve = replace(TABLE, name="figure5", columns=["MNLI-m"], rows=rows, curves=["LTR"])
+    nothing = replace(TABLE, name="table3", rows=[TABLE.rows[1]])
+    names = ["figure5", "table3", "table4", "table5"]
+    write_tables([TABLE], tmp_path, "# One", names)
+    page = write_tables([curve, nothing], tmp_path, "# All", names).read_text()
+    assert page.startswith("# All\n")
+    assert page.index(curve.heading) < page.index(nothing.heading) < page.index(TABLE.heading), "in their order"
+    for table in (TABLE, curve, nothing):
+        assert table.heading in page
+        assert json.loads((tmp_path / f"{table.name}.json").read_text())["title"] == table.title
+    assert (tmp_path / "table5.png").stat().st_size > 10_000
+    assert (tmp_path / "figure5.png").stat().st_size > 10_000
+    assert not (tmp_path / "table3.png").exists()
+    assert "table3.png" not in page

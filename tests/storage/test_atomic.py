@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.storage.atomic import (
+    read_json,
+    remove_folder,
+    remove_temporaries,
+    sha256_of,
+    standing,
+    write_file,
+    write_folder,
+    write_json,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_json_comes_back(tmp_path: Path) -> None:
+    value = {"한글": [1, 2.5, None, True], "nested": {"a": "ü"}}
+    write_json(tmp_path / "value.json", value)
+    assert read_json(tmp_path / "value.json") == value
+    assert names(tmp_path) == ["value.json"]
+
+
+def test_sha256_is_the_standard_one(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_text("abc")
+    assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail(temporary: Path) -> None:
+        temporary.write_text("torso")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(BertkitError, match=r"cannot write .*a\.txt: No space left on device\."):
+        write_file(path, fail)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_folder_is_written_and_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    write_folder(path, lambda folder: (folder / "a.txt").write_text("old"))
+    write_folder(path, lambda folder: (folder / "b.txt").write_text("new"))
+    assert names(path) == ["b.txt"]
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_folder_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    write_folder(path, lambda folder: (folder / "a.txt").write_text("old"))
+
+    def fail(folder: Path) -> None:
+        (folder / "a.txt").write_text("torso")
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        write_folder(path, fail)
+    assert (path / "a.txt").read_text() == "old"
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_file_in_the_way_of_a_folder_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("mine")
+    with pytest.raises(BertkitError, match="cannot write"):
+        write_folder(tmp_path / "model", lambda folder: None)
+    assert (tmp_path / "model").read_text() == "mine"
+
+
+def test_what_stands_aside_is_found_and_put_back(tmp_path: Path) -> None:
+    (tmp_path / ".old-model").mkdir()
+    assert standing(tmp_path / "model") == tmp_path / ".old-model"
+    remove_temporaries(tmp_path)
+    assert names(tmp_path) == ["model"]
+    assert standing(tmp_path / "model") == tmp_path / "model"
+
+
+def test_leftovers_are_deleted_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".tmp-12-model", ".old-model", "model", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".tmp-13-run.json").write_text("torso")
+    (tmp_path / ".tmp-14-link").symlink_to(tmp_path / "other")
+    remove_temporaries(tmp_path)
+    assert names(tmp_path) == ["model", "other"]
+
+
+def test_a_folder_is_removed(tmp_path: Path) -> None:
+    write_folder(tmp_path / "model", lambda folder: (folder / "a.txt").write_text("old"))
+    remove_folder(tmp_path / "model")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"{} x"])
+def test_broken_json_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(BertkitError, match=r"run\.json is not readable JSON") as caught:
+        read_json(tmp_path / "run.json")
+    assert caught.value.exit_code == 3
+
+
+def test_missing_json_and_a_folder_in_its_place(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"run\.json is missing"):
+        read_json(tmp_path / "run.json")
+    (tmp_path / "run.json").mkdir()
+    with pytest.raises(BertkitError, match=r"run\.json is not readable JSON: .*directory"):
+        read_json(tmp_path / "run.json")
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def watch_fsync(descriptor: int) -> None:
+        events.append(f"fsync {Path(f'/proc/self/fd/{descriptor}').readlink().name.partition('-')[0]}")
+        fsync(descriptor)
+
+    def watch_replace(source: Path, target: Path) -> None:
+        events.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", watch_fsync)
+    monkeypatch.setattr(os, "replace", watch_replace)
+    write_json(tmp_path / "a.json", {})
+    assert events == ["fsync .tmp", "rename", f"fsync {tmp_path.name.partition('-')[0]}"]

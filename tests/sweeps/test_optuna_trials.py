@@ -1,0 +1,90 @@
+"""Points drawn by optuna: as many as asked, each once, also when those who drew them were killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit import api
+from bertkit.runs import read_metrics
+from bertkit.sweeps import sweep as tuning
+from bertkit.sweeps.sweep import SweepResult
+
+optuna = pytest.importorskip("optuna")
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+GRID = ["lr=1e-5..1e-2", "batch_size=13,33", "schedule.warmup=0.0..0.2"]
+
+
+def tune(table: Path, model: Path, output: Path, trials: int, **options: Any) -> SweepResult:
+    options = {"epochs": 1, "grid": GRID, "progress": "quiet", **options}
+    return api.tune(table, model=model, output=output, trials=trials, **options)
+
+
+def states(output: Path) -> list[str]:
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(output / "journal.log")))
+    return [trial.state.name for trial in optuna.load_study(study_name="sweep", storage=storage).get_trials()]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_points_are_drawn_from_the_ranges(sampler: str, table: Path, model: Path, tmp_path: Path) -> None:
+    result = tune(table, model, tmp_path, 3, sampler=sampler)
+    assert len(result.points) == 3
+    for point in result.points:
+        assert 1e-5 <= float(point.settings["lr"]) <= 1e-2
+        assert point.settings["batch_size"] in ("13", "33")
+        assert 0 <= float(point.settings["schedule.warmup"]) <= 0.2
+    assert states(tmp_path) == ["COMPLETE"] * 3
+
+
+def test_more_trials_may_be_asked_for_later_and_are_those_of_one_go(table: Path, model: Path, tmp_path: Path) -> None:
+    first = tune(table, model, tmp_path / "twice", 2)
+    assert tune(table, model, tmp_path / "twice", 2).points == first.points
+    later = tune(table, model, tmp_path / "twice", 3)
+    at_once = tune(table, model, tmp_path / "once", 3)
+    assert [each.settings for each in later.points] == [each.settings for each in at_once.points]
+    assert {each.folder for each in first.points} < {each.folder for each in later.points}
+
+
+def test_what_was_drawn_and_not_run_is_run(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(tuning, "run_seeds", die)
+        tune(table, model, tmp_path, 3)
+    assert states(tmp_path) == ["RUNNING"]
+    assert len(tune(table, model, tmp_path, 3).points) == 3
+    assert states(tmp_path) == ["COMPLETE"] * 3
+
+
+def test_a_trial_half_drawn_is_given_up(table: Path, model: Path, tmp_path: Path) -> None:
+    tune(table, model, tmp_path, 1)
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log")))
+    optuna.load_study(study_name="sweep", storage=storage).ask().suggest_float("lr", 1e-5, 1e-2, log=True)
+    assert len(tune(table, model, tmp_path, 3).points) == 3
+    assert sorted(states(tmp_path)) == ["COMPLETE"] * 3 + ["FAIL"]
+
+
+def test_processes_share_the_journal(table: Path, model: Path, tmp_path: Path) -> None:
+    words = ["tune", table, "--model", model, "-o", tmp_path, "--epochs", 1, "--trials", 6, "--grid", *GRID]
+    command = [sys.executable, "-c", "import sys; from bertkit.cli.main import main; sys.exit(main())"]
+    words += ["--progress", "plain"]
+    with subprocess.Popen([*command, *map(str, words)], stdout=-3, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        said = [other.stderr.readline()]
+        result = tune(table, model, tmp_path, 6)
+        said += other.stderr.readlines()
+        assert other.wait() == 0, said
+    assert len(result.points) == len(list(tmp_path.glob("points/*/results.json"))) == 6
+    assert states(tmp_path) == ["COMPLETE"] * 6
+    for path in tmp_path.glob("points/*/metrics.jsonl"):
+        steps = [each["step"] for each in read_metrics(path) if each["kind"] == "train"]
+        assert len(steps) == len(set(steps))

@@ -1,0 +1,205 @@
+"""Several labels for one text: what every task on the shelf must do, and the thresholds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from bertkit.batch import IGNORE
+from bertkit.config import apply, parse_settings
+from bertkit.contracts import Tokenizer
+from bertkit.data.features import collate
+from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.model import Model
+from bertkit.task_types import LabelsTask, Prediction, TextExample, TextTask, from_record, write_labels
+from bertkit.task_types.labels import read_labels
+from bertkit.task_types.user_tables import guess
+
+CELLS = ["dull;long", "long", "", "bright", "dull; bright ;long", "[]", '["long", "bright"]']
+
+
+def write(path: Path, cells: list[str], repeats: int = 7) -> Path:
+    rows = [{"text": f"film number {row}", "tags": cells[row % len(cells)]} for row in range(repeats * len(cells))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> LabelsTask:
+    table = write(tmp_path / "films.jsonl", CELLS)
+    found = guess(table, dev=table, label="tags", kind="labels").task
+    assert isinstance(found, LabelsTask)
+    return found
+
+
+def outputs(task: LabelsTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:
+    """What a model would say that is sure of the gold answer."""
+    assert isinstance(example.label, tuple)
+    return {"logits": np.array([7.0 if label in example.label else -7.0 for label in task.labels])}
+
+
+def test_cells_are_read_in_all_their_spellings(task: LabelsTask) -> None:
+    assert task.labels == ("bright", "dull", "long")
+    assert [example.label for example in list(task.rows("train"))[:7]] == [
+        ("dull", "long"),
+        ("long",),
+        None,
+        ("bright",),
+        ("bright", "dull", "long"),
+        (),
+        ("bright", "long"),
+    ]
+    assert "7 rows of train have no label and are left out" in task.notes()
+
+
+def test_the_guess_is_said(tmp_path: Path) -> None:
+    found = guess(write(tmp_path / "t.jsonl", ["a;b", "b", "a", "c", "c;b"]), label="tags")
+    assert found.sentence == (
+        'text = text, label = tags (several of 3 labels, 1.4 a text, ";" between: a 14, b 21, c 14)'
+    )
+    assert isinstance(found.task, TextTask)
+    assert (found.task.metric, found.task.also) == ("micro_f1", ("macro_f1", "subset_accuracy"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"),
+    [(["a|b", "b", "a"], "|"), (["a, b", "b,c", "c", "a"], ","), (['["a"]', '["b", "a"]', "[]"], ";")],
+)
+def test_separators_are_found(cells: list[str], separator: str, tmp_path: Path) -> None:
+    found = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
+    assert isinstance(found, LabelsTask)
+    assert found.separator == separator
+
+
+@pytest.mark.parametrize("cells", [["Arts; music", "Law"], ["one, two", "three, four"], ["yes", "no"]])
+def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Path) -> None:
+    task = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
+    assert not isinstance(task, LabelsTask)
+    assert set(task.labels) == set(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "doubtful"), [(["bad", "bad;dull", "fine", "fine;long"], True), (["Arts; music", "Law"], False)]
+)
+def test_classes_that_may_be_several_labels_are_said_to_be(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
+    found = guess(write(tmp_path / "t.jsonl", cells), label="tags")
+    assert not isinstance(found.task, LabelsTask)
+    assert found.sentence.endswith("; if cells hold several: --kind labels)") == doubtful
+
+
+def test_lists_of_jsonl_are_labels(tmp_path: Path) -> None:
+    rows = [{"text": f"film {row}", "tags": [["a", "b"], ["b"], []][row % 3]} for row in range(30)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = guess(tmp_path / "t.jsonl", label="tags").task
+    assert [example.label for example in list(task.rows("train"))[:3]] == [("a", "b"), ("b",), ()]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])).map(str.strip).filter(bool), unique=True))
+def test_what_is_written_is_read_again(names: list[str]) -> None:
+    assert read_labels(write_labels(names, ";"), ";", "here") == names
+
+
+def test_gold_answers_score_perfectly(task: LabelsTask, tokenizer: Tokenizer) -> None:
+    examples = task.examples("dev")
+    told = [task.decode(each, task.encode(each, tokenizer), [outputs(task, each)]) for each in examples]
+    assert [each.label for each in told] == [each.label for each in examples]
+    assert set(task.score(examples, told).values()) == {1.0}
+
+
+def test_unlabelled_examples_are_encoded_and_not_scored(task: LabelsTask, tokenizer: Tokenizer) -> None:
+    example = TextExample("1", "a film")
+    (feature,) = task.encode(example, tokenizer)
+    assert np.asarray(feature.labels["labels"]).tolist() == [IGNORE] * 3
+    with pytest.raises(BertkitError, match="1 of 1 examples have no label"):
+        task.score([example], [])
+
+
+def test_gradients_reach_every_parameter_of_the_head(task: LabelsTask, tokenizer: Tokenizer) -> None:
+    encoder = Bert(BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7))
+    model = Model(encoder, task.objectives(encoder))
+    features = [feature for example in task.examples("train") for feature in task.encode(example, tokenizer)]
+    batch = collate(features, pad_id=tokenizer.pad_id)
+    (term,) = model.loss(model(batch), batch).values()
+    term.sum.backward()  # type: ignore[no-untyped-call]
+    assert term.count == 42 * 3
+    assert all(weight.grad is not None and weight.grad.any() for weight in model.objectives.parameters())
+
+
+def test_the_record_is_json_and_comes_back_equal(task: LabelsTask) -> None:
+    tuned = apply(task, parse_settings(["thresholds.dull=0.25", "class_weights.long=3"]))
+    assert tuned.thresholds == {"dull": 0.25}
+    assert from_record(json.loads(json.dumps(tuned.record()))) == tuned
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_threshold_is_better_on_dev(seed: int, task: LabelsTask) -> None:
+    draw = np.random.default_rng(seed)
+    scores = draw.random((37, 3)).round(1)  # with ties
+    gold = scores + draw.normal(0, 0.4, (37, 3)) > 0.6
+    examples = [
+        TextExample("", "", None, tuple(name for name, yes in zip(task.labels, row, strict=True) if yes))
+        for row in gold
+    ]
+    predictions = [Prediction((), dict(zip(task.labels, row.tolist(), strict=True))) for row in scores]
+    tuned, told = task.calibrate(examples, predictions)
+    for place, name in enumerate(task.labels):
+        answers = [name in each.label for each in told]
+        assert answers == (scores[:, place] >= tuned.thresholds[name]).tolist()
+        others = [f1_score(gold[:, place], scores[:, place] >= cut) for cut in np.linspace(0, 1, 101)]
+        assert f1_score(gold[:, place], answers) == pytest.approx(max(others))
+
+
+def test_a_threshold_that_need_not_move_is_near_the_middle(task: LabelsTask) -> None:
+    examples = [TextExample("", "", None, ("dull",)), TextExample("", "", None, ())]
+    predictions = [Prediction((), {"bright": 0.9, "dull": share, "long": 0.9}) for share in (0.75, 0.125)]
+    tuned, told = task.calibrate(examples, predictions)
+    assert tuned.thresholds == {"dull": 0.4375}, "labels that dev has not keep theirs"
+    assert [each.label for each in told] == [("bright", "dull", "long"), ("bright", "long")]
+
+
+def test_predictions_are_described_with_every_score(task: LabelsTask, tokenizer: Tokenizer) -> None:
+    example = TextExample("7", "a film", None, ("long",))
+    prediction = task.decode(example, task.encode(example, tokenizer), [outputs(task, example)])
+    record = json.loads(json.dumps(task.describe(example, prediction)))
+    assert record == {"id": "7", "label": ["long"], "scores": {"bright": 0.000911, "dull": 0.000911, "long": 0.999089}}
+
+
+def test_a_label_that_only_dev_has_is_refused(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.jsonl", ["dull;long", "long", "dull"])
+    dev = write(tmp_path / "dev.jsonl", ["dull;log"])
+    with pytest.raises(BertkitError, match=r'dev.jsonl, line 1: unknown label "log"') as caught:
+        guess(train, dev=dev, label="tags")
+    assert caught.value.exit_code == BAD_DATA
+
+
+def test_a_cell_that_says_none_applies_says_that_there_may_be_several(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,labels\none,a;b\ntwo,b\nthree,[]\n", encoding="utf-8")
+    task = guess(path).task
+    assert task.labels == ("a", "b")
+    assert [example.label for example in task.rows("train")] == [("a", "b"), ("b",), ()]
+
+
+def test_a_slip_in_one_of_several_labels_is_refused_with_its_line(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.jsonl", [*["bright;long", "long", "bright"] * 7, "long;brigth"], repeats=1)
+    with pytest.raises(BertkitError, match=r't.jsonl, line 22: label "brigth" occurs once; "bright" occurs 14 times'):
+        guess(table, label="tags")
+
+
+def test_weights_of_labels_are_balanced_by_name(task: LabelsTask) -> None:
+    weights = task.weighted("balanced").class_weights
+    assert weights == {"bright": pytest.approx(1.0), "dull": pytest.approx(2.0), "long": pytest.approx(0.5)}
+
+
+def test_a_broken_list_is_an_error_with_its_line(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.jsonl", ['["a", "b"]', '["b"', '["a"]'])
+    with pytest.raises(BertkitError, match=r't.jsonl, line 2: \["b" is not a JSON list'):
+        guess(table, label="tags", kind="labels")

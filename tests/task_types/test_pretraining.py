@@ -1,0 +1,53 @@
+"""The examples of pre-training without next sentences, packed over the ends of documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.data.test_segment_pairs import DOCUMENTS, corpus
+
+from bertkit.batch import IGNORE
+from bertkit.data.segment_pairs import Sampling
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask, report_data
+from bertkit.text.wordpiece import WordPiece
+
+TOKENS = sum(map(sum, DOCUMENTS))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> PretrainingSource:
+    """Token k of the corpus is piece k; the special pieces come behind them all."""
+    pieces = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    task = PretrainingTask(sampling=Sampling(next_sentence=False, full_sentences=True))
+    return PretrainingSource(task, corpus(*DOCUMENTS), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5)
+
+
+def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_never(source: PretrainingSource) -> None:
+    tokenizer, everything = source.tokenizer, np.arange(len(source))
+    assert isinstance(tokenizer, WordPiece)
+    first, second = source.batch(0, everything), source.batch(1, everything)
+    originals = [
+        torch.where(each.labels["mlm"] == IGNORE, each.input_ids, each.labels["mlm"]) for each in (first, second)
+    ]
+    assert torch.equal(*originals)
+    assert not torch.equal(first.labels["mlm"], second.labels["mlm"])
+    kept = originals[0][originals[0] < TOKENS]
+    assert kept.tolist() == list(range(TOKENS))
+    assert (originals[0][:, 0] == tokenizer.cls_id).all()
+    separators = originals[0] == tokenizer.sep_id
+    assert int(separators.sum()) > len(source) + 13
+    for batch in (first, second):
+        assert (batch.input_ids[separators] == tokenizer.sep_id).all()
+        assert (batch.labels["mlm"][separators] == IGNORE).all()
+    assert report_data(source).row_fill > 0.9
+
+
+def test_full_sentences_with_next_sentences_are_refused() -> None:
+    with pytest.raises(BertkitError, match=r"add --set task\.sampling\.next_sentence=false") as caught:
+        Sampling(full_sentences=True)
+    assert caught.value.exit_code == WRONG_USAGE
