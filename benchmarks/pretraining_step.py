@@ -33,10 +33,10 @@ from bertkit.contracts import Objective
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
-from bertkit.objectives.nsp import NextSentence
-from bertkit.rng import Draws
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.rng import CounterRng
 from bertkit.training.flops import count_flops
-from bertkit.training.memory import keep_freed_memory
+from bertkit.training.memory import disable_malloc_trim
 
 VOCAB = 30522
 CLS, SEP, MASK = 101, 102, 103
@@ -69,7 +69,7 @@ def make_batch(rows: int, tokens: int) -> Batch:
         attention_mask=torch.ones_like(ids, dtype=torch.bool),
         labels={"nsp": torch.randint(0, 2, (rows,), generator=generator)},
     )
-    draws = Draws(0, 0, np.arange(rows))
+    draws = CounterRng(0, 0, np.arange(rows))
     return mask_tokens(batch, draws, Masking(), vocab_size=VOCAB, mask_id=MASK, special_ids=(CLS, SEP))
 
 
@@ -93,7 +93,7 @@ def build_model(name: str) -> Model:
     encoder = Bert(size(name, vocab_size=VOCAB))
     heads: dict[str, Objective] = {
         "mlm": MaskedLanguageModel(encoder.embeddings.word),
-        "nsp": NextSentence(encoder.hidden_size),
+        "nsp": NextSentencePrediction(encoder.hidden_size),
     }
     return Model(encoder, heads)
 
@@ -148,7 +148,7 @@ def build_theirs(name: str, batch: Batch) -> tuple[nn.Module, Callable[[], Tenso
 
 
 def make_ours(name: str, batch: Batch, precision: str) -> Step:
-    keep_freed_memory()
+    disable_malloc_trim()
     return make_step(*build_ours(name, batch), precision)
 
 

@@ -27,8 +27,8 @@ from bertkit.batch import Batch
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.nsp import NextSentence
-from bertkit.training.distributed import World, join_world
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.training.distributed import ProcessGroup, join_process_group
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
 
@@ -49,23 +49,24 @@ class FullRows:
         return make_batch(len(indices), self.tokens)
 
 
-def train(world: World, asked: argparse.Namespace) -> dict[str, float]:
+def train(group: ProcessGroup, asked: argparse.Namespace) -> dict[str, float]:
     """Tokens a second of all processes together, and the seconds of one sum of gradients."""
     torch.manual_seed(0)
     encoder = Bert(size(asked.size, vocab_size=VOCAB))
     model = Model(
-        encoder, {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(encoder.hidden_size)}
+        encoder,
+        {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(encoder.hidden_size)},
     )
     state = TrainingState(model, build_optimizer(model, OptimizerConfig()))
     total = _WARM_UP + asked.steps
     plan = Plan(total_steps=total, batch_size=asked.batch, precision=asked.precision)
-    steps = list(fit(state, FullRows(asked.tokens), plan, world=world))[_WARM_UP:]
+    steps = list(fit(state, FullRows(asked.tokens), plan, group=group))[_WARM_UP:]
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    world.wait()
+    group.barrier()
     begin = time.perf_counter()
     for _ in range(_SUMS):
-        world.sum_gradients(model.parameters())
+        group.sum_gradients(model.parameters())
     seconds = sum(step.seconds for step in steps)
     return {
         "tokens_per_second": sum(step.tokens for step in steps) / seconds,
@@ -106,9 +107,9 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.worker:
         torch.set_num_threads(1)
-        with join_world() as world:
-            found = train(world, asked)
-            if world.is_first:
+        with join_process_group() as group:
+            found = train(group, asked)
+            if group.is_first:
                 print(json.dumps(found))
         return
     turns: list[dict[str, Any]] = [

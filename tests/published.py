@@ -9,14 +9,16 @@ from typing import Any
 from bertkit.config import Setting, apply
 from bertkit.data.shards import read_manifest
 from bertkit.encoder_types import EncoderConfig
-from bertkit.pretraining.defaults import settings_of_architecture, settings_of_profile, usual_task
+from bertkit.pretraining.defaults import architecture_defaults, default_pretraining_task, profile_settings
 from bertkit.pretraining.record import PretrainRun
 
 
 def published_run(data: Path, output: Path, encoder: EncoderConfig, **changes: Any) -> PretrainRun:
     """The pre-training of ``encoder`` with its paper's settings; ``changes`` are fields of the run, as ``steps``."""
     vocab_size = getattr(encoder, "vocab_size", 0) or read_manifest(data).vocab_size
-    run = PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder, vocab_size=vocab_size))
-    asked = settings_of_architecture(encoder, vocab_size=vocab_size)
-    settings = {**asked, **settings_of_profile("paper", encoder)}
+    run = PretrainRun(
+        data=data, output=output, encoder=encoder, task=default_pretraining_task(encoder, vocab_size=vocab_size)
+    )
+    asked = architecture_defaults(encoder, vocab_size=vocab_size)
+    settings = {**asked, **profile_settings("paper", encoder)}
     return replace(apply(run, [Setting(path, value, "paper") for path, value in settings.items()]), **changes)

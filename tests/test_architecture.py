@@ -47,7 +47,7 @@ FILE_LINES, FUNCTION_LINES, CONSTRUCTOR_PARAMETERS = 400, 60, 12
 EXCEPTIONS: dict[str, str] = {
     "pretraining.record.PretrainRun": "a record: every setting of a pre-training run, always read by field name",
     "finetuning.record.FinetuneRun": "a record, as PretrainRun",
-    "encoder_types.spec.Foreign": "a record: all that Hugging Face's folder of an encoder can differ in",
+    "encoder_types.spec.HuggingFaceSpec": "a record: all that Hugging Face's folder of an encoder can differ in",
     "encoders.bert.BertConfig": "a record: the hyper-parameters of the paper's table, one field each",
     "encoders.roberta.RobertaConfig": "a record, as BertConfig",
     "cli.training.FinetuneOptions": "a record: one field an option",

@@ -53,4 +53,4 @@ def test_the_objective_learns(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> 
     term.sum.backward()  # type: ignore[no-untyped-call]
     assert all(weight.grad is not None for weight in (*encoder.parameters(), *objective.parameters()))
     assert objective.counts(labelled) == {"replaced": term.count} == {"replaced": 15}
-    assert objective.hits(outputs, labelled)["replaced_accuracy"].count == 15
+    assert objective.metrics(outputs, labelled)["replaced_accuracy"].count == 15

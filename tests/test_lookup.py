@@ -12,7 +12,7 @@ from bertkit.lookup import find, shelf, values
 
 
 def test_a_shelf_lists_its_public_files() -> None:
-    assert {"classify", "mlm", "nsp", "regress"} <= set(shelf("objectives"))
+    assert {"sequence_classification", "mlm", "nsp", "regression"} <= set(shelf("objectives"))
     assert not [name for name in shelf("tasks") if name.startswith("_")]
 
 

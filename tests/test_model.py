@@ -12,8 +12,8 @@ from bertkit.encoders import bert
 from bertkit.model import Model
 from bertkit.objectives import mlm
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.nsp import NextSentence
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.objectives.sequence_classification import SequenceClassification
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def model() -> Model:
     encoder = bert.specimen()
     return Model(
         encoder,
-        {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(encoder.hidden_size)},
+        {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(encoder.hidden_size)},
     )
 
 
@@ -55,7 +55,7 @@ def test_objectives_share_one_pass(model: Model, batch: Batch) -> None:
     assert set(outputs) == {"mlm", "nsp"}
     terms = model.loss(outputs, batch)
     assert model.counts(batch) == {name: term.count for name, term in terms.items()}
-    assert set(model.hits(outputs, batch)) == {"mlm_accuracy", "nsp_accuracy"}
+    assert set(model.metrics(outputs, batch)) == {"mlm_accuracy", "nsp_accuracy"}
 
 
 def test_micro_batches_give_the_gradient_of_the_whole(model: Model, batch: Batch) -> None:
@@ -93,7 +93,7 @@ def test_save_and_load_are_bit_equal(model: Model, batch: Batch, tmp_path: Path)
 def test_two_objectives_cannot_share_a_label() -> None:
     encoder = bert.specimen()
     with pytest.raises(AssertionError, match="same label"):
-        Model(encoder, {"first": Classify(12, 3), "second": Classify(12, 5)})
+        Model(encoder, {"first": SequenceClassification(12, 3), "second": SequenceClassification(12, 5)})
 
 
 def test_training_lowers_the_loss(model: Model, batch: Batch) -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.rng import Draws, permute
+from bertkit.rng import CounterRng, permute
 
 
-def draws(*indices: int, seed: int = 7, epoch: int = 3) -> Draws:
-    return Draws(seed, epoch, np.array(indices, dtype=np.int64))
+def draws(*indices: int, seed: int = 7, epoch: int = 3) -> CounterRng:
+    return CounterRng(seed, epoch, np.array(indices, dtype=np.int64))
 
 
 def test_a_row_does_not_depend_on_its_company() -> None:
@@ -20,7 +20,7 @@ def test_a_row_does_not_depend_on_its_company() -> None:
 
 
 @pytest.mark.parametrize("other", [draws(13, seed=8), draws(13, epoch=4), draws(14)])
-def test_seed_epoch_and_index_all_matter(other: Draws) -> None:
+def test_seed_epoch_and_index_all_matter(other: CounterRng) -> None:
     assert (draws(13).uniform("a", 37) != other.uniform("a", 37)).all()
 
 
@@ -29,7 +29,7 @@ def test_streams_differ() -> None:
 
 
 def test_numbers_are_uniform_and_uncorrelated() -> None:
-    numbers = Draws(1, 0, np.arange(1000)).uniform("x", 100)
+    numbers = CounterRng(1, 0, np.arange(1000)).uniform("x", 100)
     counts, _ = np.histogram(numbers, bins=20, range=(0, 1))
     # 5,000 a bin, standard deviation 69: five of them.
     assert abs(counts - 5000).max() < 350

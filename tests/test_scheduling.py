@@ -10,7 +10,7 @@ import pytest
 
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.report.progress import Progress
-from bertkit.scheduling import Work, do_all, in_order
+from bertkit.scheduling import Work, in_order, run_all
 
 QUIET = Progress("quiet")
 
@@ -29,14 +29,14 @@ def test_a_work_comes_once_and_after_what_it_needs(tmp_path: Path) -> None:
     left, right = work("left", tmp_path, log, text), work("right", tmp_path, log, work("text", tmp_path, log))
     both = work("both", tmp_path, log, left, right)
     assert [each.name for each in in_order([both, text])] == ["text", "left", "right", "both"]
-    assert do_all([both], tmp_path / "locks", QUIET) == {}
+    assert run_all([both], tmp_path / "locks", QUIET) == {}
     assert log == ["text", "left", "right", "both"]
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     log: list[str] = []
     (tmp_path / "text").touch()
-    do_all([work("next", tmp_path, log, work("text", tmp_path, log))], tmp_path / "locks", QUIET)
+    run_all([work("next", tmp_path, log, work("text", tmp_path, log))], tmp_path / "locks", QUIET)
     assert log == ["next"]
 
 
@@ -48,7 +48,7 @@ def test_what_diverged_takes_with_it_what_needs_it_and_nothing_else(tmp_path: Pa
 
     bad = Work(name="bad", make=diverge, is_done=lambda: False)
     works = [work("behind", tmp_path, log, bad), work("beside", tmp_path, log)]
-    failed = do_all(works, tmp_path / "locks", QUIET)
+    failed = run_all(works, tmp_path / "locks", QUIET)
     assert failed == {"bad": "the loss is not finite", "behind": "bad has failed"}
     assert log == ["beside"]
 
@@ -58,13 +58,13 @@ def test_other_errors_end_it(tmp_path: Path) -> None:
         raise BertkitError("no file")
 
     with pytest.raises(BertkitError, match="no file"):
-        do_all([Work(name="bad", make=fail, is_done=lambda: False)], tmp_path / "locks", QUIET)
+        run_all([Work(name="bad", make=fail, is_done=lambda: False)], tmp_path / "locks", QUIET)
 
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from bertkit.experiment.agenda import Work, do_all
+from bertkit.scheduling import Work, run_all
 from bertkit.report.progress import Progress
 
 folder = Path(sys.argv[1])
@@ -77,7 +77,7 @@ def build(name, *needs):
     return Work(name=name, make=make, is_done=(folder / name).exists, needs=needs)
 
 first = build("first")
-do_all([build(str(number), first) for number in range(13)], folder / "locks", Progress("quiet"))
+run_all([build(str(number), first) for number in range(13)], folder / "locks", Progress("quiet"))
 assert all((folder / str(number)).exists() for number in range(13))
 """
 

@@ -51,7 +51,7 @@ class Feature:
     segment_ids: NDArray[np.integer[Any]]
     labels: Mapping[str, Label] = field(default_factory=dict)
     offsets: NDArray[np.integer[Any]] | None = None
-    cut: int = 0
+    num_truncated: int = 0
     lengths: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:

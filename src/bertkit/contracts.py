@@ -82,7 +82,7 @@ class Tokenizer(Protocol):
 
 
 @runtime_checkable
-class PieceTokenizer(Tokenizer, Protocol):
+class SubwordTokenizer(Tokenizer, Protocol):
     """A tokenizer whose ids are pieces of words, as a model folder holds it."""
 
     @property
@@ -126,8 +126,8 @@ class BatchSource(Protocol):
 class Encoder(nn.Module, ABC):
     """A network from a batch to hidden states, built from its own frozen ``Config`` alone.
 
-    With ``keep_layers`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that has a
-    gradient keeps the input of every block and no more, and computes the block again on the way back (Chen et al.,
+    With ``output_hidden_states`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that
+    has a gradient keeps the input of every block only, and computes the block again in the backward pass (Chen et al.,
     arXiv 1604.06174): the same bits in less memory and a third more time. With a ``word_length`` it reads words of so
     many characters, and not tokens. In a ``causal`` one no state depends on a later token. Where it is ``stateful`` a
     row goes on from what the row in its place left in the batch before; who cannot do that passes over it.
@@ -137,7 +137,7 @@ class Encoder(nn.Module, ABC):
     num_layers: int
     word_length: int | None = None
     causal: bool = False
-    keep_layers: bool = False
+    output_hidden_states: bool = False
     gradient_checkpointing: bool = False
     stateful: bool = False
 
@@ -152,25 +152,25 @@ class Encoder(nn.Module, ABC):
         """The layer that a parameter belongs to: 0 below the first, above the last ``num_layers + 1``."""
         raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out layer_decay.")
 
-    def redraw(self, blocks: int) -> None:
+    def reinitialize_top(self, blocks: int) -> None:
         """Draw the last ``blocks`` layers anew, and whatever stands on them."""
         raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out reinit_layers.")
 
-    def draw_untrained(self) -> None:
+    def reset_untrained_parameters(self) -> None:
         """Draw anew what no training and no file has given values to, so that each seed begins elsewhere."""
 
     def penalties(self) -> Mapping[str, float]:
         """Parameter -> what its squares are multiplied with, summed, and added to the loss."""
         return {}
 
-    def carried(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What a ``stateful`` encoder takes along to the next batch."""
         return {}
 
-    def carry(self, carried: Mapping[str, Tensor]) -> None:
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from this; from nothing where it is empty."""
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """The multiplications of ``forward`` that the ``wanted`` states, and the ``pooled`` ones, cannot do without.
 
         0 where nobody has counted them.
@@ -207,10 +207,10 @@ class Objective(nn.Module, ABC):
         """How wrong they are, summed over the labels."""
 
     @abstractmethod
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Counts that are watched and not trained on, such as the right answers among ``count``."""
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """The multiplications of ``forward`` that the answers to ``batch`` need; 0 where nobody has counted them."""
         return 0
 

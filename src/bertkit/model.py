@@ -28,7 +28,7 @@ class Model(nn.Module):
         self.objectives = nn.ModuleDict(dict(objectives))
         self.frozen = any(objective.reads_layers for objective in objectives.values())
         if self.frozen:
-            encoder.keep_layers = True
+            encoder.output_hidden_states = True
             encoder.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Self:
@@ -50,16 +50,16 @@ class Model(nn.Module):
             counts |= objective.counts(batch)
         return counts
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """The multiplications of ``forward`` that the answers cannot do without, as far as somebody counts them."""
         wanted = self._wanted(batch)
         objectives = [objective for _, objective in self._named_objectives()]
-        inside = self.encoder.count_products(
+        inside = self.encoder.count_macs(
             batch,
             batch.attention_mask if wanted is None else wanted,
             pooled=any(each.reads_pooled for each in objectives),
         )
-        return inside + sum(each.count_products(batch) for each in objectives)
+        return inside + sum(each.count_macs(batch) for each in objectives)
 
     def loss(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
         """The loss terms of every objective."""
@@ -69,11 +69,11 @@ class Model(nn.Module):
                 terms[label] = replace(term, weight=objective.weight)
         return terms
 
-    def hits(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Mapping[str, Outputs], batch: Batch) -> LossTerms:
         """The watched counts of every objective."""
         terms: LossTerms = {}
         for name, objective in self._named_objectives():
-            terms |= objective.hits(outputs[name], batch)
+            terms |= objective.metrics(outputs[name], batch)
         return terms
 
     def _wanted(self, batch: Batch) -> Tensor | None:

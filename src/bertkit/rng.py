@@ -41,7 +41,7 @@ def _key(*parts: int | str) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draws:
+class CounterRng:
     """The random numbers that belong to the examples ``indices`` (B,) of one epoch."""
 
     seed: int

@@ -50,7 +50,7 @@ def in_order(works: Iterable[Work]) -> list[Work]:
     return list(found.values())
 
 
-def do_all(works: Iterable[Work], locks: Path, progress: Progress) -> dict[str, str]:
+def run_all(works: Iterable[Work], locks: Path, progress: Progress) -> dict[str, str]:
     """Make what is not there yet, and wait for what others are making; ``locks`` is a folder for that.
 
     Returns why a work came to nothing, by its name: a training that diverged, or what needs it. Whatever else goes

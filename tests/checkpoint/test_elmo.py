@@ -15,7 +15,7 @@ import torch
 
 from bertkit.checkpoint import elmo as bilm
 from bertkit.checkpoint.model_folder import load_encoder
-from bertkit.encoders.elmo import FOREIGN_NAMES, Elmo, ElmoConfig
+from bertkit.encoders.elmo import HF_NAMES, Elmo, ElmoConfig
 from bertkit.errors import BertkitError
 from bertkit.text.words import train
 
@@ -103,7 +103,7 @@ def write_weights(path: Path, elmo: Elmo) -> None:
     with importlib.import_module("h5py").File(path, "w") as file:
         for name, tensor in elmo.state_dict().items():
             array = tensor.numpy()
-            foreign = FOREIGN_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+            foreign = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
             if name == "words.embedding.weight":
                 array = array[1:]
             elif array.ndim == 3:
@@ -148,4 +148,4 @@ def test_a_file_that_is_no_hdf5_and_no_h5py(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_no_two_weights_have_one_name() -> None:
-    assert len(set(FOREIGN_NAMES.values())) == len(FOREIGN_NAMES)
+    assert len(set(HF_NAMES.values())) == len(HF_NAMES)

@@ -16,8 +16,8 @@ from bertkit.checkpoint.model_folder import (
     load_encoder,
     load_model,
     load_tokenizer,
-    read_about,
     read_config,
+    read_metadata,
     save_model,
 )
 from bertkit.contracts import Encoder, Objective
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, model: Model) -> Path:
 
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tmp_path: Path) -> None:
     assert read_config(folder) == model.encoder.config
-    assert read_about(folder)["architectures"] == []
+    assert read_metadata(folder)["architectures"] == []
     loaded = load_model(folder, read_both_ways)
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name

@@ -16,8 +16,8 @@ from bertkit.checkpoint.model_folder import (
     load_encoder,
     load_model,
     load_tokenizer,
-    read_about,
     read_config,
+    read_metadata,
     save_model,
 )
 from bertkit.contracts import Encoder, Objective
@@ -26,7 +26,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.text.bpe import BytePairs, train
 
 TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2
@@ -78,7 +78,7 @@ def assert_same(folder: Path, model: Model) -> None:
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BytePairs, tmp_path: Path) -> None:
     assert_same(folder, model)
     assert read_config(folder) == model.encoder.config
-    assert read_about(folder)["architectures"] == ["OpenAIGPTLMHeadModel"]
+    assert read_metadata(folder)["architectures"] == ["OpenAIGPTLMHeadModel"]
     loaded = load_tokenizer(folder)
     assert loaded.fingerprint == tokens.fingerprint
     save_model(tmp_path / "again", load_model(folder, read_next), loaded, about={})
@@ -97,9 +97,9 @@ def test_weights_lie_as_theirs_do(folder: Path, model: Model) -> None:
 def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Model, tokens: BytePairs) -> None:
     save_model(tmp_path / "bare", Model(model.encoder, {}), tokens, about={})
     assert "h.0.ln_1.weight" in load_file(tmp_path / "bare" / "model.safetensors")
-    classes = Model(model.encoder, {"class": Classify(14, 5)})
+    classes = Model(model.encoder, {"class": SequenceClassification(14, 5)})
     save_model(tmp_path / "classes", classes, tokens, about={})
-    found = load_model(tmp_path / "classes", lambda encoder: {"class": Classify(14, 5)})
+    found = load_model(tmp_path / "classes", lambda encoder: {"class": SequenceClassification(14, 5)})
     for name, tensor in classes.state_dict().items():
         assert torch.equal(found.state_dict()[name], tensor)
 

@@ -12,8 +12,8 @@ from bertkit.checkpoint.model_folder import (
     load_encoder,
     load_model,
     load_tokenizer,
-    read_about,
     read_config,
+    read_metadata,
     resolve,
     save_model,
 )
@@ -21,13 +21,13 @@ from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.objectives.nsp import NextSentence
-from bertkit.task_types import TextTask
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.task_types import TextClassificationTask
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
-CLASSES = TextTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
-NUMBER = TextTask(name="files:t.csv", metric="pearson")
+CLASSES = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
+NUMBER = TextClassificationTask(name="files:t.csv", metric="pearson")
 
 
 def pretraining(encoder: Encoder) -> Mapping[str, Objective]:
@@ -46,7 +46,7 @@ def no_heads(encoder: Encoder) -> Mapping[str, Objective]:
 HEADS: dict[str, Callable[[Encoder], Mapping[str, Objective]]] = {
     "pretraining": pretraining,
     "masked words": masked_words,
-    "next sentence": lambda encoder: {"nsp": NextSentence(encoder.hidden_size)},
+    "next sentence": lambda encoder: {"nsp": NextSentencePrediction(encoder.hidden_size)},
     "classes": CLASSES.objectives,
     "number": NUMBER.objectives,
     "none": no_heads,
@@ -80,8 +80,8 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path, encoder: Bert, tok
 def test_the_tokenizer_and_the_record_come_back(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     assert load_tokenizer(tmp_path).fingerprint == tokenizer.fingerprint
-    about = read_about(tmp_path)
-    assert TextTask.from_record(about["task"]) == CLASSES
+    about = read_metadata(tmp_path)
+    assert TextClassificationTask.from_record(about["task"]) == CLASSES
     assert about["kind"] == "finetune"
     assert set(about["files"]) == {"config.json", "model.safetensors", *tokenizer_files(tmp_path / "model")}
 
@@ -129,7 +129,7 @@ def test_a_model_replaces_another(tmp_path: Path, encoder: Bert, tokenizer: Word
     save(tmp_path / "model", encoder, tokenizer, "pretraining")
     (tmp_path / "model" / "notes.txt").write_text("from before")
     save(tmp_path / "model", encoder, tokenizer, "classes")
-    assert read_about(tmp_path)["kind"] == "finetune"
+    assert read_metadata(tmp_path)["kind"] == "finetune"
     assert not (tmp_path / "model" / "notes.txt").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name != "vocabulary"] == ["model"]
 
@@ -157,7 +157,7 @@ def test_a_head_that_is_not_there(tmp_path: Path, encoder: Bert, tokenizer: Word
 
 def test_other_classes_than_the_model_has(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
-    other = TextTask(name="files:t.csv", metric="accuracy", labels=("a", "b"))
+    other = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("a", "b"))
     with pytest.raises(BertkitError, match=r"has classifier\.weight as 3 x 14 instead of 2 x 14"):
         load_model(tmp_path, other.objectives)
 
@@ -178,7 +178,7 @@ def test_fewer_pieces_than_embeddings_are_common(tmp_path: Path, encoder: Bert, 
 
 
 def test_an_objective_without_a_table_keeps_its_names(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    class Temperature(NextSentence):
+    class Temperature(NextSentencePrediction):
         """Of another shape: a single number, and one that is not a weight."""
 
         def __init__(self) -> None:
@@ -257,7 +257,7 @@ def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
     labels = {"1": "wet", "0": "dry"}
     write_config(tmp_path, architectures=["BertForSequenceClassification"], id2label=labels, hidden_size=96)
     about = {"architectures": ["BertForSequenceClassification"], "labels": ["dry", "wet"], "several_labels": False}
-    assert read_about(tmp_path) == about
+    assert read_metadata(tmp_path) == about
     assert read_config(tmp_path).hidden_size == 96
 
 
@@ -265,12 +265,12 @@ def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
 def test_labels_that_make_no_sense(tmp_path: Path, labels: Any) -> None:
     write_config(tmp_path, id2label=labels)
     with pytest.raises(BertkitError, match="id2label is not a table"):
-        read_about(tmp_path)
+        read_metadata(tmp_path)
 
 
 def test_a_config_that_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
-    for read in (read_config, read_about):
+    for read in (read_config, read_metadata):
         with pytest.raises(BertkitError, match="is not the configuration of a model"):
             read(tmp_path)
 

@@ -17,8 +17,8 @@ from bertkit.checkpoint.model_folder import (
     load_encoder,
     load_model,
     load_tokenizer,
-    read_about,
     read_config,
+    read_metadata,
     save_model,
 )
 from bertkit.contracts import Encoder, Objective
@@ -26,7 +26,7 @@ from bertkit.encoders.roberta import Roberta, RobertaConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.text.byte_bpe import ByteLevelPairs, train
 
 
@@ -36,7 +36,7 @@ def ask_words(encoder: Encoder) -> Mapping[str, Objective]:
 
 
 def ask_classes(encoder: Encoder) -> Mapping[str, Objective]:
-    return {"class": Classify(encoder.hidden_size, 5)}
+    return {"class": SequenceClassification(encoder.hidden_size, 5)}
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLev
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor), name
     assert read_config(folder) == model.encoder.config
-    assert read_about(folder)["architectures"] == ["RobertaForMaskedLM"]
+    assert read_metadata(folder)["architectures"] == ["RobertaForMaskedLM"]
     loaded = load_tokenizer(folder)
     assert loaded.fingerprint == tokens.fingerprint
     save_model(tmp_path / "again", again, loaded, about={})

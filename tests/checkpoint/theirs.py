@@ -10,13 +10,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertkit.checkpoint.model_folder import save_model
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.model import Model
 
 WEIGHTS = "model.safetensors"
 
 
-def save_as_theirs(home: Path, model: Model, tokenizer: PieceTokenizer) -> Path:
+def save_as_theirs(home: Path, model: Model, tokenizer: SubwordTokenizer) -> Path:
     """A folder without our record."""
     save_model(home / "theirs", model, tokenizer, about={})
     (home / "theirs" / "bertkit.json").unlink()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bertkit.batch import Feature
-from bertkit.data.batches import FeatureSource, batch_indices, batches_in_epoch, work_ahead
+from bertkit.data.batches import FeatureSource, batch_indices, batches_in_epoch, prefetch
 
 
 def source(count: int) -> FeatureSource:
@@ -43,19 +43,19 @@ def test_batches_hold_their_features() -> None:
 
 @pytest.mark.parametrize("workers", [0, 1, 3, 20])
 def test_what_is_made_ahead_comes_in_order(workers: int) -> None:
-    assert list(work_ahead((partial(pow, each, 2) for each in range(13)), workers)) == [each**2 for each in range(13)]
+    assert list(prefetch((partial(pow, each, 2) for each in range(13)), workers)) == [each**2 for each in range(13)]
 
 
 def test_the_next_is_made_while_the_caller_works() -> None:
     made = [threading.Event() for _ in range(3)]
-    results = work_ahead((event.set for event in made), 1)
+    results = prefetch((event.set for event in made), 1)
     next(results)
     assert made[1].wait(timeout=60)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_an_error_comes_in_its_turn(workers: int) -> None:
-    results = work_ahead((partial(divmod, 7, each) for each in (7, 3, 0, 1)), workers)
+    results = prefetch((partial(divmod, 7, each) for each in (7, 3, 0, 1)), workers)
     assert [next(results), next(results)] == [(1, 0), (2, 1)]
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -63,7 +63,7 @@ def test_an_error_comes_in_its_turn(workers: int) -> None:
 
 def test_no_thread_outlives_its_use() -> None:
     before = threading.active_count()
-    results = work_ahead((partial(pow, each, 2) for each in range(99)), 3)
+    results = prefetch((partial(pow, each, 2) for each in range(99)), 3)
     next(results)
     results.close()
     assert threading.active_count() == before

@@ -21,7 +21,7 @@ from bertkit.data import work_units as _units
 from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
-from bertkit.data.sources import Reading, read_pieces
+from bertkit.data.sources import Reading, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import sha256_of
 from bertkit.text import bpe, byte_bpe, wordpiece, words
@@ -83,7 +83,7 @@ def test_every_sentence_is_there_in_its_order(tmp_path: Path, files: list[Path],
     expected = [
         tokenizer.encode(sentence).ids
         for file in files
-        for piece in read_pieces(file)
+        for piece in read_chunks(file)
         for sentence in piece.sentences()
     ]
     found = sentences(tmp_path / "data", "train")

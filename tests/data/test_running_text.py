@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.data.test_segment_pairs import corpus
 
 from bertkit.data.running_text import RunningText
-from bertkit.rng import Draws
+from bertkit.rng import CounterRng
 
 
 @given(
@@ -53,7 +53,7 @@ def test_marked_sentences_are_read_as_one_text(documents: list[list[int]], room:
     rows = RunningText(text, room=room, seed=7, marks=(-1, -2))
     cut = [passage.first.tolist() for passage in rows.cut(0, np.arange(len(rows)), margin=margin)]
     room = min(room, len(sentences))
-    shift = int(Draws(7, 0, np.zeros(1, np.int64)).below("running.shift", room)[0, 0])
+    shift = int(CounterRng(7, 0, np.zeros(1, np.int64)).below("running.shift", room)[0, 0])
     ring = sentences * 4
     start = len(sentences) + shift - margin
     assert cut == [

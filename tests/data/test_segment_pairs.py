@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertkit.data.segment_pairs import Passage, Passages, Sampling
+from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
 from bertkit.data.shards import Corpus, Manifest, Shard
 from bertkit.errors import BertkitError
 
@@ -62,8 +62,8 @@ def borders(*documents: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
 DOCUMENTS = [np.random.default_rng(number).integers(1, 20, 13 + number % 30).tolist() for number in range(41)]
 
 
-def cut(sampling: Sampling, *, shards: int = 1, epoch: int = 0, room: int = ROOM) -> list[Passage]:
-    passages = Passages(corpus(*DOCUMENTS, shards=shards), sampling, room=room, seed=5)
+def cut(sampling: Sampling, *, shards: int = 1, epoch: int = 0, room: int = ROOM) -> list[SegmentPair]:
+    passages = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, room=room, seed=5)
     return passages.cut(epoch, np.arange(len(passages)))
 
 
@@ -71,7 +71,7 @@ PAIRS = cut(Sampling(short_sequences=0.0))
 
 
 def test_a_passage_is_a_pure_function_of_seed_epoch_and_index() -> None:
-    passages = Passages(corpus(*DOCUMENTS), Sampling(), room=ROOM, seed=5)
+    passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), room=ROOM, seed=5)
     alone = passages.cut(3, np.array([17]))[0]
     among = passages.cut(3, np.array([40, 17, 2]))[1]
     assert alone.first.tolist() == among.first.tolist()
@@ -119,7 +119,7 @@ def test_untruncated_segments_begin_and_end_with_sentences() -> None:
 
 def test_a_single_sentence_forces_a_random_second() -> None:
     made = corpus(*([50] for _ in range(7)))
-    pairs = Passages(made, Sampling(random_next=0.0), room=ROOM, seed=1)
+    pairs = SegmentPairs(made, Sampling(random_next=0.0), room=ROOM, seed=1)
     assert all(pair.is_random for pair in pairs.cut(0, np.arange(len(pairs))))
 
 
@@ -132,14 +132,14 @@ def test_the_realised_share_of_random_seconds_is_at_least_what_was_asked(wanted:
 
 def test_short_sequences_are_as_frequent_as_asked() -> None:
     long = corpus(*([3] * 400 for _ in range(13)))
-    passages = Passages(long, Sampling(short_sequences=0.3), room=99, seed=3)
+    passages = SegmentPairs(long, Sampling(short_sequences=0.3), room=99, seed=3)
     lengths = [len(p.first) + len(p.second if p.second is not None else []) for p in passages.cut(0, np.arange(200))]
     assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
 
 
 def test_truncation_takes_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
-    passages = Passages(made, Sampling(short_sequences=0.0), room=ROOM, seed=1)
+    passages = SegmentPairs(made, Sampling(short_sequences=0.0), room=ROOM, seed=1)
     sentences = set(range(0, 99 * 180, 90))
     cuts = [pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in passages.cut(0, np.arange(300))]
     assert 20 < np.mean(cuts) < 60
@@ -157,5 +157,5 @@ def test_an_epoch_covers_the_corpus_and_epochs_differ() -> None:
 
 def test_pairs_need_two_documents() -> None:
     with pytest.raises(BertkitError, match="one document"):
-        Passages(corpus([5, 5, 5]), Sampling(), room=ROOM, seed=1)
-    assert len(Passages(corpus([5, 5, 5]), Sampling(next_sentence=False), room=ROOM, seed=1)) == 1
+        SegmentPairs(corpus([5, 5, 5]), Sampling(), room=ROOM, seed=1)
+    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(next_sentence=False), room=ROOM, seed=1)) == 1

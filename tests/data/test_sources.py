@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from bertkit.data import sources
-from bertkit.data.sources import Boundary, Piece, Reading, ReadLog, kind_of, read_pieces, read_texts
+from bertkit.data.sources import Boundary, Reading, ReadLog, TextChunk, kind_of, read_chunks, read_texts
 from bertkit.errors import BertkitError
 from bertkit.formats import compression as _streams
 from bertkit.formats import records as _records
@@ -31,7 +31,7 @@ LENIENT = Reading(on_bad_bytes="replace")
 def texts(path: Path, reading: Reading | None = None) -> list[str]:
     """The documents of a file, put together from their pieces."""
     documents: dict[int, str] = {}
-    for piece in read_pieces(path, reading):
+    for piece in read_chunks(path, reading):
         documents[piece.number] = documents.get(piece.number, "") + piece.text
     assert list(documents) == list(range(len(documents)))
     return list(documents.values())
@@ -68,7 +68,7 @@ class TestEveryFormat:
     def test_the_position_ends_at_the_end(self, tmp_path: Path, compression: str) -> None:
         path = write(tmp_path / f"a.txt{compression}", BOOK.encode() * 99)
         log = ReadLog(ByteStream(path))
-        assert list(read_pieces(path, log=log))
+        assert list(read_chunks(path, log=log))
         assert log.stream.position == path.stat().st_size
 
 
@@ -91,7 +91,7 @@ def test_the_form_of_a_text_file_is_found_out(
 ) -> None:
     path = write(tmp_path / "a.txt", text.encode())
     log = ReadLog(ByteStream(path))
-    pieces = list(read_pieces(path, log=log))
+    pieces = list(read_chunks(path, log=log))
     assert (log.boundary, len(pieces), log.sentence_lines) == (boundary, documents, sentence_lines)
 
 
@@ -114,9 +114,9 @@ def test_blank_lines_are_blank_with_spaces_in_them_too(tmp_path: Path) -> None:
 
 
 def test_sentences_of_lines_and_of_text() -> None:
-    assert Piece(0, "Mr. A. came. He saw.\n\n two \n", is_lines=True).sentences() == ["Mr. A. came. He saw.", "two"]
-    assert Piece(0, "He came. He\nsaw.\n").sentences() == ["He came.", "He\nsaw."]
-    long = Piece(0, "word " * 5000 + "\n", is_lines=True).sentences()
+    assert TextChunk(0, "Mr. A. came. He saw.\n\n two \n", is_lines=True).sentences() == ["Mr. A. came. He saw.", "two"]
+    assert TextChunk(0, "He came. He\nsaw.\n").sentences() == ["He came.", "He\nsaw."]
+    long = TextChunk(0, "word " * 5000 + "\n", is_lines=True).sentences()
     assert len(long) > 5
     assert max(map(len, long)) <= 2000
 
@@ -166,7 +166,7 @@ class TestEncodings:
     def test_replacing_counts_what_it_replaces(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.txt", "an honest \ufffd\n".encode() + b"caf\xe9 \xff\n")
         log = ReadLog(ByteStream(path))
-        (piece,) = read_pieces(path, LENIENT, log)
+        (piece,) = read_chunks(path, LENIENT, log)
         assert piece.text == "an honest \ufffd\ncaf\ufffd \ufffd\n"
         assert log.decoding.replaced == 2
         assert log.decoding.first_bad.endswith("a.txt, line 2: byte 18 of the file")
@@ -261,7 +261,7 @@ class TestFields:
     def test_half_a_character_is_replaced_and_counted(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", b'{"text": "a\\ud83d\\ude00 \\ud83d"}\n')
         log = ReadLog(ByteStream(path))
-        (piece,) = read_pieces(path, LENIENT, log)
+        (piece,) = read_chunks(path, LENIENT, log)
         assert piece.text == "a\U0001f600 \ufffd"
         assert log.decoding.replaced == 1
 
@@ -297,21 +297,21 @@ class TestPieces:
     @pytest.mark.parametrize("text", [BOOK, "word " * 99, "x" * 999, KOREAN * 13], ids=["book", "words", "x", "korean"])
     def test_they_are_small_and_lose_nothing(self, tmp_path: Path, name: str, text: str) -> None:
         path = write(tmp_path / name, (text if name == "a.txt" else json.dumps(text)).encode())
-        pieces = list(read_pieces(path))
+        pieces = list(read_chunks(path))
         assert len(pieces) > 1
         assert max(len(piece.text) for piece in pieces) <= 37
         assert texts(path) == [text]
 
     def test_they_are_cut_between_words(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.txt", b"word " * 99)
-        assert all(piece.text.endswith(" ") for piece in read_pieces(path))
+        assert all(piece.text.endswith(" ") for piece in read_chunks(path))
 
     def test_the_size_of_blocks_does_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = write(tmp_path / "a.txt", (BOOK + "word " * 99 + "x" * 99 + GOOGLE).encode())
-        expected = list(read_pieces(path))
+        expected = list(read_chunks(path))
         for size in (1, 13, 36, 37, 38):
             monkeypatch.setattr(_streams, "_BLOCK", size)
-            assert list(read_pieces(path)) == expected
+            assert list(read_chunks(path)) == expected
 
 
 def test_texts_of_several_files(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_names_that_cannot_be_read(tmp_path: Path) -> None:
 def test_real_files(data_folder: Path) -> None:
     book = data_folder / "corpora" / "books" / "a-doll-s-house.txt.gz"
     log = ReadLog(ByteStream(book))
-    assert {piece.number for piece in read_pieces(book, log=log)} == {0}
+    assert {piece.number for piece in read_chunks(book, log=log)} == {0}
     assert log.boundary == "file"
-    articles = read_pieces(data_folder / "corpora" / "kowiki.jsonl.zst")
+    articles = read_chunks(data_folder / "corpora" / "kowiki.jsonl.zst")
     assert next(articles).text.startswith("지미 카터")

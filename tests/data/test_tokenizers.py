@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import BertkitError
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 
 TEXTS = ["Seven wide rivers ran slowly.", "The old mill stood still.", "Seven millers count seven coins."] * 3
 
-TRAINED: dict[str, PieceTokenizer] = {
+TRAINED: dict[str, SubwordTokenizer] = {
     "wordpiece": wordpiece.train(TEXTS, vocab_size=67),
     "bpe": bpe.train(TEXTS, vocab_size=67),
     "byte_bpe": byte_bpe.train(TEXTS, vocab_size=277),

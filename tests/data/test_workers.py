@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.data.sources import Piece
-from bertkit.data.tokenizing import TokenizedPiece, TokenizerRules, Unit, UnitTokenizer
+from bertkit.data.sources import TextChunk
+from bertkit.data.tokenizing import TokenizedChunk, TokenizerRules, Unit, UnitTokenizer
 from bertkit.data.workers import _Worker, tokenize_all
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import WordPiece, train
 
 UNITS = [
-    Unit(tuple(Piece(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), (1, 2, 3), number)
+    Unit(tuple(TextChunk(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), (1, 2, 3), number)
     for number in range(0, 99, 3)
 ]
 
@@ -28,7 +28,7 @@ def rules(tmp_path: Path) -> TokenizerRules:
     return TokenizerRules(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
 
 
-def plain(results: list[TokenizedPiece]) -> list[object]:
+def plain(results: list[TokenizedChunk]) -> list[object]:
     return [
         (each.number, each.key, each.tokens.tolist(), each.sentence_lengths.tolist(), each.unknown) for each in results
     ]
@@ -43,14 +43,14 @@ def test_results_come_in_order_and_are_the_same(rules: TokenizerRules) -> None:
 
 def test_sentences_are_cut_as_if_each_were_alone(tmp_path: Path, rules: TokenizerRules) -> None:
     text = "Some words. More wor\0ds! [SEP] And [PAD]?\n\n\u200b\n\n\0\n\nWords . \ufffd.\n\n한글, é."
-    piece = Piece(0, text)
+    piece = TextChunk(0, text)
     tokenizer = WordPiece.load(tmp_path)
     alone = [ids for sentence in piece.sentences() if (ids := tokenizer.encode(sentence).ids)]
     (found,) = UnitTokenizer(rules).tokenize(Unit((piece,), (1,), 0))
     assert found.sentence_lengths.tolist() == [len(ids) for ids in alone]
     assert found.tokens.tolist() == [number for ids in alone for number in ids]
     assert found.unknown == sum(ids.count(tokenizer.unk_id) for ids in alone) > 0
-    (nothing,) = UnitTokenizer(rules).tokenize(Unit((Piece(0, " \0\n"),), (1,), 0))
+    (nothing,) = UnitTokenizer(rules).tokenize(Unit((TextChunk(0, " \0\n"),), (1,), 0))
     assert (len(nothing.tokens), len(nothing.sentence_lengths)) == (0, 0)
 
 
@@ -91,12 +91,12 @@ def test_a_worker_does_not_load_pytorch() -> None:
 def test_a_program_without_a_main_guard_and_from_standard_input_has_workers(rules: TokenizerRules) -> None:
     program = f"""
 from pathlib import Path
-from bertkit.data._tokenizing import TokenizerRules, Unit
-from bertkit.data._workers import tokenize_all
-from bertkit.data.sources import Piece
+from bertkit.data.tokenizing import TokenizerRules, Unit
+from bertkit.data.workers import tokenize_all
+from bertkit.data.sources import TextChunk
 
 rules = TokenizerRules(Path({str(rules.file)!r}), {rules.vocab_size}, {rules.unk_id})
-print(sum(len(results) for _, results in tokenize_all([Unit((Piece(0, "words"),), (1,), 0)] * 7, rules, 2)))
+print(sum(len(results) for _, results in tokenize_all([Unit((TextChunk(0, "words"),), (1,), 0)] * 7, rules, 2)))
 """
     ran = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True)
     assert ran.stdout == "7\n"

@@ -79,7 +79,7 @@ def test_vectors_learn_where_they_are_told_to(batch: Batch) -> None:
 
 def test_what_was_copied_is_not_drawn(reader: WordReader) -> None:
     before = {name: weight.clone() for name, weight in reader.state_dict().items()}
-    reader.draw_untrained()
+    reader.reset_untrained_parameters()
     changed = {name.partition(".")[0] for name, weight in reader.state_dict().items() if not weight.equal(before[name])}
     assert changed == {"characters"}, "the mixture has no choice of first values"
 

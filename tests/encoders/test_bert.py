@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from bertkit.batch import Batch
-from bertkit.encoders.bert import FOREIGN_NAMES, SIZES, Bert, BertConfig, size, specimen
+from bertkit.encoders.bert import HF_NAMES, SIZES, Bert, BertConfig, size, specimen
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.nsp import NextSentence
+from bertkit.objectives.nsp import NextSentencePrediction
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,9 @@ def test_published_sizes_have_the_published_parameter_counts(name: str, millions
 def test_pretraining_heads_add_what_the_reference_adds() -> None:
     with torch.device("meta"):
         encoder = Bert(size("base", vocab_size=30522))
-        model = Model(encoder, {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(768)})
+        model = Model(
+            encoder, {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(768)}
+        )
     assert sum(weight.numel() for weight in model.parameters()) == 110_106_428
 
 
@@ -87,7 +89,7 @@ def test_too_long_a_row_is_refused() -> None:
 def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
     encoder = specimen()
     assert encoder(padded_batch).layers == ()
-    encoder.keep_layers = True
+    encoder.output_hidden_states = True
     states = encoder(padded_batch)
     assert len(states.layers) == encoder.num_layers + 1
     assert states.layers[-1] is states.hidden_states
@@ -108,9 +110,9 @@ def test_gradient_checkpointing_keeps_little_more_than_the_inputs_of_blocks(padd
 
 def test_foreign_names_cover_every_weight_once() -> None:
     encoder = specimen()
-    ours = [name.format(layer=layer) for name in FOREIGN_NAMES for layer in range(encoder.num_layers)]
+    ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())
-    theirs = [name for foreign in FOREIGN_NAMES.values() for name in foreign]
+    theirs = [name for foreign in HF_NAMES.values() for name in foreign]
     assert len(theirs) == len(set(theirs))
 
 
@@ -147,7 +149,7 @@ def test_the_last_blocks_and_the_pooler_are_drawn_anew(blocks: int) -> None:
     encoder = specimen()
     torch.nn.init.constant_(encoder.get_parameter("layers.2.attention.qkv.bias"), 0.5)
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    encoder.redraw(blocks)
+    encoder.reinitialize_top(blocks)
     for name, value in encoder.state_dict().items():
         drawn = encoder.depth(name) > 3 - blocks
         if value.ndim > 1:

@@ -95,7 +95,7 @@ def test_one_text_alone_is_read_too() -> None:
 def test_a_new_draw_is_another_network() -> None:
     bidaf = specimen()
     before = {name: weight.clone() for name, weight in bidaf.named_parameters() if not name.startswith("words.")}
-    bidaf.draw_untrained()
+    bidaf.reset_untrained_parameters()
     same = {name for name, weight in before.items() if torch.equal(weight, bidaf.get_parameter(name))}
     assert same == {"highways.0.carry.bias", "highways.1.carry.bias"}
 

@@ -82,7 +82,7 @@ def test_the_texts_of_a_pair_tell_each_other_something() -> None:
 def test_a_new_draw_is_another_network() -> None:
     network = specimen()
     before = {name: weight.clone() for name, weight in network.named_parameters()}
-    network.draw_untrained()
+    network.reset_untrained_parameters()
     same = {name for name, weight in before.items() if torch.equal(weight, network.get_parameter(name))}
     assert {name for name in same if not name.startswith("words.elmo.")} == {
         "words.mixture.weights",

@@ -11,7 +11,7 @@ import sys
 import torch
 
 from bertkit.encoders.bert import Bert, size
-from bertkit.nn.packing import Choice, Layout
+from bertkit.nn.packing import PackedRows, TokenSubset
 
 REAL = torch.arange(13) < torch.tensor([13, 7, 11])[:, None]
 
@@ -26,8 +26,8 @@ def compare(real: torch.Tensor, *, chosen: bool) -> None:
     """Both passes of a block, as it is and in one graph; a second graph is an error."""
     torch.manual_seed(1)
     block = Bert(size("1/12/3", vocab_size=99, dropout=0.0, attention_dropout=0.0)).layers[0]
-    layout = Layout.of(real)
-    choice = Choice.of(real & (torch.arange(13) % 5 == 0), real) if chosen else None
+    layout = PackedRows.of(real)
+    choice = TokenSubset.of(real & (torch.arange(13) % 5 == 0), real) if chosen else None
     states = torch.randn(39 if layout.slots is None else len(layout.slots), 12)
     torch._dynamo.reset()
     outcomes = []

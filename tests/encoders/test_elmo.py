@@ -19,7 +19,7 @@ LENGTHS = (5, 3, 4)
 @pytest.fixture
 def elmo() -> Elmo:
     built = specimen().eval()
-    built.keep_layers = True
+    built.output_hidden_states = True
     return built
 
 
@@ -61,7 +61,7 @@ def test_the_layers_are_the_words_twice_and_then_both_directions(elmo: Elmo) -> 
     assert [tuple(layer.shape) for layer in states.layers] == [(B, T, 2 * E)] * 3
     assert torch.equal(states.layers[0][..., :E], states.layers[0][..., E:])
     assert torch.equal(states.layers[-1], states.hidden_states)
-    elmo.keep_layers = False
+    elmo.output_hidden_states = False
     assert elmo(make_batch()).layers == ()
 
 
@@ -75,7 +75,7 @@ def test_the_pooled_state_is_the_end_of_either_way(elmo: Elmo) -> None:
 def test_a_skip_adds_what_a_layer_reads() -> None:
     """With a second layer that gives nothing, what it reads is all there is."""
     elmo = specimen().eval()
-    elmo.keep_layers = True
+    elmo.output_hidden_states = True
     for direction in elmo.directions:
         torch.nn.init.zeros_(direction[1].projection.weight)  # type: ignore[index]
     batch = make_batch()

@@ -86,7 +86,7 @@ def test_one_text_alone_is_read_too() -> None:
 def test_a_new_draw_is_another_network() -> None:
     esim = specimen()
     before = {name: weight.clone() for name, weight in esim.named_parameters() if not name.startswith("words.")}
-    esim.draw_untrained()
+    esim.reset_untrained_parameters()
     same = {name for name, weight in before.items() if torch.equal(weight, esim.get_parameter(name))}
     assert same == {"projection.bias", "output.bias"}
 

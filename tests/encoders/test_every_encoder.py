@@ -161,7 +161,7 @@ def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: B
 def test_the_last_layer_is_drawn_anew_or_it_says_that_it_has_none(encoder: Encoder) -> None:
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     try:
-        encoder.redraw(1)
+        encoder.reinitialize_top(1)
     except BertkitError as refused:
         assert str(refused).endswith("is no stack of like layers: leave out reinit_layers.")
         with pytest.raises(BertkitError, match=r"is no stack of like layers: leave out layer_decay\.$"):
@@ -184,8 +184,8 @@ def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Bat
 
 @pytest.mark.parametrize("architecture", [bert, gpt, roberta])
 def test_positions_begin_as_sinusoids_where_that_is_asked_for(architecture: Any) -> None:
-    config = architecture.size("3/12/2", vocab_size=99, first_positions="sinusoids", initializer_range=0.5)
-    table = architecture.FOREIGN.encoder(config).embeddings.position.weight
+    config = architecture.size("3/12/2", vocab_size=99, position_init="sinusoids", initializer_range=0.5)
+    table = architecture.HF.encoder(config).embeddings.position.weight
     wanted = torch.empty_like(table)
     fill_sinusoids(wanted, 0.5)
     assert torch.equal(table, wanted)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bertkit.batch import Batch
-from bertkit.encoders.gpt import FOREIGN_NAMES, Gpt, GptConfig, size, specimen
+from bertkit.encoders.gpt import HF_NAMES, Gpt, GptConfig, size, specimen
 from bertkit.errors import BertkitError
 
 
@@ -51,7 +51,7 @@ def test_segments_are_not_read(padded_batch: Batch) -> None:
 
 def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
     encoder = specimen()
-    encoder.keep_layers = True
+    encoder.output_hidden_states = True
     states = encoder(padded_batch)
     assert len(states.layers) == encoder.num_layers + 1
     assert states.layers[-1] is states.hidden_states
@@ -92,7 +92,7 @@ def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], mess
 
 def test_foreign_names_cover_every_weight_once() -> None:
     encoder = specimen()
-    ours = [name.format(layer=layer) for name in FOREIGN_NAMES for layer in range(encoder.num_layers)]
+    ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())
-    theirs = [name for foreign in FOREIGN_NAMES.values() for name in foreign]
+    theirs = [name for foreign in HF_NAMES.values() for name in foreign]
     assert len(theirs) == len(set(theirs))

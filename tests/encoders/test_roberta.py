@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
-from bertkit.encoders.roberta import FOREIGN_NAMES, Roberta, RobertaConfig, size, specimen
+from bertkit.encoders.roberta import HF_NAMES, Roberta, RobertaConfig, size, specimen
 from bertkit.errors import BertkitError
 
 
@@ -77,5 +77,5 @@ def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], mess
 
 def test_foreign_names_cover_every_weight_once() -> None:
     encoder = specimen()
-    ours = [name.format(layer=layer) for name in FOREIGN_NAMES for layer in range(encoder.num_layers)]
+    ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())

@@ -7,10 +7,10 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.evaluation.compare import Comparison, contrast, require_same_question
-from bertkit.task_types import LabelsTask, Prediction, TextExample, TextTask
+from bertkit.task_types import MultiLabelTask, Prediction, TextClassificationTask, TextExample
 
-MOODS = TextTask(name="moods", metric="accuracy", also=("macro_f1",), labels=("sad", "glad"))
-MARKS = TextTask(name="marks", metric="pearson")
+MOODS = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1",), labels=("sad", "glad"))
+MARKS = TextClassificationTask(name="marks", metric="pearson")
 NAMES = ("runs/a", "runs/b")
 
 
@@ -81,10 +81,10 @@ def test_examples_are_shown_where_the_two_differ() -> None:
         ),
         (MARKS, r"labels: .* runs/b \(marks\) has none"),
         (replace(MOODS, pair=True), "texts an example: .* has one, .* has two"),
-        (LabelsTask(name="topics", labels=("sad", "glad")), "the kind of answer: .* has text, .* has labels"),
+        (MultiLabelTask(name="topics", labels=("sad", "glad")), "the kind of answer: .* has text, .* has labels"),
     ],
 )
-def test_models_that_are_asked_different_things_are_not_compared(other: TextTask, message: str) -> None:
+def test_models_that_are_asked_different_things_are_not_compared(other: TextClassificationTask, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         require_same_question(MOODS, other, NAMES)
     assert "\n" not in str(caught.value)

@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.evaluation.page import write_page
 from bertkit.evaluation.report import Evaluation, examine
-from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 
 NASTY = '<script>alert("&")</script> <img src="http://example.org/x.png"> \'quoted\''
 VOID = {"meta"}
@@ -51,7 +51,7 @@ def read(evaluation: Evaluation, model: str = "runs/a") -> Reader:
 
 def of_classes(*labels: str) -> Evaluation:
     """Every class once, and all answered with the first."""
-    task = TextTask(name=NASTY, metric="accuracy", labels=labels)
+    task = TextClassificationTask(name=NASTY, metric="accuracy", labels=labels)
     examples = [TextExample(NASTY, f"{NASTY} {label}", None, label) for label in labels]
     answers = [Prediction(labels[0], dict.fromkeys(labels, 1 / len(labels))) for _ in labels]
     return examine(task, "dev", examples, answers, notes=[NASTY])
@@ -59,7 +59,7 @@ def of_classes(*labels: str) -> Evaluation:
 
 def of_numbers() -> Evaluation:
     examples = [TextExample(str(place), "a b", None, float(place)) for place in range(7)]
-    return examine(TextTask(name="marks", metric="pearson"), "dev", examples, [Prediction(-2.5)] * 7)
+    return examine(TextClassificationTask(name="marks", metric="pearson"), "dev", examples, [Prediction(-2.5)] * 7)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,6 @@ def test_forty_one_classes_are_a_list_of_confusions() -> None:
 
 
 def test_answers_that_are_all_right_are_said_to_be() -> None:
-    task = TextTask(name="moods", metric="accuracy", labels=("sad", "glad"))
+    task = TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "glad"))
     found = examine(task, "dev", [TextExample("0", "a", None, "sad")], [Prediction("sad", {"sad": 0.7, "glad": 0.3})])
     assert "No answer is wrong." in read(found).text

@@ -12,11 +12,11 @@ from tests.clock import processor_seconds
 
 from bertkit.evaluation.page import write_page
 from bertkit.evaluation.report import examine
-from bertkit.task_types import LabelsTask, Prediction, TextExample, TextTask
+from bertkit.task_types import MultiLabelTask, Prediction, TextClassificationTask, TextExample
 
-CLASSES = TextTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
-NUMBERS = TextTask(name="marks", metric="pearson", also=("spearman",))
-SEVERAL = LabelsTask(name="topics", labels=("sea", "sky"))
+CLASSES = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
+NUMBERS = TextClassificationTask(name="marks", metric="pearson", also=("spearman",))
+SEVERAL = MultiLabelTask(name="topics", labels=("sea", "sky"))
 
 
 def ask(*golds: Any) -> list[TextExample]:
@@ -77,7 +77,7 @@ def test_lengths_are_buckets_that_double() -> None:
 
 
 def test_what_was_cut_off_is_said() -> None:
-    answers = [replace(say("sad", 0.9), cut=7), replace(say("sad", 0.9), cut=6), say("sad", 0.9)]
+    answers = [replace(say("sad", 0.9), num_truncated=7), replace(say("sad", 0.9), num_truncated=6), say("sad", 0.9)]
     found = examine(CLASSES, "dev", ask("sad", "sad", "glad"), answers)
     assert found.notes == ["the ends of 2 of 3 texts were cut off, 13 tokens in all"]
 
@@ -102,7 +102,7 @@ class _Span:
     label: None = None
 
 
-class _Spans(TextTask):
+class _Spans(TextClassificationTask):
     """A shape of its own: examples and answers that no report has heard of, and a score that is no mean."""
 
     def describe(self, example: Any, prediction: Any) -> dict[str, Any]:

@@ -20,19 +20,19 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_about, resolve, save_model
+from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_metadata, resolve, save_model
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.storage.checksums import write_seal
-from bertkit.task_types import TextTask
+from bertkit.task_types import TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
 
 FLIPS = 200
 SOME_OR_ALL = pytest.mark.parametrize("count", [19, pytest.param(FLIPS, marks=pytest.mark.faults)])
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
-TASK = TextTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
+TASK = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "manifest.json")
 MODEL_FILES = (
     "bertkit.json",
@@ -184,9 +184,9 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def use(folder: Path) -> TextTask:
+def use(folder: Path) -> TextClassificationTask:
     """All that a prediction reads."""
-    task = TextTask.from_record(read_about(folder)["task"])
+    task = TextClassificationTask.from_record(read_metadata(folder)["task"])
     load_tokenizer(folder)
     load_model(folder, task.objectives)
     return task
@@ -198,7 +198,7 @@ def test_a_damaged_model_is_never_used(model: Path, name: str, damage: str) -> N
     DAMAGES[damage](model / name)
     if (name, damage) == ("bertkit.json", "deleted"):
         # Without our record it is a folder of another maker: the weights load, the task is unknown.
-        assert "task" not in read_about(model)
+        assert "task" not in read_metadata(model)
         return
     with pytest.raises(BertkitError, match="model") as caught:
         use(model)
@@ -244,7 +244,7 @@ def load_or_refuse(folder: Path) -> None:
     try:
         load_tokenizer(folder)
         load_model(folder, TASK.objectives)
-        read_about(folder)
+        read_metadata(folder)
     except BertkitError as error:
         assert_one_line(error)
 
@@ -324,7 +324,7 @@ def test_code_in_a_model_is_never_run(foreign: Path, name: str, zipped: bool) ->
         torch.save({"embeddings": Payload(marker)}, foreign / name)
     else:
         (foreign / name).write_bytes(pickle.dumps({"embeddings": Payload(marker)}))
-    for read in (load_encoder, load_tokenizer, read_about):
+    for read in (load_encoder, load_tokenizer, read_metadata):
         try:
             read(foreign)
         except BertkitError as error:
@@ -382,13 +382,13 @@ HOSTILE = [
 
 
 def test_labels_are_never_paths(tmp_path: Path) -> None:
-    task = TextTask(name="files:t.csv", metric="accuracy", labels=tuple(HOSTILE))
+    task = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=tuple(HOSTILE))
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES[:6]), encoding="utf-8")
     encoder = Bert(size("1/4/2", vocab_size=6, max_positions=7))
     model = Model(encoder, task.objectives(encoder))
     tokenizer = WordPiece.load(tmp_path / "vocab.txt")
     save_model(tmp_path / "out" / "model", model, tokenizer, about={"task": task.record()})
-    assert read_about(tmp_path / "out")["task"]["labels"] == HOSTILE
+    assert read_metadata(tmp_path / "out")["task"]["labels"] == HOSTILE
     config = json.loads((tmp_path / "out" / "model" / "config.json").read_text(encoding="utf-8"))
     assert list(config["id2label"].values()) == HOSTILE
     assert {path.name for path in tmp_path.rglob("*")} == {"vocab.txt", "out", "model", *MODEL_FILES}

@@ -28,25 +28,25 @@ from torch import Tensor
 import bertkit
 from bertkit.checkpoint import tensors as _tensors
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_about, resolve, save_model
+from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_metadata, resolve, save_model
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import remove_temporaries
-from bertkit.task_types import TextTask
+from bertkit.task_types import TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
 
 SOURCE = str(Path(bertkit.__file__).parent)
 CRASHED = 137
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
-TASK = TextTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
+TASK = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class PretrainingJob:
     """A save that is interrupted: how the old and the new are written, and what is found afterwards."""
 
     before: Callable[[Path], object]
@@ -95,16 +95,16 @@ def save_folder(value: float, tokenizer: WordPiece) -> Callable[[Path], object]:
 
 
 def model_value(folder: Path) -> float:
-    value = float(read_about(folder)["value"])
+    value = float(read_metadata(folder)["value"])
     assert load_tokenizer(folder).vocab_size == 13
     assert all((weight == value).all() for weight in load_model(folder, TASK.objectives).parameters())
     return value
 
 
 @pytest.fixture(params=["next step", "same step", "model"])
-def job(request: pytest.FixtureRequest, tokenizer: WordPiece) -> Job:
+def job(request: pytest.FixtureRequest, tokenizer: WordPiece) -> PretrainingJob:
     if request.param == "model":
-        return Job(
+        return PretrainingJob(
             before=save_folder(1.0, tokenizer),
             save=save_folder(2.0, tokenizer),
             found=model_value,
@@ -112,7 +112,7 @@ def job(request: pytest.FixtureRequest, tokenizer: WordPiece) -> Job:
             names=frozenset({"model"}),
         )
     step = 2 if request.param == "next step" else 1
-    return Job(
+    return PretrainingJob(
         before=save_checkpoint(1, 1.0),
         save=save_checkpoint(step, 2.0),
         found=newest,
@@ -122,7 +122,7 @@ def job(request: pytest.FixtureRequest, tokenizer: WordPiece) -> Job:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, job: Job, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Path]]:
+def folder(tmp_path: Path, job: PretrainingJob, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Path]]:
     """A fresh copy of the folder as it was before the save, each time it is asked for.
 
     The end of a process loses nothing that was written, so flushing, which takes most of the time, is left out.
@@ -153,7 +153,7 @@ def run_in_child(body: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def look(folder: Path, job: Job) -> object:
+def look(folder: Path, job: PretrainingJob) -> object:
     """What a reader finds after a fault: nothing half done, and a next save that works."""
     found = job.found(folder)
     assert found in job.allowed, f"{found} is neither the old nor the new"
@@ -169,7 +169,7 @@ def look(folder: Path, job: Job) -> object:
 # --- a crash at any instruction -------------------------------------------------------------------------------------
 
 
-def save_and_crash(job: Job, folder: Path, opcodes: int) -> None:
+def save_and_crash(job: PretrainingJob, folder: Path, opcodes: int) -> None:
     """End this process at the so-manieth bytecode instruction of bertkit's own code."""
     left = opcodes
 
@@ -191,7 +191,7 @@ def save_and_crash(job: Job, folder: Path, opcodes: int) -> None:
     job.save(folder)
 
 
-def count_opcodes(job: Job, folder: Path) -> int:
+def count_opcodes(job: PretrainingJob, folder: Path) -> int:
     """How many instructions of bertkit's own a whole save takes."""
     counted = 0
 
@@ -219,7 +219,7 @@ def sample(total: int, points: int) -> list[int]:
     return [*range(1, total - last, 2 * total // points), *range(total - last + 1, total + 1, 2 * last // points)]
 
 
-def crash_everywhere(job: Job, folder: Callable[[], Path], points: int) -> None:
+def crash_everywhere(job: PretrainingJob, folder: Callable[[], Path], points: int) -> None:
     total = count_opcodes(job, folder())
     seen = set()
     for opcodes in sample(total, points):
@@ -230,7 +230,7 @@ def crash_everywhere(job: Job, folder: Callable[[], Path], points: int) -> None:
 
 
 @pytest.mark.parametrize("points", [30, pytest.param(2000, marks=pytest.mark.faults)])
-def test_a_crash_at_any_instruction_loses_nothing(job: Job, folder: Callable[[], Path], points: int) -> None:
+def test_a_crash_at_any_instruction_loses_nothing(job: PretrainingJob, folder: Callable[[], Path], points: int) -> None:
     crash_everywhere(job, folder, points)
 
 
@@ -283,7 +283,9 @@ MANY_OR_ALL = pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest
 
 @MANY_OR_ALL
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_call_loses_nothing(job: Job, folder: Callable[[], Path], after: bool, stride: int) -> None:
+def test_a_crash_at_any_call_loses_nothing(
+    job: PretrainingJob, folder: Callable[[], Path], after: bool, stride: int
+) -> None:
     def run(place: Path, number: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
             Calls(patch, number, lambda: os._exit(CRASHED), after=after)
@@ -307,7 +309,7 @@ def failures() -> list[BaseException]:
 @MANY_OR_ALL
 @pytest.mark.parametrize("error", [*failures(), MemoryError()], ids=["ENOSPC", "EIO", "safetensors", "memory"])
 def test_any_call_that_fails_is_one_line_and_loses_nothing(
-    job: Job, folder: Callable[[], Path], error: BaseException, stride: int
+    job: PretrainingJob, folder: Callable[[], Path], error: BaseException, stride: int
 ) -> None:
     def strike() -> None:
         raise error
@@ -335,7 +337,7 @@ def test_any_call_that_fails_is_one_line_and_loses_nothing(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7, 64, 100, 200, 256, 300, 333, 400, 450, 512, 600, 700, 800, 900, 999])
-def test_a_full_disk_keeps_what_was_there(job: Job, folder: Callable[[], Path], limit: int) -> None:
+def test_a_full_disk_keeps_what_was_there(job: PretrainingJob, folder: Callable[[], Path], limit: int) -> None:
     """A real limit of the operating system on the size of a file, below the size of what is saved."""
     place = folder()
 
@@ -363,7 +365,7 @@ def content(path: Path) -> object:
 
 
 def test_nothing_is_named_before_it_is_on_the_disk(
-    job: Job, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+    job: PretrainingJob, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = folder()
     flushed: dict[str, object] = {}

@@ -19,10 +19,9 @@ from typing import Any
 
 import pytest
 
-from bertkit.data import shard_writer as _writer
-from bertkit.data import work_units as _units
+from bertkit.data import shard_writer, work_units
 from bertkit.data.prepare import prepare
-from bertkit.data.segment_pairs import Passages, Sampling
+from bertkit.data.segment_pairs import Sampling, SegmentPairs
 from bertkit.data.shards import MANIFEST, Corpus
 from bertkit.data.sources import Reading
 from bertkit.errors import BertkitError
@@ -38,8 +37,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_writer, "_SHARD_TOKENS", 400)
-    monkeypatch.setattr(_units, "_UNIT_CHARACTERS", 600)
+    monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 400)
+    monkeypatch.setattr(work_units, "_UNIT_CHARACTERS", 600)
 
 
 @pytest.fixture(scope="module")
@@ -190,11 +189,11 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    from bertkit.data import _units, _writer
+    from bertkit.data import shard_writer, work_units
     from bertkit.data.prepare import prepare
     from bertkit.text.wordpiece import WordPiece
 
-    _writer._SHARD_TOKENS, _units._UNIT_CHARACTERS = 20_000, 10_000
+    shard_writer._SHARD_TOKENS, work_units._UNIT_CHARACTERS = 20_000, 10_000
     file, tokenizer, output = map(Path, sys.argv[1:])
     prepare([file], tokenizer=WordPiece.load(tokenizer), output=output, workers=2)
 """
@@ -229,9 +228,9 @@ import sys
 from bertkit.cli.main import main
 
 if __name__ == "__main__":
-    from bertkit.data import _units, _writer
+    from bertkit.data import shard_writer, work_units
 
-    _writer._SHARD_TOKENS, _units._UNIT_CHARACTERS = 5_000, 2_000
+    shard_writer._SHARD_TOKENS, work_units._UNIT_CHARACTERS = 5_000, 2_000
     sys.exit(main())
 """
 
@@ -413,8 +412,8 @@ class TestNothingToRead:
         prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data")
         corpus = Corpus.open(tmp_path / "data")
         with pytest.raises(BertkitError, match="next-sentence pairs need two"):
-            Passages(corpus, Sampling(), room=37, seed=1)
-        assert len(Passages(corpus, Sampling(next_sentence=False), room=37, seed=1)) > 1
+            SegmentPairs(corpus, Sampling(), room=37, seed=1)
+        assert len(SegmentPairs(corpus, Sampling(next_sentence=False), room=37, seed=1)) > 1
 
 
 class TestEncodings:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.task_types import SpanExample, SpanTask
+from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.tasks.squad import v1, v2
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -33,13 +33,13 @@ def row(id: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
     return {"id": id, "question": "What?", "answers": texts, **more}
 
 
-def both(task: SpanTask, path: Path) -> tuple[list[SpanExample], list[SpanExample]]:
+def both(task: QuestionAnsweringTask, path: Path) -> tuple[list[SpanExample], list[SpanExample]]:
     """As train and as dev."""
     task = task.with_files(train=[path], dev=[path])
     return task.examples("train"), task.examples("dev")
 
 
-def notes(task: SpanTask, path: Path) -> str:
+def notes(task: QuestionAnsweringTask, path: Path) -> str:
     return "\n".join(task.with_files(train=[path], dev=[path]).notes())
 
 

@@ -17,7 +17,7 @@ from bertkit.errors import BAD_DATA, WRONG_USAGE
 from bertkit.formats.tables import Row, Table
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import answer_file
-from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 from bertkit.task_types.user_tables import guess
 
 HEADER = "id,text,label\n"
@@ -223,7 +223,7 @@ class Echo(Pipeline):
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.folders = folder, (folder,)
-        self.__dict__["task"] = TextTask(name="echo", metric="accuracy", labels=("a", "b"))
+        self.__dict__["task"] = TextClassificationTask(name="echo", metric="accuracy", labels=("a", "b"))
 
     def stream(self, examples: Any, *, batch_size: int = 64) -> Iterator[Prediction]:
         for example in examples:

@@ -91,8 +91,8 @@ def test_it_learns_at_the_rate_of_the_heads(left_to_right: Path, table: Path, tm
     [
         (["lstm_layers=-1"], "lstm_layers is -1; it must be 0 or more"),
         (
-            ["lstm_layers=1", "language_weight=0.5"],
-            "language_weight is for a model that .* reads from left to right",
+            ["lstm_layers=1", "lm_loss_weight=0.5"],
+            "lm_loss_weight is for a model that .* reads from left to right",
         ),
     ],
 )

@@ -29,7 +29,7 @@ from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel, label_next
 from bertkit.runs import read_metrics
 from bertkit.storage.atomic import read_json
-from bertkit.task_types import TagTask, TextExample, TextTask
+from bertkit.task_types import TaggingTask, TextClassificationTask, TextExample
 from bertkit.task_types.tagging import TagExample
 from bertkit.tasks.glue import mrpc, sst2
 from bertkit.tasks.swag import swag
@@ -150,7 +150,7 @@ def test_with_rates_of_nothing_below_them_the_heads_alone_learn(left_to_right: P
 def test_no_tag_depends_on_a_later_word(left_to_right: Path) -> None:
     encoder, tokenizer, seen = begin(left_to_right), load_tokenizer(left_to_right), list[Tensor]()
     encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
-    task = TagTask(name="tags", labels=("O", "B-x", "I-x"))
+    task = TaggingTask(name="tags", labels=("O", "B-x", "I-x"))
     examples = [TagExample("1", tuple(WORDS[:count]), None) for count in (7, 3)]
     batch = collate([each for one in examples for each in task.encode(one, tokenizer)], pad_id=tokenizer.pad_id)
     logits = Model(encoder, task.objectives(encoder)).eval()(batch)["tags"]["logits"]
@@ -212,7 +212,7 @@ def test_the_gradient_is_that_of_the_task_and_so_much_of_the_language_model(left
 
 
 def test_a_run_learns_the_pieces_beside_its_task(left_to_right: Path, tmp_path: Path) -> None:
-    table, settings = write_table(tmp_path / "reviews.csv"), ["language_weight=0.5"]
+    table, settings = write_table(tmp_path / "reviews.csv"), ["lm_loss_weight=0.5"]
     options = {**QUICK, "epochs": 5}
     api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, set=settings, **options)
     steps = [each for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
@@ -227,19 +227,19 @@ def test_a_run_learns_the_pieces_beside_its_task(left_to_right: Path, tmp_path: 
 
 
 def test_a_model_that_reads_both_ways_is_asked_for_no_next_piece(model: Path, table: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match="language_weight is for a model that is trained and reads from left to"):
-        api.finetune(table, model=model, output=tmp_path / "run", set=["language_weight=0.5"], **QUICK)
-    with pytest.raises(BertkitError, match=r"language_weight is -0\.5; it must be 0 or more"):
-        api.finetune(table, model=model, output=tmp_path / "run", set=["language_weight=-0.5"], **QUICK)
+    with pytest.raises(BertkitError, match="lm_loss_weight is for a model that is trained and reads from left to"):
+        api.finetune(table, model=model, output=tmp_path / "run", set=["lm_loss_weight=0.5"], **QUICK)
+    with pytest.raises(BertkitError, match=r"lm_loss_weight is -0\.5; it must be 0 or more"):
+        api.finetune(table, model=model, output=tmp_path / "run", set=["lm_loss_weight=-0.5"], **QUICK)
 
 
 def test_a_pair_in_both_orders_is_told_the_same_when_it_changes_over(left_to_right: Path, tmp_path: Path) -> None:
     table, run = write_table(tmp_path / "pairs.csv", ("first", "second")), tmp_path / "run"
-    settings = ["task.both_orders=true", "language_weight=0.5"]
+    settings = ["task.both_orders=true", "lm_loss_weight=0.5"]
     api.finetune(table, model=left_to_right, output=run, lr=1e-2, text="first", pair="second", set=settings, **QUICK)
     pairs = [("early winter", "silver bridge river"), ("stone", "music letter seven garden market")]
     asked = api.load(run)
-    assert isinstance(asked.task, TextTask)
+    assert isinstance(asked.task, TextClassificationTask)
     assert asked.task.both_orders
     for one, other in zip(asked.classify(pairs), asked.classify([pair[::-1] for pair in pairs]), strict=True):
         assert one == other
@@ -254,7 +254,7 @@ def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
     task = replace(mrpc, both_orders=True, max_length=3 + len(a) + len(b))
     (feature,) = task.encode(TextExample("1", "river", "early garden music"), tokenizer)
     assert feature.input_ids.tolist() == [[start, *a, *between, *b, end], [start, *b, *between, *a, end]]
-    assert feature.cut == len(tokenizer.encode("music").ids)
+    assert feature.num_truncated == len(tokenizer.encode("music").ids)
     encoder = begin(left_to_right).eval()
     head = task.objectives(encoder)["class"].eval()
     batch = collate([feature], pad_id=0)
@@ -271,7 +271,9 @@ def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
         (mrpc, {"stride": 7}, "glue:mrpc is read in windows, which have a stride"),
     ],
 )
-def test_both_orders_of_no_pair_are_refused(task: TextTask, changes: dict[str, Any], message: str) -> None:
+def test_both_orders_of_no_pair_are_refused(
+    task: TextClassificationTask, changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(BertkitError, match=message):
         replace(task, both_orders=True, **changes)
 
@@ -281,7 +283,7 @@ def test_a_profile_gives_way_to_what_is_typed(left_to_right: Path, tmp_path: Pat
     options = {**QUICK, "batch_size": 37}
     api.finetune(table, model=left_to_right, output=tmp_path / "run", profile="gpt", **options)
     settings = {each.path: each for each in api.config_show(tmp_path / "run")}
-    assert (settings["language_weight"].value, settings["language_weight"].origin) == (0.5, "--profile gpt")
+    assert (settings["lm_loss_weight"].value, settings["lm_loss_weight"].origin) == (0.5, "--profile gpt")
     assert (settings["batch_size"].value, settings["batch_size"].origin) == (37, "--batch-size")
     assert (settings["optimizer.lr"].value, settings["epochs"].value) == (6.25e-5, 1)
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from bertkit import api
 from bertkit.encoders.bert import specimen
 from bertkit.errors import BertkitError
-from bertkit.finetuning.run import layer_shares
+from bertkit.finetuning.run import layer_lr_scales
 from bertkit.model import Model
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.runs import read_run
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, set_lr
 
@@ -31,8 +31,8 @@ def finetune(table: Path, model: Path, output: Path, lr: float, **options: objec
 
 def test_the_rate_falls_from_the_heads_to_the_embeddings() -> None:
     encoder = specimen()
-    model = Model(encoder, {"class": Classify(encoder.hidden_size, 3)})
-    optimizer = build_optimizer(model, OptimizerConfig(), layer_shares(model, 0.5))
+    model = Model(encoder, {"class": SequenceClassification(encoder.hidden_size, 3)})
+    optimizer = build_optimizer(model, OptimizerConfig(), layer_lr_scales(model, 0.5))
     set_lr(optimizer, 0.8)
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     found = {name: rates[id(parameter)] for name, parameter in model.named_parameters()}

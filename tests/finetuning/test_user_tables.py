@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bertkit import api
-from bertkit.checkpoint.model_folder import read_about, save_model
+from bertkit.checkpoint.model_folder import read_metadata, save_model
 from bertkit.cli import app
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.model import Model
@@ -53,7 +53,7 @@ def tuned(source: Path, tmp_path: Path) -> Path:
 
 
 def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path) -> None:
-    task = read_about(tuned)["task"]
+    task = read_metadata(tuned)["task"]
     assert task["shape"] == "labels"
     assert set(task["thresholds"]) <= {"city", "mill", "river"}
     assert task["thresholds"]
@@ -106,11 +106,11 @@ def test_what_is_cut_is_said_in_training_and_in_answering(
     )
     assert "39 examples were cut to 128 tokens" in capsys.readouterr().err
     records = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
-    assert all(record["cut"] > 70 for record in records)
+    assert all(record["num_truncated"] > 70 for record in records)
     settings = ["--set", "task.stride=64"]
     assert app.run(["finetune", table, *words, "-o", str(tmp_path / "whole"), *settings]) == 0
     assert "cut to" not in capsys.readouterr().err
-    assert api.load(tmp_path / "whole").classify("river " * 300).cut == 0
+    assert api.load(tmp_path / "whole").classify("river " * 300).num_truncated == 0
 
 
 def test_a_weight_of_no_class_ends_before_anything_is_made(

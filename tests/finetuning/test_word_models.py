@@ -13,8 +13,8 @@ from bertkit.checkpoint.model_folder import (
     load_encoder,
     load_model,
     load_tokenizer,
-    read_about,
     read_config,
+    read_metadata,
     save_model,
 )
 from bertkit.data.prepare import prepare
@@ -29,7 +29,7 @@ from bertkit.finetuning.word_models import assemble, rivals
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.report.progress import Progress
-from bertkit.task_types import TagTask
+from bertkit.task_types import TaggingTask
 from bertkit.tasks.conll2003 import conll2003
 from bertkit.text.words import Words, train
 from bertkit.training.optimizer import OptimizerConfig
@@ -83,7 +83,7 @@ def test_what_is_given_is_copied(folder: Path, elmo: Path, words: Words) -> None
     assert all(torch.equal(weight, theirs[name]) for name, weight in encoder.words.elmo.state_dict().items())
     assert read_config(folder).words.mixture_l2 == 0.1, "as the published tagger"
     assert load_tokenizer(folder).fingerprint == words.fingerprint
-    about = read_about(folder)
+    about = read_metadata(folder)
     assert about["kind"] == "assembled"
     assert about["vectors"]["found"] == 3
     assert about["vectors"]["learned"] is False
@@ -114,7 +114,7 @@ def test_vectors_may_be_learned_on_a_corpus(words: Words, tmp_path: Path) -> Non
     prepare([tmp_path / "a.txt"], tokenizer=words, output=tmp_path / "data", heldout=0.0)
     assemble("tagger", tmp_path / "m", vectors=tmp_path / "data", reads={"vector_size": 13}, changes=SMALL)
     assert read_config(tmp_path / "m").words.vector_size == 13
-    assert read_about(tmp_path / "m")["vectors"]["learned"] is True
+    assert read_metadata(tmp_path / "m")["vectors"]["learned"] is True
     others = train(["other words"], word_length=LETTERS)
     with pytest.raises(BertkitError, match="prepared with other words"):
         assemble("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
@@ -132,7 +132,7 @@ def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
     draw = random.Random(7)
     for split in conll2003.files.splits.values():
         write_sentences(tmp_path / split.files[0], 20, draw)
-    task = TagTask.from_record({**conll2003.record(), "crf": True}).at(tmp_path)
+    task = TaggingTask.from_record({**conll2003.record(), "crf": True}).at(tmp_path)
     rate = OptimizerConfig(lr=0.03, bias_correction=True, weight_decay=0.0, clip_norm=5.0)
     run = FinetuneRun(task=task, model=folder, output=tmp_path / "run", epochs=15, batch_size=7, optimizer=rate)
     result = finetune(run, Progress("quiet"))

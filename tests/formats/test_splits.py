@@ -14,7 +14,7 @@ import pytest
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
 from bertkit.formats.splits import find_splits, holds_tables, tables_of
 from bertkit.formats.tables import Table
-from bertkit.task_types import LabelsTask, TextExample
+from bertkit.task_types import MultiLabelTask, TextExample
 from bertkit.task_types.user_tables import guess
 
 CLASSES = {"names": ["neg", "pos", "odd"], "_type": "ClassLabel"}
@@ -86,7 +86,7 @@ def test_lists_of_classes_are_several_labels(feature: Any, tmp_path: Path) -> No
     columns: dict[str, Sequence[Any]] = {"text": [f"film {row}" for row in range(30)]}
     columns |= {"label": [[[0, 2], [1], []][row % 3] for row in range(30)]}
     task = guess(save(tmp_path / "d", columns, {"text": TEXT, "label": feature})).task
-    assert isinstance(task, LabelsTask)
+    assert isinstance(task, MultiLabelTask)
     assert [each.label for each in list(task.rows("train"))[:3]] == [("neg", "odd"), ("pos",), ()]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.model import Model
-from bertkit.task_types import TextExample, TextTask
+from bertkit.task_types import TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece, train
 
 SENTENCES = [
@@ -37,12 +37,12 @@ def encoder(tokenizer: WordPiece) -> Bert:
 
 
 @pytest.fixture
-def task() -> TextTask:
-    return TextTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"), max_length=33)
+def task() -> TextClassificationTask:
+    return TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"), max_length=33)
 
 
 @pytest.fixture
-def model(encoder: Bert, task: TextTask) -> Model:
+def model(encoder: Bert, task: TextClassificationTask) -> Model:
     return Model(encoder, task.objectives(encoder))
 
 

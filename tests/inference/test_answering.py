@@ -16,11 +16,11 @@ from bertkit.inference import predict as predicting
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.prediction_files import answer_file
 from bertkit.model import Model
-from bertkit.task_types import SpanExample, SpanTask, TextTask
+from bertkit.task_types import QuestionAnsweringTask, SpanExample, TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
 
 CONTEXT = "Seven wide rivers ran slowly past the old stone mill"
-TASK = SpanTask(name="files:t.json", null=True, rules="v2", max_length=23, stride=5)
+TASK = QuestionAnsweringTask(name="files:t.json", null=True, rules="v2", max_length=23, stride=5)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_lines_of_a_stream() -> None:
 
 
 def test_a_model_for_texts_answers_no_question(
-    tmp_path: Path, model: Model, tokenizer: WordPiece, task: TextTask
+    tmp_path: Path, model: Model, tokenizer: WordPiece, task: TextClassificationTask
 ) -> None:
     save_model(tmp_path / "model", model, tokenizer, about={"task": task.record()})
     with pytest.raises(BertkitError, match=r"is for files:t\.csv and answers no question"):

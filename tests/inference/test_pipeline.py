@@ -11,12 +11,12 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 
-def save(folder: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> Pipeline:
+def save(folder: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> Pipeline:
     model = Model(encoder, task.objectives(encoder))
     save_model(folder / "model", model, tokenizer, about={"kind": "finetune", "task": task.record()})
     return load(folder)
@@ -27,7 +27,7 @@ def scores(predictions: list[Prediction]) -> list[float]:
 
 
 def test_it_says_what_the_model_said_before_it_was_saved(
-    tmp_path: Path, model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+    tmp_path: Path, model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     expected = predict(model, task, examples, tokenizer)
     save_model(tmp_path / "model", model, tokenizer, about={"task": task.record()})
@@ -40,7 +40,9 @@ def test_it_says_what_the_model_said_before_it_was_saved(
     assert [each.label for each in streamed] == [each.label for each in expected]
 
 
-def test_one_text_gives_one_answer(tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> None:
+def test_one_text_gives_one_answer(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
     pipeline = save(tmp_path, encoder, task, tokenizer)
     answer = pipeline.classify("the river ran")
     assert isinstance(answer, Prediction)
@@ -49,7 +51,7 @@ def test_one_text_gives_one_answer(tmp_path: Path, encoder: Bert, task: TextTask
     assert sum(answer.scores.values()) == pytest.approx(1.0)
 
 
-def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> None:
+def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     pipeline = save(tmp_path, encoder, replace(task, pair=True), tokenizer)
     (listed,) = pipeline.classify([("the river", "the mill")])
     assert pipeline.classify("the river", "the mill") == listed
@@ -58,14 +60,14 @@ def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextTask, tokeniz
 
 
 def test_a_pair_is_refused_where_one_text_is_meant(
-    tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:
     with pytest.raises(BertkitError, match="is about one text; example 0 has two"):
         save(tmp_path, encoder, task, tokenizer).classify([("the river", "the mill")])
 
 
 def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    pipeline = save(tmp_path, encoder, TextTask(name="files:n.csv", metric="pearson"), tokenizer)
+    pipeline = save(tmp_path, encoder, TextClassificationTask(name="files:n.csv", metric="pearson"), tokenizer)
     (answer,) = pipeline.predict(["the river"])
     assert isinstance(answer.label, float)
     with pytest.raises(BertkitError, match="tells no class of a text"):
@@ -73,7 +75,7 @@ def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert,
 
 
 def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
-    tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:
     expected = save(tmp_path, encoder, task, tokenizer).classify("the river ran")
     (tmp_path / "model" / ABOUT).unlink()
@@ -91,7 +93,9 @@ def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder
         pipeline.classify("the river")
 
 
-def test_a_fine_tuned_model_does_not_fill(tmp_path: Path, encoder: Bert, task: TextTask, tokenizer: WordPiece) -> None:
+def test_a_fine_tuned_model_does_not_fill(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
     with pytest.raises(BertkitError, match=r"is fine-tuned for files:t.csv; \[MASK\] needs a pre-trained model"):
         save(tmp_path, encoder, task, tokenizer).fill("the [MASK] ran")
 

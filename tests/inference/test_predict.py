@@ -10,7 +10,7 @@ import torch
 from bertkit.errors import BertkitError
 from bertkit.inference.predict import predict, stream
 from bertkit.model import Model
-from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
 
@@ -20,7 +20,7 @@ def numbers(predictions: list[Prediction]) -> torch.Tensor:
 
 @pytest.mark.parametrize("batch_size", [1, 5, 64])
 def test_answers_come_in_order_whatever_the_batch_size(
-    batch_size: int, model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+    batch_size: int, model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     alone = [predict(model, task, [each], tokenizer, precision="float32")[0] for each in examples]
     together = predict(model, task, examples, tokenizer, batch_size=batch_size, precision="float32")
@@ -29,13 +29,15 @@ def test_answers_come_in_order_whatever_the_batch_size(
     assert len({each.label for each in alone}) > 1, "a model that always says the same would prove nothing"
 
 
-def test_bfloat16_is_near(model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece) -> None:
+def test_bfloat16_is_near(
+    model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
     exact = predict(model, task, examples, tokenizer, precision="float32")
     rounded = predict(model, task, examples, tokenizer, precision="bfloat16")
     torch.testing.assert_close(numbers(rounded), numbers(exact), rtol=0, atol=0.1)
 
 
-def test_examples_are_read_as_they_are_needed(model: Model, task: TextTask, tokenizer: WordPiece) -> None:
+def test_examples_are_read_as_they_are_needed(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     read: list[int] = []
 
     def endless() -> Iterator[TextExample]:
@@ -48,12 +50,12 @@ def test_examples_are_read_as_they_are_needed(model: Model, task: TextTask, toke
     assert len(read) <= 128
 
 
-def test_no_examples_no_answers(model: Model, task: TextTask, tokenizer: WordPiece) -> None:
+def test_no_examples_no_answers(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     assert predict(model, task, [], tokenizer) == []
 
 
 def test_dropout_is_off_and_the_mode_comes_back(
-    model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+    model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     model.train()
     first = predict(model, task, examples, tokenizer, precision="float32")
@@ -62,7 +64,7 @@ def test_dropout_is_off_and_the_mode_comes_back(
 
 
 def test_a_number_is_told_on_the_scale_of_the_task(model: Model, tokenizer: WordPiece) -> None:
-    plain = TextTask(name="files:n.csv", metric="pearson")
+    plain = TextClassificationTask(name="files:n.csv", metric="pearson")
     scaled = replace(plain, numbers=replace(plain.numbers, origin=100.0, unit=7.0))
     regressor = Model(model.encoder, plain.objectives(model.encoder))
     example = TextExample("1", "seven wide rivers")
@@ -73,7 +75,7 @@ def test_a_number_is_told_on_the_scale_of_the_task(model: Model, tokenizer: Word
 
 
 def test_weights_that_have_diverged_are_an_error(
-    model: Model, task: TextTask, examples: list[TextExample], tokenizer: WordPiece
+    model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     with torch.no_grad():
         for parameter in model.objectives.parameters():

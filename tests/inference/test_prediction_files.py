@@ -18,16 +18,16 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import answer_file
 from bertkit.task_types import (
     Choice,
-    ChoiceTask,
     Columns,
+    MultipleChoiceTask,
     Prediction,
-    SpanTask,
+    QuestionAnsweringTask,
     Split,
+    TaggingTask,
     TagPrediction,
-    TagTask,
     TaskFiles,
+    TextClassificationTask,
     TextExample,
-    TextTask,
 )
 from bertkit.training.interrupts import Interrupted
 
@@ -43,7 +43,7 @@ class Parrot(Pipeline):
         self.folder, self.folders = folder, (folder,)
         self.stop_at = stop_at
         self.answered = 0
-        self.__dict__["task"] = TextTask(name="parrot", metric="accuracy", labels=("a", "b"))
+        self.__dict__["task"] = TextClassificationTask(name="parrot", metric="accuracy", labels=("a", "b"))
 
     def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
         for example in examples:
@@ -140,7 +140,7 @@ class Tagger(Parrot):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.__dict__["task"] = TagTask(name="tagger", labels=("B-X", "O"))
+        self.__dict__["task"] = TaggingTask(name="tagger", labels=("B-X", "O"))
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for example in examples:
@@ -152,7 +152,7 @@ class Chooser(Parrot):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.__dict__["task"] = ChoiceTask(name="chooser", choices=("A", "B"))
+        self.__dict__["task"] = MultipleChoiceTask(name="chooser", choices=("A", "B"))
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for example in examples:
@@ -164,7 +164,7 @@ class Counter(Parrot):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.__dict__["task"] = TextTask(name="counter", metric="pearson")
+        self.__dict__["task"] = TextClassificationTask(name="counter", metric="pearson")
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for example in examples:
@@ -221,7 +221,7 @@ def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, mon
     """There, lines may bring ids of their own, and are seen one by one."""
     questions = [{"id": name, "question": "who", "context": name} for name in ("a", "b", "a")]
     parrot = Parrot(tmp_path / "model")
-    task = SpanTask(name="parrot")
+    task = QuestionAnsweringTask(name="parrot")
     monkeypatch.setattr(task.__class__, "describe", lambda self, example, prediction: {"id": example.id, "answer": ""})
     monkeypatch.setattr(parrot, "stream", lambda examples, batch_size: iter(examples))
     parrot.__dict__["task"] = task

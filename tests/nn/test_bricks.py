@@ -14,7 +14,7 @@ from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids
-from bertkit.nn.packing import Choice, Layout
+from bertkit.nn.packing import PackedRows, TokenSubset
 from bertkit.nn.pooler import Pooler, max_pool, mean_pool, pick_tokens
 
 B, T, H, N = 3, 13, 28, 4
@@ -44,7 +44,7 @@ def attend(brick: SelfAttention, states: Tensor, mask: Tensor | None) -> Tensor:
 def test_attention_is_the_formula(padded: bool, training: bool) -> None:
     brick, states = make_attention().train(training), torch.randn(B, T, H)
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None] if padded else None
-    layout = Layout.of(torch.ones(B, T, dtype=torch.bool) if mask is None else mask)
+    layout = PackedRows.of(torch.ones(B, T, dtype=torch.bool) if mask is None else mask)
     expected = layout.collect(attend(brick, states, mask))
     torch.testing.assert_close(brick(layout.collect(states), layout), expected, rtol=0, atol=1e-5)
 
@@ -52,9 +52,9 @@ def test_attention_is_the_formula(padded: bool, training: bool) -> None:
 def test_readers_read_all_and_are_read_by_none() -> None:
     brick, states = make_attention().eval(), torch.randn(B, T, H)
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
-    layout, wanted = Layout.of(mask), torch.zeros(B, T, dtype=torch.bool)
+    layout, wanted = PackedRows.of(mask), torch.zeros(B, T, dtype=torch.bool)
     wanted[0, [7, 2]] = wanted[1, 4] = wanted[2, 0] = True
-    some = brick(layout.collect(states), layout, Choice.of(wanted, mask))
+    some = brick(layout.collect(states), layout, TokenSubset.of(wanted, mask))
     torch.testing.assert_close(some, attend(brick, states, mask)[wanted], rtol=0, atol=1e-5)
 
 
@@ -64,7 +64,7 @@ def test_attention_gradients_are_those_of_the_formula(training: bool) -> None:
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
     wanted = torch.randn(B, T, H)
     inputs = [states, *brick.parameters()]
-    layout = Layout.of(mask)
+    layout = PackedRows.of(mask)
     ours = torch.autograd.grad((layout.spread(brick(layout.collect(states), layout)) * wanted).sum(), inputs)
     plain = torch.autograd.grad((attend(brick, states, mask)[mask] * wanted[mask]).sum(), inputs)
     for left, right in zip(ours, plain, strict=True):
@@ -75,8 +75,8 @@ def test_attention_dropout_keeps_the_expectation() -> None:
     states = torch.randn(1, T, H)
     brick = make_attention(dropout=0.3).train()
     # Values alone pass through: the mean over many draws is the state without dropout.
-    noisy = brick(states.expand(4000, T, H).flatten(0, 1), Layout(4000, T)).view(4000, T, H).mean(dim=0)
-    exact = brick.eval()(states[0], Layout(1, T))
+    noisy = brick(states.expand(4000, T, H).flatten(0, 1), PackedRows(4000, T)).view(4000, T, H).mean(dim=0)
+    exact = brick.eval()(states[0], PackedRows(1, T))
     torch.testing.assert_close(noisy, exact, rtol=0, atol=0.03)
 
 
@@ -149,7 +149,7 @@ def test_block_normalises_after_each_sub_layer() -> None:
 
     middle = normalise(norms[0], states + attend(attention, states, None))
     expected = normalise(norms[1], middle + feed_forward(middle))
-    raised = block(states.flatten(0, 1), Layout(B, T)).view(B, T, H)
+    raised = block(states.flatten(0, 1), PackedRows(B, T)).view(B, T, H)
     torch.testing.assert_close(raised, expected, rtol=0, atol=1e-5)
 
 

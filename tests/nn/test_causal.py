@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.packing import Choice, Layout
+from bertkit.nn.packing import PackedRows, TokenSubset
 
 B, T, H, N = 3, 13, 28, 4
 LENGTHS = torch.tensor([T, 5, 1])
@@ -45,7 +45,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("real", [PADDED, torch.ones_like(PADDED)], ids=["padded", "whole"])
 def test_it_is_the_formula_and_so_are_its_gradients(real: Tensor) -> None:
     brick, states = make_attention().train(), torch.randn(B, T, H, requires_grad=True)
-    wanted, inputs, layout = torch.randn(B, T, H), [states, *brick.parameters()], Layout.of(real)
+    wanted, inputs, layout = torch.randn(B, T, H), [states, *brick.parameters()], PackedRows.of(real)
     ours = layout.spread(brick(layout.collect(states), layout))
     plain = attend(brick, states)
     torch.testing.assert_close(ours[real], plain[real], rtol=0, atol=1e-5)
@@ -61,10 +61,10 @@ def test_no_output_depends_on_a_later_token(real: Tensor, chosen: bool) -> None:
     brick, states, layout = (
         make_attention(dropout=0.1).train(),
         torch.randn(B, T, H, requires_grad=True),
-        Layout.of(real),
+        PackedRows.of(real),
     )
     readers = real & (torch.arange(B * T).view(B, T) % 3 > 0) if chosen else real
-    choice = Choice.of(readers, real) if chosen else None
+    choice = TokenSubset.of(readers, real) if chosen else None
     read = brick(layout.collect(states), layout, choice)[: int(readers.sum())]
     assert read.shape == (int(readers.sum()), H)
     for output, (row, reader) in zip(read, readers.nonzero().tolist(), strict=True):
@@ -83,9 +83,9 @@ def test_a_chosen_reader_reads_what_it_would_among_all(lengths: list[int], seed:
     real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     readers = real & (torch.rand(real.shape, generator=generator) < 0.5)
     readers[:, 0] = True
-    brick, layout = make_attention().eval(), Layout.of(real)
+    brick, layout = make_attention().eval(), PackedRows.of(real)
     states = layout.collect(torch.randn(*real.shape, H, generator=generator))
-    some = brick(states, layout, Choice.of(readers, real))
+    some = brick(states, layout, TokenSubset.of(readers, real))
     torch.testing.assert_close(some, layout.spread(brick(states, layout))[readers], rtol=0, atol=1e-5)
 
 
@@ -93,7 +93,7 @@ def test_all_later_tokens_may_change() -> None:
     brick, states = make_attention().eval(), torch.randn(B, T, H)
     changed = states.clone()
     changed[:, 7:] = torch.randn(B, T - 7, H)
-    layout = Layout(B, T)
+    layout = PackedRows(B, T)
     one, other = (layout.spread(brick(each.flatten(0, 1), layout)) for each in (states, changed))
     torch.testing.assert_close(one[:, :7], other[:, :7], rtol=0, atol=1e-6)
     assert (one[:, 7:] != other[:, 7:]).any(dim=-1).all()

@@ -11,7 +11,7 @@ from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.cpu_kernels import trains_on_cpu
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.packing import Layout
+from bertkit.nn.packing import PackedRows
 
 H = 28
 
@@ -35,13 +35,13 @@ def test_a_traced_block_trains_without_them(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     block, states = make_block(0.1), torch.randn(39, H, requires_grad=True)
     assert not trains_on_cpu(states)
-    torch.autograd.backward(block(states, Layout(3, 13)).sum())
+    torch.autograd.backward(block(states, PackedRows(3, 13)).sum())
     assert all(weight.grad is not None for weight in block.parameters())
 
 
 def test_bfloat16_is_near_float32() -> None:
     block, wanted = make_block(0.0), torch.randn(19, H)
-    layout = Layout.of(torch.arange(13) < torch.tensor([13, 5, 1])[:, None])
+    layout = PackedRows.of(torch.arange(13) < torch.tensor([13, 5, 1])[:, None])
 
     def gradients(narrow: bool) -> torch.Tensor:
         torch.manual_seed(7)

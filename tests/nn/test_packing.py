@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.nn.packing import Choice, Layout, choose, round_up
+from bertkit.nn.packing import PackedRows, TokenSubset, choose, round_up
 
 W = 3
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
@@ -20,7 +20,7 @@ def filled_by(lengths: list[int]) -> torch.Tensor:
 @given(LENGTHS)
 def test_spread_and_collect_undo_each_other(lengths: list[int]) -> None:
     filled = filled_by(lengths)
-    layout, tokens = Layout.of(filled), torch.randn(sum(lengths), W)
+    layout, tokens = PackedRows.of(filled), torch.randn(sum(lengths), W)
     rows = layout.spread(tokens)
     assert rows.shape == (*filled.shape, W)
     assert torch.equal(rows[filled], tokens)
@@ -30,7 +30,7 @@ def test_spread_and_collect_undo_each_other(lengths: list[int]) -> None:
 
 
 def test_full_rows_are_not_copied() -> None:
-    layout, tokens = Layout.of(torch.ones(5, 7, dtype=torch.bool)), torch.randn(35, W)
+    layout, tokens = PackedRows.of(torch.ones(5, 7, dtype=torch.bool)), torch.randn(35, W)
     assert layout.mask is None
     assert layout.spread(tokens).data_ptr() == tokens.data_ptr() == layout.collect(layout.spread(tokens)).data_ptr()
 
@@ -41,18 +41,18 @@ def test_a_choice_keeps_the_rows_apart(lengths: list[int], bits: int) -> None:
     drawn = torch.tensor([bits >> place & 1 for place in range(filled.numel())], dtype=torch.bool).view(filled.shape)
     wanted = (filled & drawn).index_fill(1, torch.tensor([0]), True)
     tokens = torch.randn(sum(lengths), W)
-    choice = Choice.of(wanted, filled)
+    choice = TokenSubset.of(wanted, filled)
     chosen = choose(tokens, choice.index)
-    assert torch.equal(chosen, Layout.of(filled).spread(tokens)[wanted])
+    assert torch.equal(chosen, PackedRows.of(filled).spread(tokens)[wanted])
     rows = choice.layout.spread(chosen)
     assert rows.shape[:2] == (len(lengths), int(wanted.sum(dim=1).max()))
     for row, each in enumerate(wanted):
-        assert torch.equal(rows[row, : int(each.sum())], Layout.of(filled).spread(tokens)[row][each])
+        assert torch.equal(rows[row, : int(each.sum())], PackedRows.of(filled).spread(tokens)[row][each])
 
 
 @pytest.mark.parametrize("lengths", [[5, 1, 7], [3, 3]])
 def test_gradients_are_those_of_finite_differences(lengths: list[int]) -> None:
-    layout = Layout.of(filled_by(lengths))
+    layout = PackedRows.of(filled_by(lengths))
     tokens = torch.randn(sum(lengths), W, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(layout.spread, tokens)
     assert torch.autograd.gradcheck(lambda each: layout.collect(layout.spread(each).square()), tokens)
@@ -67,14 +67,14 @@ def test_round_lengths_are_near_and_few(count: int) -> None:
 
 
 def test_lists_of_like_length_have_one_length() -> None:
-    lengths = {len(Layout.of(filled_by([40, 37, 39, 33 + number])).slots) for number in range(4)}  # type: ignore[arg-type]
+    lengths = {len(PackedRows.of(filled_by([40, 37, 39, 33 + number])).slots) for number in range(4)}  # type: ignore[arg-type]
     assert lengths == {152}
     assert len({round_up(count) for count in range(1025, 2049)}) == 32
 
 
 def test_what_fills_up_the_list_is_read_by_nobody() -> None:
     filled = filled_by([40, 37, 39, 33])
-    layout = Layout.of(filled)
+    layout = PackedRows.of(filled)
     assert layout.slots is not None
     assert len(layout.slots) == 152
     assert len(set(layout.slots.tolist())) == 152

@@ -59,7 +59,7 @@ def test_in_evaluation_nothing_is_drawn(hidden: Tensor, padded_batch: Batch) -> 
     head, batch = specimen(H, padded_batch)
     outputs = head.eval()(states_of(hidden), batch)
     torch.testing.assert_close(head.loss(outputs, batch)["bilm"].sum, full_loss(head, hidden, batch))
-    assert head.hits(outputs, batch)["bilm_accuracy"].count == 58
+    assert head.metrics(outputs, batch)["bilm_accuracy"].count == 58
 
 
 def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_batch: Batch) -> None:
@@ -79,7 +79,7 @@ def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_
     term = head.loss(outputs, batch)["bilm"]
     torch.testing.assert_close(term.sum, total)
     assert term.count == 58
-    assert head.hits(outputs, batch) == {}
+    assert head.metrics(outputs, batch) == {}
     term.sum.backward()  # type: ignore[no-untyped-call]
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in (hidden, *head.parameters()))
 

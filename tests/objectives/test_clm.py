@@ -35,10 +35,10 @@ def test_loss_and_hits_by_hand() -> None:
     hidden[0, 2, 0] = hidden[1, 1, 0] = 9.0  # nothing comes next
     hidden[1, 0, 2] = 1.0  # right
     outputs = head(EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), batch)
-    term, hits = head.loss(outputs, batch)["causal"], head.hits(outputs, batch)["causal_accuracy"]
+    term, metrics = head.loss(outputs, batch)["causal"], head.metrics(outputs, batch)["causal_accuracy"]
     expected = sum(math.log(math.exp(at) + 2) - told for at, told in ((2, 2), (3, 0), (1, 1)))
     torch.testing.assert_close(term.sum.item(), expected, rtol=1e-6, atol=0)
-    assert (term.count, hits.sum.item(), hits.count) == (3, 2, 3)
+    assert (term.count, metrics.sum.item(), metrics.count) == (3, 2, 3)
 
 
 def test_the_word_table_belongs_to_the_encoder() -> None:

@@ -10,7 +10,7 @@ import torch
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.metrics.entities import convert
 from bertkit.objectives._word_positions import WORD_STARTS
-from bertkit.objectives.crf_tagging import TagsTogether
+from bertkit.objectives.crf_tagging import CrfTagging
 
 TAGS = ("O", "B-X", "I-X", "B-Y", "I-Y")
 OUT, BX, IX, BY, IY = range(5)
@@ -18,8 +18,8 @@ SENTENCES = [[BX, IX, IX, BX, OUT, BY], [IX, BX, IY, OUT, OUT, IY]]
 
 
 @pytest.fixture
-def head() -> TagsTogether:
-    return TagsTogether(7, TAGS)
+def head() -> CrfTagging:
+    return CrfTagging(7, TAGS)
 
 
 def make_batch(labels: list[list[int]]) -> Batch:
@@ -27,14 +27,14 @@ def make_batch(labels: list[list[int]]) -> Batch:
     spread = torch.tensor([[each for label in row for each in (label, IGNORE)] for row in labels])
     starts = (torch.arange(12) % 2 == 0).long().expand_as(spread)
     nothing = torch.zeros_like(spread)
-    return Batch(nothing, nothing, nothing == 0, {TagsTogether.label: spread, WORD_STARTS: starts})
+    return Batch(nothing, nothing, nothing == 0, {CrfTagging.label: spread, WORD_STARTS: starts})
 
 
 def states_of(hidden: torch.Tensor) -> EncoderOutput:
     return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
 
 
-def test_a_tag_has_a_state_for_the_end_of_an_entity_and_one_for_going_on(head: TagsTogether) -> None:
+def test_a_tag_has_a_state_for_the_end_of_an_entity_and_one_for_going_on(head: CrfTagging) -> None:
     """By the conversion of the scores: a state that goes on is B or I of BILOU, one that ends U or L."""
     tags = torch.tensor(SENTENCES)
     states = head._find_states(tags, torch.ones_like(tags, dtype=torch.bool))
@@ -44,7 +44,7 @@ def test_a_tag_has_a_state_for_the_end_of_an_entity_and_one_for_going_on(head: T
     assert convert(told[0], "iob2") == [TAGS[tag] for tag in SENTENCES[0]]
 
 
-def test_the_loss_is_minus_the_log_likelihood(head: TagsTogether) -> None:
+def test_the_loss_is_minus_the_log_likelihood(head: CrfTagging) -> None:
     batch = make_batch(SENTENCES)
     outputs = head(states_of(torch.randn(2, 12, 7)), batch)
     said = outputs["said"][:, ::2]
@@ -56,7 +56,7 @@ def test_the_loss_is_minus_the_log_likelihood(head: TagsTogether) -> None:
     torch.testing.assert_close(term.sum, -likelihood.sum())
 
 
-def test_nothing_that_is_ill_formed_is_told(head: TagsTogether) -> None:
+def test_nothing_that_is_ill_formed_is_told(head: CrfTagging) -> None:
     batch = make_batch([[OUT] * 6] * 37)
     logits = head(states_of(9 * torch.randn(37, 12, 7)), batch)["logits"]
     assert not logits[:, 1::2].any()
@@ -67,7 +67,7 @@ def test_nothing_that_is_ill_formed_is_told(head: TagsTogether) -> None:
     assert len(tags.unique()) == 5
 
 
-def test_a_tag_that_its_neighbours_tell_is_learned(head: TagsTogether) -> None:
+def test_a_tag_that_its_neighbours_tell_is_learned(head: CrfTagging) -> None:
     """Every token looks the same but the first of an entity of Y; how long entities are the chain has to know."""
     batch = make_batch([[OUT, BY, IY, IY, OUT, OUT], [BY, IY, IY, OUT, OUT, OUT]])
     hidden = torch.zeros(2, 12, 7)
@@ -78,11 +78,11 @@ def test_a_tag_that_its_neighbours_tell_is_learned(head: TagsTogether) -> None:
         optimizer.zero_grad()
         head.loss(outputs, batch)["crf_tags"].sum.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    hits = head.hits(head(states_of(hidden), batch), batch)["crf_tags_accuracy"]
-    assert hits.sum.item() >= 10, "of 12"
+    metrics = head.metrics(head(states_of(hidden), batch), batch)["crf_tags_accuracy"]
+    assert metrics.sum.item() >= 10, "of 12"
 
 
-def test_words_without_a_label_are_passed_over(head: TagsTogether) -> None:
+def test_words_without_a_label_are_passed_over(head: CrfTagging) -> None:
     batch = make_batch([[BX, IX, OUT, OUT, BY, OUT]])
     fewer = batch.labels["crf_tags"].clone()
     fewer[0, 6:8] = IGNORE

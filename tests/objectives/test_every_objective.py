@@ -99,9 +99,9 @@ def test_it_reads_what_it_says(case: tuple[Objective, Batch], states: EncoderOut
 
 def test_hits_are_bounded_by_their_count(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
-    hits = objective.hits(objective(states, batch), batch)
-    assert objective.label not in hits, "losses and hits are reported side by side"
-    for term in hits.values():
+    metrics = objective.metrics(objective(states, batch), batch)
+    assert objective.label not in metrics, "losses and hits are reported side by side"
+    for term in metrics.values():
         assert 0 <= term.sum.item() <= term.count == objective.counts(batch)[objective.label]
 
 
@@ -116,4 +116,4 @@ def test_the_host_never_waits_for_the_device(case: tuple[Objective, Batch], monk
     afar = EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0], layers=(hidden, hidden, hidden))
     outputs = objective(afar, moved)
     objective.loss(outputs, moved)[objective.label].sum.backward()  # type: ignore[no-untyped-call]
-    objective.hits(outputs, moved)
+    objective.metrics(outputs, moved)

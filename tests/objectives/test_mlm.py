@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.errors import BertkitError
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
-from bertkit.rng import Draws
+from bertkit.rng import CounterRng
 
 VOCAB, MASK, CLS, SEP = 997, 4, 2, 3
 CONTINUES = np.arange(VOCAB) % 3 == 0
@@ -33,7 +33,7 @@ def hide(batch: Batch, masking: Masking, *, indices: Any = None, seed: int = 1, 
     indices = np.arange(len(batch)) if indices is None else np.asarray(indices)
     return mask_tokens(
         batch,
-        Draws(seed, epoch, indices),
+        CounterRng(seed, epoch, indices),
         masking,
         vocab_size=VOCAB,
         mask_id=MASK,
@@ -220,7 +220,7 @@ def test_hits_count_the_right_pieces() -> None:
     labels = labels[labels != IGNORE]
     logits = F.one_hot(labels, VOCAB).float()
     logits[:3] = logits[:3].roll(1, dims=1)
-    term = head.hits({"logits": logits}, batch)["mlm_accuracy"]
+    term = head.metrics({"logits": logits}, batch)["mlm_accuracy"]
     assert (int(term.sum), term.count) == (len(labels) - 3, len(labels))
 
 

@@ -6,11 +6,11 @@ import torch
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput
-from bertkit.objectives.span_extraction import Span
+from bertkit.objectives.span_extraction import SpanExtraction
 
 
 def test_the_loss_is_the_mean_of_both_cross_entropies_over_real_tokens(padded_batch: Batch) -> None:
-    head = Span(24)
+    head = SpanExtraction(24)
     labels = torch.tensor([[3, 12], [0, 0], [10, 10], [1, 1]])
     batch = padded_batch.with_labels(span=labels)
     hidden = torch.randn(4, 13, 24)
@@ -25,7 +25,7 @@ def test_the_loss_is_the_mean_of_both_cross_entropies_over_real_tokens(padded_ba
 
 
 def test_padding_moves_nothing(padded_batch: Batch) -> None:
-    head = Span(24)
+    head = SpanExtraction(24)
     batch = padded_batch.with_labels(span=torch.tensor([[3, 12], [0, 0], [10, 10], [1, 1]]))
     hidden = torch.randn(4, 13, 24, requires_grad=True)
     head.loss(head(EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), batch), batch)["span"].sum.backward()  # type: ignore[no-untyped-call]
@@ -35,11 +35,11 @@ def test_padding_moves_nothing(padded_batch: Batch) -> None:
 
 
 def test_a_hit_is_a_start_or_an_end_among_the_real_tokens(padded_batch: Batch) -> None:
-    head = Span(24)
+    head = SpanExtraction(24)
     batch = padded_batch.with_labels(span=torch.tensor([[3, 5], [0, 0], [IGNORE, IGNORE], [1, 1]]))
     start = torch.zeros(4, 13)
     start[0, 3], start[1, 2], start[3, 12], start[3, 1] = 1, 1, 9, 1
     end = torch.zeros(4, 13)
     end[0, 4], end[1, 0], end[3, 1] = 1, 1, 1
-    term = head.hits({"start": start, "end": end}, batch)["span_accuracy"]
+    term = head.metrics({"start": start, "end": end}, batch)["span_accuracy"]
     assert (int(term.sum), term.count) == (4, 6)

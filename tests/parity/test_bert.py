@@ -13,17 +13,17 @@ from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
-from bertkit.encoders.bert import FOREIGN_NAMES, FOREIGN_PREFIX, Bert, BertConfig
+from bertkit.encoders.bert import FOREIGN_PREFIX, HF_NAMES, Bert, BertConfig
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
-from bertkit.nn.packing import Layout
+from bertkit.nn.packing import PackedRows
 from bertkit.objectives import mlm, nsp
 from bertkit.objectives import regression as regress
 from bertkit.objectives import sequence_classification as classify
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.nsp import NextSentence
-from bertkit.objectives.regression import Regress
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.objectives.regression import Regression
+from bertkit.objectives.sequence_classification import SequenceClassification
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -71,7 +71,7 @@ def translate(
 def build_ours(their_model: Any, prefix: str = "", activation: str = "gelu") -> Bert:
     changed = BertConfig(**{**vars(CONFIG), "activation": activation})
     encoder = Bert(changed)
-    encoder.load_state_dict(translate(FOREIGN_NAMES, their_model.state_dict(), prefix))
+    encoder.load_state_dict(translate(HF_NAMES, their_model.state_dict(), prefix))
     return encoder.eval()
 
 
@@ -117,7 +117,7 @@ def test_attention(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch, 
     brick, their_brick = block(ours, 1), their_model.encoder.layer[1].attention
     expected = their_brick.self(states, attention_mask=their_mask(padded_batch) if padded else None)[0]
     real = padded_batch.attention_mask if padded else torch.ones_like(padded_batch.attention_mask)
-    layout = Layout.of(real)
+    layout = PackedRows.of(real)
     update = brick.attention(layout.collect(states), layout)
     close(update, their_brick.output.dense(expected)[real], SIMPLE)
     close(brick.attention_norm(states[real], update), their_brick.output(expected, states)[real], SIMPLE)
@@ -136,7 +136,7 @@ def test_layer(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch) -> N
     expected = their_model.encoder.layer[0](states, attention_mask=their_mask(padded_batch))
     expected = expected[0] if isinstance(expected, tuple) else expected
     real = padded_batch.attention_mask
-    close(ours.layers[0](states[real], Layout.of(real)), expected[real], COMPOSITE)
+    close(ours.layers[0](states[real], PackedRows.of(real)), expected[real], COMPOSITE)
 
 
 def test_pooler(pair: tuple[Bert, Any], states: Tensor) -> None:
@@ -147,7 +147,7 @@ def test_pooler(pair: tuple[Bert, Any], states: Tensor) -> None:
 def test_left_to_right_is_their_decoder(padded_batch: Batch) -> None:
     their_model = build_theirs(theirs.BertModel, is_decoder=True)
     ours = Bert(replace(CONFIG, causal=True)).eval()
-    ours.load_state_dict(translate(FOREIGN_NAMES, their_model.state_dict()))
+    ours.load_state_dict(translate(HF_NAMES, their_model.state_dict()))
     expected = their_model(**their_inputs(padded_batch)).last_hidden_state
     states, real = ours(padded_batch), padded_batch.attention_mask
     close(states.hidden_states[real], expected[real], COMPOSITE)
@@ -159,7 +159,7 @@ def test_left_to_right_is_their_decoder(padded_batch: Batch) -> None:
 def test_encoder_layer_by_layer(padded_batch: Batch, activation: str) -> None:
     their_model = build_theirs(theirs.BertModel, activation)
     ours = build_ours(their_model, activation=activation)
-    ours.keep_layers = True
+    ours.output_hidden_states = True
     expected = their_model(**their_inputs(padded_batch), output_hidden_states=True)
     output = ours(padded_batch)
     real = padded_batch.attention_mask
@@ -172,9 +172,9 @@ def test_pretraining_heads_and_loss(padded_batch: Batch) -> None:
     their_model = build_theirs(theirs.BertForPreTraining)
     encoder = build_ours(their_model, FOREIGN_PREFIX)
     weights = their_model.state_dict()
-    heads = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(CONFIG.hidden_size)}
-    heads["mlm"].load_state_dict(translate(mlm.FOREIGN_NAMES, weights))
-    heads["nsp"].load_state_dict(translate(nsp.FOREIGN_NAMES, weights))
+    heads = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(CONFIG.hidden_size)}
+    heads["mlm"].load_state_dict(translate(mlm.HF_NAMES, weights))
+    heads["nsp"].load_state_dict(translate(nsp.HF_NAMES, weights))
     model = Model(encoder, heads).eval()
     _, batch = mlm.specimen(CONFIG.hidden_size, padded_batch)
     batch = batch.with_labels(nsp=torch.tensor([0, 1, 1, 0]))
@@ -190,7 +190,7 @@ def test_pretraining_gradients(padded_batch: Batch) -> None:
     their_model = build_theirs(theirs.BertForPreTraining)
     encoder = build_ours(their_model, FOREIGN_PREFIX)
     head = MaskedLanguageModel(encoder.embeddings.word)
-    head.load_state_dict(translate(mlm.FOREIGN_NAMES, their_model.state_dict()))
+    head.load_state_dict(translate(mlm.HF_NAMES, their_model.state_dict()))
     model = Model(encoder, {"mlm": head}).eval()
     _, batch = mlm.specimen(CONFIG.hidden_size, padded_batch)
     term = model.loss(model(batch), batch)["mlm"]
@@ -202,11 +202,11 @@ def test_pretraining_gradients(padded_batch: Batch) -> None:
         name: torch.zeros_like(weight) if weight.grad is None else weight.grad
         for name, weight in their_model.named_parameters()
     }
-    expected = translate(FOREIGN_NAMES, their_gradients, FOREIGN_PREFIX)
+    expected = translate(HF_NAMES, their_gradients, FOREIGN_PREFIX)
     for name, weight in encoder.named_parameters():
         if weight.grad is not None:
             close(weight.grad, expected[name], COMPOSITE)
-    for name, gradient in translate(mlm.FOREIGN_NAMES, their_gradients).items():
+    for name, gradient in translate(mlm.HF_NAMES, their_gradients).items():
         close(dict(head.named_parameters())[name].grad, gradient, COMPOSITE)  # type: ignore[arg-type]
 
 
@@ -214,8 +214,8 @@ def test_classification_and_regression(padded_batch: Batch) -> None:
     for classes in (5, 1):
         their_model = build_theirs(theirs.BertForSequenceClassification, num_labels=classes)
         encoder = build_ours(their_model, FOREIGN_PREFIX)
-        head = Regress(CONFIG.hidden_size) if classes == 1 else Classify(CONFIG.hidden_size, classes)
-        table = regress.FOREIGN_NAMES if classes == 1 else classify.FOREIGN_NAMES
+        head = Regression(CONFIG.hidden_size) if classes == 1 else SequenceClassification(CONFIG.hidden_size, classes)
+        table = regress.HF_NAMES if classes == 1 else classify.HF_NAMES
         head.load_state_dict(translate(table, their_model.state_dict()))
         outputs = Model(encoder, {"head": head}).eval()(padded_batch)["head"]
         answer = outputs["value"][:, None] if classes == 1 else outputs["logits"]
@@ -226,11 +226,11 @@ def test_the_tables_know_every_weight_of_theirs() -> None:
     weights = set(build_theirs(theirs.BertForPreTraining).state_dict())
     known = {
         FOREIGN_PREFIX + name.format(layer=layer)
-        for names in FOREIGN_NAMES.values()
+        for names in HF_NAMES.values()
         for name in names
         for layer in range(CONFIG.num_layers)
     }
-    for table in (mlm.FOREIGN_NAMES, nsp.FOREIGN_NAMES):
+    for table in (mlm.HF_NAMES, nsp.HF_NAMES):
         known |= {name for names in table.values() for name in names}
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "bert.embeddings.position_ids"}
     assert weights - known <= tied
@@ -253,7 +253,7 @@ def test_real_weights(minilm: Any) -> None:
     weights = their_model.state_dict()
     translated = {
         our_name.format(layer=layer): torch.cat([weights[name.format(layer=layer)] for name in names])
-        for our_name, names in FOREIGN_NAMES.items()
+        for our_name, names in HF_NAMES.items()
         for layer in range(encoder.num_layers)
     }
     encoder.load_state_dict(translated)

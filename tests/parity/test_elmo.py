@@ -124,7 +124,7 @@ def files(tmp_path: Path) -> tuple[Path, Mapping[str, Any]]:
 def test_every_layer_is_the_published_arithmetic(files: tuple[Path, Mapping[str, Any]]) -> None:
     options, weights = files
     elmo = bilm.load(options, weights).eval()
-    elmo.keep_layers = True
+    elmo.output_hidden_states = True
     spelled = [spell_sentence(sentence, length=13) for sentence in SENTENCES]
     features = [Feature(ids, np.zeros(len(ids), dtype=np.int64)) for ids in spelled]
     assert [len(feature) for feature in features] == [6, 3, 5]

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
 from bertkit.checkpoint.model_folder import load_encoder, save_model
-from bertkit.encoders.gpt import FOREIGN_NAMES, FOREIGN_PREFIX, Gpt, GptConfig
+from bertkit.encoders.gpt import FOREIGN_PREFIX, HF_NAMES, Gpt, GptConfig
 from bertkit.finetuning.starting_point import add_language_model
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
-from bertkit.nn.packing import Layout
+from bertkit.nn.packing import PackedRows
 from bertkit.objectives.clm import CausalLanguageModel, label_next
-from bertkit.objectives.multiple_choice import Choose
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.multiple_choice import MultipleChoice
+from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.text.bpe import train
 from bertkit.training.fit import accumulate_gradients
 
@@ -54,7 +54,7 @@ def build_theirs(kind: Callable[[Any], Any]) -> Any:
 def translate(weights: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
     """Their weights under our names."""
     translated = {}
-    for ours, (name,) in FOREIGN_NAMES.items():
+    for ours, (name,) in HF_NAMES.items():
         for layer in range(CONFIG.num_layers):
             weight = weights[prefix + name.removesuffix(".T").format(layer=layer)]
             translated[ours.format(layer=layer)] = weight.T if name.endswith(".T") else weight
@@ -94,7 +94,7 @@ def test_embeddings(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
 
 def test_attention(pair: tuple[Gpt, Any], states: Tensor) -> None:
     ours, their_model = pair
-    layout = Layout(4, 13)
+    layout = PackedRows(4, 13)
     update = block(ours, 1).attention(layout.collect(states), layout)
     close(layout.spread(update), their_model.h[1].attn(states)[0], SIMPLE)
 
@@ -109,7 +109,7 @@ def test_feed_forward_and_norm(pair: tuple[Gpt, Any], states: Tensor) -> None:
 
 def test_layer(pair: tuple[Gpt, Any], states: Tensor) -> None:
     ours, their_model = pair
-    layout = Layout(4, 13)
+    layout = PackedRows(4, 13)
     raised = layout.spread(ours.layers[0](layout.collect(states), layout))
     close(raised, their_model.h[0](states)[0], COMPOSITE)
 
@@ -119,9 +119,9 @@ def test_encoder_layer_by_layer(pair: tuple[Gpt, Any], padded_batch: Batch) -> N
     real = padded_batch.attention_mask
     inputs = {"input_ids": padded_batch.input_ids, "attention_mask": real.long()}
     expected = their_model(**inputs, output_hidden_states=True).hidden_states
-    ours.keep_layers = True
+    ours.output_hidden_states = True
     output = ours(padded_batch)
-    ours.keep_layers = False
+    ours.output_hidden_states = False
     for our_states, their_states in zip(output.layers, expected, strict=True):
         close(our_states[real], their_states[real], COMPOSITE)
     last = real.sum(dim=1) - 1
@@ -154,7 +154,7 @@ def test_language_model_loss_and_gradients(padded_batch: Batch) -> None:
 def test_the_table_knows_every_weight_of_theirs() -> None:
     known = {
         FOREIGN_PREFIX + name.removesuffix(".T").format(layer=layer)
-        for (name,) in FOREIGN_NAMES.values()
+        for (name,) in HF_NAMES.values()
         for layer in range(CONFIG.num_layers)
     }
     assert set(build_theirs(theirs.OpenAIGPTLMHeadModel).state_dict()) - known <= {"lm_head.weight"}
@@ -203,7 +203,7 @@ def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
     (said.mc_loss + 0.5 * said.loss).backward()
 
     encoder = build_ours(their_model, FOREIGN_PREFIX)
-    head = Choose(CONFIG.hidden_size)
+    head = MultipleChoice(CONFIG.hidden_size)
     weights = their_model.state_dict()
     vector, constant = (weights[f"multiple_choice_head.summary.{part}"] for part in ("weight", "bias"))
     head.load_state_dict({"vector.weight": vector, "constant": constant})
@@ -219,7 +219,7 @@ def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
 
 def test_a_classifier_of_ours_is_their_network_and_one_layer(tmp_path: Path, padded_batch: Batch) -> None:
     tokenizer = train(["a fox and an ox"] * 2, vocab_size=37)
-    head = Classify(CONFIG.hidden_size, 5)
+    head = SequenceClassification(CONFIG.hidden_size, 5)
     ours = Model(build_ours(build_theirs(theirs.OpenAIGPTModel)), {"class": head}).eval()
     save_model(tmp_path / "classes", ours, tokenizer, about={})
     their_model = transformers.AutoModel.from_pretrained(tmp_path / "classes").eval()

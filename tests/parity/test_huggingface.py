@@ -18,8 +18,8 @@ from bertkit.checkpoint.model_folder import (
     load_encoder,
     load_model,
     load_tokenizer,
-    read_about,
     read_config,
+    read_metadata,
     save_model,
 )
 from bertkit.contracts import Encoder, Objective, Tokenizer
@@ -29,14 +29,14 @@ from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.multi_label import TellLabels
-from bertkit.objectives.multiple_choice import Choose
-from bertkit.objectives.nsp import NextSentence
-from bertkit.objectives.regression import Regress
-from bertkit.objectives.sequence_classification import Classify
-from bertkit.objectives.span_extraction import Span
-from bertkit.objectives.token_classification import Tag
-from bertkit.task_types import LabelsTask, TextExample, TextTask
+from bertkit.objectives.multi_label import MultiLabelClassification
+from bertkit.objectives.multiple_choice import MultipleChoice
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.objectives.regression import Regression
+from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.objectives.span_extraction import SpanExtraction
+from bertkit.objectives.token_classification import TokenClassification
+from bertkit.task_types import MultiLabelTask, TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
 with warnings.catch_warnings():
@@ -46,9 +46,9 @@ with warnings.catch_warnings():
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter in range(ord("a"), ord("z") + 1))]
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
 TASKS = {
-    "class": TextTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd")),
-    "labels": LabelsTask(name="files:t.csv", labels=("dry", "wet", "odd")),
-    "number": TextTask(name="files:t.csv", metric="pearson"),
+    "class": TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd")),
+    "labels": MultiLabelTask(name="files:t.csv", labels=("dry", "wet", "odd")),
+    "number": TextClassificationTask(name="files:t.csv", metric="pearson"),
 }
 SENTENCES = [
     "The ferry had already left when we reached the quay.",
@@ -66,12 +66,12 @@ def heads_of(encoder: Encoder, names: tuple[str, ...]) -> dict[str, Objective]:
             activation=encoder.config.activation,
             layer_norm_eps=encoder.config.layer_norm_eps,
         ),
-        "nsp": lambda: NextSentence(encoder.hidden_size),
-        "class": lambda: Classify(encoder.hidden_size, 3),
-        "labels": lambda: TellLabels(encoder.hidden_size, 3),
-        "number": lambda: Regress(encoder.hidden_size),
-        "tags": lambda: Tag(encoder.hidden_size, 3),
-        "span": lambda: Span(encoder.hidden_size),
+        "nsp": lambda: NextSentencePrediction(encoder.hidden_size),
+        "class": lambda: SequenceClassification(encoder.hidden_size, 3),
+        "labels": lambda: MultiLabelClassification(encoder.hidden_size, 3),
+        "number": lambda: Regression(encoder.hidden_size),
+        "tags": lambda: TokenClassification(encoder.hidden_size, 3),
+        "span": lambda: SpanExtraction(encoder.hidden_size),
     }
     return {name: every[name]() for name in names}
 
@@ -254,14 +254,14 @@ def test_choices_are_scored_as_they_do_both_ways(tmp_path: Path, tokenizer: Word
     """Two examples of two choices, theirs stacked along an axis and ours below each other."""
     batch = replace(padded_batch, choices=torch.tensor([2, 2])).with_labels(choice=torch.tensor([1, 0]))
     encoder = Bert(BertConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, num_segments=3))
-    model = Model(encoder, {"choice": Choose(encoder.hidden_size)}).eval()
+    model = Model(encoder, {"choice": MultipleChoice(encoder.hidden_size)}).eval()
     randomize(model)
     save_model(tmp_path / "ours", model, tokenizer, about={})
     theirs = transformers.AutoModelForMultipleChoice.from_pretrained(tmp_path / "ours").eval()
     with torch.no_grad():
         theirs.classifier.bias.fill_(0.3)
     theirs.save_pretrained(tmp_path / "theirs")
-    back = load_model(tmp_path / "theirs", lambda encoder: {"choice": Choose(encoder.hidden_size)}).eval()
+    back = load_model(tmp_path / "theirs", lambda encoder: {"choice": MultipleChoice(encoder.hidden_size)}).eval()
     inputs = {name: each.view(2, 2, -1) for name, each in their_inputs(batch).items()}
     with torch.no_grad():
         expected = theirs(**inputs, labels=batch.labels["choice"])
@@ -282,7 +282,7 @@ def test_labels_and_tokenizer_go_both_ways(tmp_path: Path, tokenizer: WordPiece)
     assert their_tokenizer("a b", "c", add_special_tokens=False)["input_ids"] == tokenizer.encode("a b c").ids
     theirs.save_pretrained(tmp_path / "theirs")
     their_tokenizer.save_pretrained(tmp_path / "theirs")
-    assert read_about(tmp_path / "theirs")["labels"] == ["dry", "wet", "odd"]
+    assert read_metadata(tmp_path / "theirs")["labels"] == ["dry", "wet", "odd"]
     assert load_tokenizer(tmp_path / "theirs").encode("b z a").ids == tokenizer.encode("b z a").ids
 
 

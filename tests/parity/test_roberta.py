@@ -17,17 +17,17 @@ from bertkit import api
 from bertkit.batch import IGNORE, Batch
 from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_config, save_model
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoders.roberta import FOREIGN_NAMES, FOREIGN_PREFIX, Roberta, RobertaConfig
+from bertkit.encoders.roberta import FOREIGN_PREFIX, HF_NAMES, Roberta, RobertaConfig
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.multi_label import TellLabels
-from bertkit.objectives.multiple_choice import Choose
-from bertkit.objectives.regression import Regress
-from bertkit.objectives.sequence_classification import Classify
-from bertkit.objectives.span_extraction import Span
-from bertkit.objectives.token_classification import Tag
+from bertkit.objectives.multi_label import MultiLabelClassification
+from bertkit.objectives.multiple_choice import MultipleChoice
+from bertkit.objectives.regression import Regression
+from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.objectives.span_extraction import SpanExtraction
+from bertkit.objectives.token_classification import TokenClassification
 from bertkit.task_types import TextExample
 from bertkit.text.byte_bpe import ByteLevelPairs, train
 
@@ -41,12 +41,12 @@ CONFIG = RobertaConfig(
 )
 HEADS: dict[str, Callable[[Roberta], Objective]] = {
     "mlm": lambda encoder: MaskedLanguageModel(encoder.embeddings.word, layer_norm_eps=encoder.config.layer_norm_eps),
-    "class": lambda encoder: Classify(encoder.hidden_size, 3),
-    "labels": lambda encoder: TellLabels(encoder.hidden_size, 3),
-    "number": lambda encoder: Regress(encoder.hidden_size),
-    "choice": lambda encoder: Choose(encoder.hidden_size),
-    "tags": lambda encoder: Tag(encoder.hidden_size, 3),
-    "span": lambda encoder: Span(encoder.hidden_size),
+    "class": lambda encoder: SequenceClassification(encoder.hidden_size, 3),
+    "labels": lambda encoder: MultiLabelClassification(encoder.hidden_size, 3),
+    "number": lambda encoder: Regression(encoder.hidden_size),
+    "choice": lambda encoder: MultipleChoice(encoder.hidden_size),
+    "tags": lambda encoder: TokenClassification(encoder.hidden_size, 3),
+    "span": lambda encoder: SpanExtraction(encoder.hidden_size),
 }
 THEIRS = {
     "mlm": "RobertaForMaskedLM",
@@ -110,7 +110,7 @@ def their_inputs(batch: Batch) -> dict[str, Tensor]:
 
 def assert_same_states(ours: Encoder, theirs: Any, batch: Batch) -> None:
     real = batch.attention_mask
-    ours.keep_layers = True
+    ours.output_hidden_states = True
     with torch.no_grad():
         output, expected = ours.eval()(batch), theirs(**their_inputs(batch), output_hidden_states=True)
     for our_states, their_states in zip(output.layers, expected.hidden_states, strict=True):
@@ -224,7 +224,7 @@ def test_masked_words_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
     (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
     expected.backward()
     gradients = {key: weight.grad for key, weight in theirs.named_parameters()}
-    for ours, names in FOREIGN_NAMES.items():
+    for ours, names in HF_NAMES.items():
         if ours.startswith("pooler"):
             continue
         for layer in range(CONFIG.num_layers):

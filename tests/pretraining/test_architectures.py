@@ -26,7 +26,7 @@ from bertkit.encoders.bert import BertConfig
 from bertkit.encoders.gpt import GptConfig
 from bertkit.encoders.roberta import RobertaConfig
 from bertkit.errors import BertkitError
-from bertkit.pretraining.defaults import settings_of_profile, usual_task
+from bertkit.pretraining.defaults import default_pretraining_task, profile_settings
 from bertkit.pretraining.planning import PretrainPlan
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
 from bertkit.pretraining.run import pretrain, resume
@@ -138,7 +138,9 @@ def test_a_record_from_before_there_were_others_is_of_a_bert() -> None:
 )
 def test_records_that_are_wrong(changes: dict[str, Any], message: str) -> None:
     encoder = GptConfig(vocab_size=99)
-    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))
+    run = PretrainRun(
+        data=Path("data"), output=Path("run"), encoder=encoder, task=default_pretraining_task(encoder, vocab_size=99)
+    )
     with pytest.raises(BertkitError) as caught:
         pretraining_from_json({**pretraining_to_json(run), **changes})
     assert message in str(caught.value)
@@ -146,7 +148,9 @@ def test_records_that_are_wrong(changes: dict[str, Any], message: str) -> None:
 
 def test_settings_reach_the_encoder_that_there_is() -> None:
     encoder = RobertaConfig(vocab_size=99)
-    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))
+    run = PretrainRun(
+        data=Path("data"), output=Path("run"), encoder=encoder, task=default_pretraining_task(encoder, vocab_size=99)
+    )
     changed = config.apply(run, [Setting("encoder.dropout", "0.3", "--set", is_text=True)])
     assert changed.encoder == replace(encoder, dropout=0.3)
     for wrong, message in {
@@ -163,8 +167,10 @@ def test_settings_reach_the_encoder_that_there_is() -> None:
 @pytest.mark.parametrize("size", ["tiny", "2/768/12"])
 def test_every_path_of_a_profile_is_a_setting(architecture: str, profile: Any, size: str) -> None:
     encoder = configure_architecture(architecture, size, vocab_size=99)
-    run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=usual_task(encoder, vocab_size=99))
-    settings = settings_of_profile(profile, encoder)
+    run = PretrainRun(
+        data=Path("data"), output=Path("run"), encoder=encoder, task=default_pretraining_task(encoder, vocab_size=99)
+    )
+    settings = profile_settings(profile, encoder)
     config.apply(run, [Setting(path, value, "") for path, value in settings.items()])
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from bertkit.config import Setting, apply
 from bertkit.encoders import bert
-from bertkit.finetuning.defaults import FinetuneProfile, settings_of_finetuning
+from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.word_models import rivals
-from bertkit.pretraining.defaults import initializer_range, settings_of_profile
+from bertkit.pretraining.defaults import initializer_range, profile_settings
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types import FileTask
 from bertkit.tasks import squad
@@ -28,17 +28,17 @@ from bertkit.training.schedule import ScheduleConfig, rate
 def test_every_path_is_a_setting_of_a_run(size: str) -> None:
     encoder = bert.size(size, vocab_size=99)
     run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, steps=7)
-    fast = settings_of_profile("fast", encoder)
+    fast = profile_settings("fast", encoder)
     changed = apply(run, [Setting(path, value, "--profile fast") for path, value in fast.items()])
     assert changed != run
     assert changed.task.masking.rate == 0.3
     assert isinstance(changed.encoder, bert.BertConfig)
-    assert changed.encoder.first_positions == "sinusoids"
+    assert changed.encoder.position_init == "sinusoids"
     assert (changed.batch_size == 64) == (size in ("tiny", "mini"))
 
 
 def test_the_paper_is_the_default() -> None:
-    assert settings_of_profile("paper", bert.size("base", vocab_size=99)) == {}
+    assert profile_settings("paper", bert.size("base", vocab_size=99)) == {}
 
 
 def test_the_first_weights_are_those_of_base_at_the_width_of_base() -> None:
@@ -51,17 +51,17 @@ def test_published_fine_tunings_are_settings_of_a_run() -> None:
     usual = FinetuneRun(task=mrpc, model=Path("model"), output=Path("run"))
 
     def under(profile: FinetuneProfile) -> FinetuneRun:
-        found = settings_of_finetuning(profile, mrpc)
+        found = finetuning_profile_settings(profile, mrpc)
         return apply(usual, [Setting(*each, f"--profile {profile}") for each in found.items()])
 
     assert under("bert") == usual
     gpt, roberta = under("gpt"), under("roberta")
-    assert (gpt.epochs, gpt.batch_size, gpt.language_weight) == (3, 32, 0.5)
+    assert (gpt.epochs, gpt.batch_size, gpt.lm_loss_weight) == (3, 32, 0.5)
     assert gpt.task == replace(mrpc, both_orders=True)
     adam = gpt.optimizer
     assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (6.25e-5, 0.9, 0.999, 1e-8)
     assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.01, 1.0, True)
-    assert (roberta.epochs, roberta.batch_size, roberta.language_weight, roberta.task) == (10, 16, 0.0, mrpc)
+    assert (roberta.epochs, roberta.batch_size, roberta.lm_loss_weight, roberta.task) == (10, 16, 0.0, mrpc)
     adam = roberta.optimizer
     assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (1e-5, 0.9, 0.98, 1e-6)
     assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.1, 0.0, True)
@@ -87,7 +87,7 @@ def test_networks_of_words_learn_by_plain_adam(
     clip_norm: float,
 ) -> None:
     """As torch's, which has no decay of weights and an epsilon of 1e-8."""
-    found = settings_of_finetuning(profile, task)
+    found = finetuning_profile_settings(profile, task)
     usual = FinetuneRun(task=task, model=Path("model"), output=Path("run"))
     run = apply(usual, [Setting(*each, f"--profile {profile}") for each in found.items()])
     assert (run.epochs, run.batch_size) == (epochs, batch_size)
@@ -105,17 +105,17 @@ def test_every_network_of_words_has_the_profile_of_its_name() -> None:
 
 @pytest.mark.parametrize(("task", "lr", "batch_size"), [(rte, 2e-5, 16), (cola, 1e-5, 16), (sst2, 1e-5, 32)])
 def test_roberta_takes_small_tasks_in_small_batches(task: FileTask, lr: float, batch_size: int) -> None:
-    settings = settings_of_finetuning("roberta", task)
+    settings = finetuning_profile_settings("roberta", task)
     assert (settings["optimizer.lr"], settings["batch_size"]) == (lr, batch_size)
 
 
 def test_pairs_that_have_an_order_are_read_in_it() -> None:
-    assert "task.both_orders" not in settings_of_finetuning("gpt", rte)
+    assert "task.both_orders" not in finetuning_profile_settings("gpt", rte)
 
 
 def test_the_rate_of_gpt_is_that_of_its_program() -> None:
     """``opt.py``: warmup_linear(x, 0.002), where x is the share of the steps that are done."""
-    settings = settings_of_finetuning("gpt", rte)
+    settings = finetuning_profile_settings("gpt", rte)
     schedule = ScheduleConfig(warmup=settings["schedule.warmup"], decay=settings["schedule.decay"])
     for step in (14, 37, 999, 6500):
         assert rate(schedule, step, 7000) == pytest.approx(1 - step / 7000)

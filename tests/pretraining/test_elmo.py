@@ -83,7 +83,7 @@ def test_rows_go_on_where_those_before_them_ended(run: PretrainRun) -> None:
     first, second = (source.batch(0, source.order(7, step)) for step in (0, 1))  # type: ignore[union-attr]
     encoder(first)
     states = encoder(second).hidden_states
-    encoder.carry({})
+    encoder.load_state({})
     whole = replace(
         first,
         input_ids=torch.cat([first.input_ids, second.input_ids], dim=1),

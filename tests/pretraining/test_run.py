@@ -31,7 +31,7 @@ from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text import wordpiece
-from bertkit.training.distributed import World
+from bertkit.training.distributed import ProcessGroup
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
 
@@ -255,7 +255,7 @@ def test_snapshots_stand_at_even_distances(total: int, snapshots: int) -> None:
 
 def test_processes_that_cannot_have_as_many_rows_each_are_refused(run: PretrainRun) -> None:
     with pytest.raises(BertkitError, match="batch_size is 7; 2 processes need a multiple"):
-        measure_step(run, 0.1, World(size=2))
+        measure_step(run, 0.1, ProcessGroup(size=2))
 
 
 def test_lamb_is_not_divided_among_processes(run: PretrainRun) -> None:

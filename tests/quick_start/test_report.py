@@ -28,7 +28,7 @@ def result(scratch: FinetuneResult, pretrained: FinetuneResult) -> QuickstartRes
         row_fill=0.9,
         masked_share=0.3,
         duplicate_rows=0.0,
-        unknown_pieces=0.0,
+        unknown_tokens=0.0,
     )
     pretraining = PretrainResult(folder=Path("my quick/pretrained"), steps=1234, seconds=77.0, data=report, heldout={})
     return QuickstartResult(

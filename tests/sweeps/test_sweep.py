@@ -24,7 +24,7 @@ from bertkit import api
 from bertkit.cli import app
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import Job, build_job, run_seeds
+from bertkit.finetuning.run import FinetuningData, load_data, run_seeds
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
@@ -112,11 +112,11 @@ def test_a_point_is_what_finetune_does_with_these_settings(table: Path, model: P
 def test_examples_are_encoded_once(table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[FinetuneRun] = []
 
-    def build(run: FinetuneRun, progress: Progress, earlier: Job | None) -> Job:
+    def build(run: FinetuneRun, progress: Progress, earlier: FinetuningData | None) -> FinetuningData:
         built.append(run)
-        return build_job(run, progress, earlier)
+        return load_data(run, progress, earlier)
 
-    monkeypatch.setattr(tuning, "build_job", build)
+    monkeypatch.setattr(tuning, "load_data", build)
     tune(table, model, tmp_path / "same", ["lr=1e-3,1e-2"])
     assert len(built) == 1
     tune(table, model, tmp_path / "cut", {"task.max_length": [7, 9]})

@@ -19,7 +19,14 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.model import Model
-from bertkit.task_types import LabelsTask, Prediction, TextExample, TextTask, from_record, write_labels
+from bertkit.task_types import (
+    MultiLabelTask,
+    Prediction,
+    TextClassificationTask,
+    TextExample,
+    from_record,
+    write_labels,
+)
 from bertkit.task_types.labels import read_labels
 from bertkit.task_types.user_tables import guess
 
@@ -33,20 +40,20 @@ def write(path: Path, cells: list[str], repeats: int = 7) -> Path:
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> LabelsTask:
+def task(tmp_path: Path) -> MultiLabelTask:
     table = write(tmp_path / "films.jsonl", CELLS)
     found = guess(table, dev=table, label="tags", kind="labels").task
-    assert isinstance(found, LabelsTask)
+    assert isinstance(found, MultiLabelTask)
     return found
 
 
-def outputs(task: LabelsTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:
+def outputs(task: MultiLabelTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:
     """What a model would say that is sure of the gold answer."""
     assert isinstance(example.label, tuple)
     return {"logits": np.array([7.0 if label in example.label else -7.0 for label in task.labels])}
 
 
-def test_cells_are_read_in_all_their_spellings(task: LabelsTask) -> None:
+def test_cells_are_read_in_all_their_spellings(task: MultiLabelTask) -> None:
     assert task.labels == ("bright", "dull", "long")
     assert [example.label for example in list(task.rows("train"))[:7]] == [
         ("dull", "long"),
@@ -65,7 +72,7 @@ def test_the_guess_is_said(tmp_path: Path) -> None:
     assert found.sentence == (
         'text = text, label = tags (several of 3 labels, 1.4 a text, ";" between: a 14, b 21, c 14)'
     )
-    assert isinstance(found.task, TextTask)
+    assert isinstance(found.task, TextClassificationTask)
     assert (found.task.metric, found.task.also) == ("micro_f1", ("macro_f1", "subset_accuracy"))
 
 
@@ -75,14 +82,14 @@ def test_the_guess_is_said(tmp_path: Path) -> None:
 )
 def test_separators_are_found(cells: list[str], separator: str, tmp_path: Path) -> None:
     found = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
-    assert isinstance(found, LabelsTask)
+    assert isinstance(found, MultiLabelTask)
     assert found.separator == separator
 
 
 @pytest.mark.parametrize("cells", [["Arts; music", "Law"], ["one, two", "three, four"], ["yes", "no"]])
 def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Path) -> None:
     task = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
-    assert not isinstance(task, LabelsTask)
+    assert not isinstance(task, MultiLabelTask)
     assert set(task.labels) == set(cells)
 
 
@@ -91,7 +98,7 @@ def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Pa
 )
 def test_classes_that_may_be_several_labels_are_said_to_be(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
     found = guess(write(tmp_path / "t.jsonl", cells), label="tags")
-    assert not isinstance(found.task, LabelsTask)
+    assert not isinstance(found.task, MultiLabelTask)
     assert found.sentence.endswith("; if cells hold several: --kind labels)") == doubtful
 
 
@@ -107,14 +114,14 @@ def test_what_is_written_is_read_again(names: list[str]) -> None:
     assert read_labels(write_labels(names, ";"), ";", "here") == names
 
 
-def test_gold_answers_score_perfectly(task: LabelsTask, tokenizer: Tokenizer) -> None:
+def test_gold_answers_score_perfectly(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("dev")
     told = [task.decode(each, task.encode(each, tokenizer), [outputs(task, each)]) for each in examples]
     assert [each.label for each in told] == [each.label for each in examples]
     assert set(task.score(examples, told).values()) == {1.0}
 
 
-def test_unlabelled_examples_are_encoded_and_not_scored(task: LabelsTask, tokenizer: Tokenizer) -> None:
+def test_unlabelled_examples_are_encoded_and_not_scored(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
     example = TextExample("1", "a film")
     (feature,) = task.encode(example, tokenizer)
     assert np.asarray(feature.labels["labels"]).tolist() == [IGNORE] * 3
@@ -122,7 +129,7 @@ def test_unlabelled_examples_are_encoded_and_not_scored(task: LabelsTask, tokeni
         task.score([example], [])
 
 
-def test_gradients_reach_every_parameter_of_the_head(task: LabelsTask, tokenizer: Tokenizer) -> None:
+def test_gradients_reach_every_parameter_of_the_head(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
     encoder = Bert(BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7))
     model = Model(encoder, task.objectives(encoder))
     features = [feature for example in task.examples("train") for feature in task.encode(example, tokenizer)]
@@ -133,14 +140,14 @@ def test_gradients_reach_every_parameter_of_the_head(task: LabelsTask, tokenizer
     assert all(weight.grad is not None and weight.grad.any() for weight in model.objectives.parameters())
 
 
-def test_the_record_is_json_and_comes_back_equal(task: LabelsTask) -> None:
+def test_the_record_is_json_and_comes_back_equal(task: MultiLabelTask) -> None:
     tuned = apply(task, parse_settings(["thresholds.dull=0.25", "class_weights.long=3"]))
     assert tuned.thresholds == {"dull": 0.25}
     assert from_record(json.loads(json.dumps(tuned.record()))) == tuned
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_other_threshold_is_better_on_dev(seed: int, task: LabelsTask) -> None:
+def test_no_other_threshold_is_better_on_dev(seed: int, task: MultiLabelTask) -> None:
     draw = np.random.default_rng(seed)
     scores = draw.random((37, 3)).round(1)  # with ties
     gold = scores + draw.normal(0, 0.4, (37, 3)) > 0.6
@@ -157,7 +164,7 @@ def test_no_other_threshold_is_better_on_dev(seed: int, task: LabelsTask) -> Non
         assert f1_score(gold[:, place], answers) == pytest.approx(max(others))
 
 
-def test_a_threshold_that_need_not_move_is_near_the_middle(task: LabelsTask) -> None:
+def test_a_threshold_that_need_not_move_is_near_the_middle(task: MultiLabelTask) -> None:
     examples = [TextExample("", "", None, ("dull",)), TextExample("", "", None, ())]
     predictions = [Prediction((), {"bright": 0.9, "dull": share, "long": 0.9}) for share in (0.75, 0.125)]
     tuned, told = task.calibrate(examples, predictions)
@@ -165,7 +172,7 @@ def test_a_threshold_that_need_not_move_is_near_the_middle(task: LabelsTask) -> 
     assert [each.label for each in told] == [("bright", "dull", "long"), ("bright", "long")]
 
 
-def test_predictions_are_described_with_every_score(task: LabelsTask, tokenizer: Tokenizer) -> None:
+def test_predictions_are_described_with_every_score(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
     example = TextExample("7", "a film", None, ("long",))
     prediction = task.decode(example, task.encode(example, tokenizer), [outputs(task, example)])
     record = json.loads(json.dumps(task.describe(example, prediction)))
@@ -194,7 +201,7 @@ def test_a_slip_in_one_of_several_labels_is_refused_with_its_line(tmp_path: Path
         guess(table, label="tags")
 
 
-def test_weights_of_labels_are_balanced_by_name(task: LabelsTask) -> None:
+def test_weights_of_labels_are_balanced_by_name(task: MultiLabelTask) -> None:
     weights = task.weighted("balanced").class_weights
     assert weights == {"bright": pytest.approx(1.0), "dull": pytest.approx(2.0), "long": pytest.approx(0.5)}
 

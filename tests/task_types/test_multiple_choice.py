@@ -19,7 +19,7 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.task_types import Choice, ChoiceExample, ChoiceTask, from_record
+from bertkit.task_types import Choice, ChoiceExample, MultipleChoiceTask, from_record
 from bertkit.task_types.user_tables import guess
 from bertkit.tasks.swag import swag
 from bertkit.training.fit import accumulate_gradients, count_labels
@@ -29,7 +29,7 @@ EXAMPLES = [
     ChoiceExample("b", "seven wide rivers", ("met", "flew past the stone mill"), label=0),
     ChoiceExample("c", "no gold", ("one", "two", "three", "four", "five")),
 ]
-TASK = ChoiceTask(name="files:t.csv", choices=("A", "B"))
+TASK = MultipleChoiceTask(name="files:t.csv", choices=("A", "B"))
 
 
 def build_model() -> Model:
@@ -142,7 +142,7 @@ def test_real_files_in_swags_columns(data_folder: Path, tokenizer: Tokenizer) ->
 def test_how_the_right_one_is_written_is_guessed(tmp_path: Path, labels: tuple[str, str], spelling: str) -> None:
     rows = [("which?", "red", "green", "blue", labels[0]), ("and now?", "dye", "ink", "hue", labels[1])]
     found = guess(write_csv(tmp_path / "t.csv", ["question", "A", "B", "C", "answer"], *rows))
-    assert isinstance(found.task, ChoiceTask)
+    assert isinstance(found.task, MultipleChoiceTask)
     assert found.task.spelling == spelling
     assert [example.label for example in found.task.rows("train")] == [0, 2]
 

@@ -19,11 +19,11 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.task_types import Passage, SpanExample, SpanPrediction, SpanTask, from_record
+from bertkit.task_types import AnswerSpan, QuestionAnsweringTask, SpanExample, SpanPrediction, from_record
 from bertkit.task_types.squad_files import Answer
 from bertkit.task_types.user_tables import guess
 
-TASKS: dict[str, SpanTask] = names.values("tasks", SpanTask)
+TASKS: dict[str, QuestionAnsweringTask] = names.values("tasks", QuestionAnsweringTask)
 CONTEXT = "Seven wide rivers ran slowly past the old stone mill before dawn; nobody (not even the miller) saw them. "
 ANSWERS = ["Seven", "rivers ran", "mill", "the miller", "dawn"]
 
@@ -43,7 +43,7 @@ def row(number: int, answer: str | None) -> dict[str, Any]:
 
 
 @pytest.fixture
-def task(name: str, tmp_path: Path) -> SpanTask:
+def task(name: str, tmp_path: Path) -> QuestionAnsweringTask:
     """Thirteen questions in train and dev; every third has no answer where the task has such."""
     task = TASKS[name]
     for split in task.files.splits.values():
@@ -64,7 +64,7 @@ def sure_outputs(features: Sequence[Feature]) -> list[dict[str, NDArray[np.float
     return outputs
 
 
-def answer(task: SpanTask, example: SpanExample, tokenizer: Tokenizer) -> SpanPrediction:
+def answer(task: QuestionAnsweringTask, example: SpanExample, tokenizer: Tokenizer) -> SpanPrediction:
     features = task.encode(example, tokenizer)
     return task.decode(example, features, sure_outputs(features))
 
@@ -75,7 +75,7 @@ def test_the_name_is_what_the_user_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("max_length", [384, 37, 17])
-def test_gold_answers_score_perfectly(task: SpanTask, tokenizer: Tokenizer, max_length: int) -> None:
+def test_gold_answers_score_perfectly(task: QuestionAnsweringTask, tokenizer: Tokenizer, max_length: int) -> None:
     task = replace(task, max_length=max_length, stride=5)
     examples = task.examples("dev")
     assert len(examples) == 13
@@ -91,13 +91,13 @@ def test_gold_answers_score_perfectly(task: SpanTask, tokenizer: Tokenizer, max_
     assert all(score == pytest.approx(1.0) for score in scores.values())
 
 
-def test_a_constant_answer_scores_a_share(task: SpanTask) -> None:
+def test_a_constant_answer_scores_a_share(task: QuestionAnsweringTask) -> None:
     scores = task.score(task.examples("dev"), [SpanPrediction("old stone mill")] * 13)
     assert all(0 <= score < 1 for score in scores.values())
     assert scores["f1"] > 0
 
 
-def test_unlabelled_questions_are_encoded_and_not_scored(task: SpanTask, tokenizer: Tokenizer) -> None:
+def test_unlabelled_questions_are_encoded_and_not_scored(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     example = SpanExample("x", "Who?", CONTEXT)
     for feature in task.encode(example, tokenizer):
         assert feature.labels["span"].tolist() == [IGNORE, IGNORE]  # type: ignore[union-attr]
@@ -105,7 +105,9 @@ def test_unlabelled_questions_are_encoded_and_not_scored(task: SpanTask, tokeniz
         task.score([example], [SpanPrediction("")])
 
 
-def test_windows_without_the_answer_point_at_cls_and_are_kept(task: SpanTask, tokenizer: Tokenizer) -> None:
+def test_windows_without_the_answer_point_at_cls_and_are_kept(
+    task: QuestionAnsweringTask, tokenizer: Tokenizer
+) -> None:
     task = replace(task, max_length=17, stride=5)
     features = task.encode(task.examples("train")[0], tokenizer)
     labels = [feature.labels["span"].tolist() for feature in features]  # type: ignore[union-attr]
@@ -115,15 +117,20 @@ def test_windows_without_the_answer_point_at_cls_and_are_kept(task: SpanTask, to
     assert all(len(feature) <= 17 for feature in features)
 
 
-def test_questions_are_cut_from_their_end(task: SpanTask, tokenizer: Tokenizer) -> None:
+def test_questions_are_cut_from_their_end(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     long = SpanExample("x", "why " * 99 + "then", CONTEXT)
     (feature,) = task.encode(long, tokenizer)
     assert int((feature.segment_ids == 0).sum()) == task.max_query + 2
-    assert feature.cut == 100 - task.max_query
-    assert task.decode(long, [feature], sure_outputs([replace(feature, labels={"span": np.array([70, 70])})])).cut == 36
+    assert feature.num_truncated == 100 - task.max_query
+    assert (
+        task.decode(
+            long, [feature], sure_outputs([replace(feature, labels={"span": np.array([70, 70])})])
+        ).num_truncated
+        == 36
+    )
 
 
-def test_all_at_once_is_one_by_one(task: SpanTask, tokenizer: Tokenizer) -> None:
+def test_all_at_once_is_one_by_one(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("train")
     together = list(task.encode_all(examples, tokenizer))
     assert [example for example, _ in together] == examples
@@ -134,7 +141,7 @@ def test_all_at_once_is_one_by_one(task: SpanTask, tokenizer: Tokenizer) -> None
             assert np.array_equal(ours.labels["span"], theirs.labels["span"])
 
 
-def test_gradients_reach_every_parameter_of_the_head(task: SpanTask, tokenizer: Tokenizer) -> None:
+def test_gradients_reach_every_parameter_of_the_head(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     encoder = Bert(BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7))
     model = Model(encoder, task.objectives(encoder))
     features = [feature for example in task.examples("train") for feature in task.encode(example, tokenizer)]
@@ -147,7 +154,7 @@ def test_gradients_reach_every_parameter_of_the_head(task: SpanTask, tokenizer: 
         assert parameter.grad.abs().sum() > 0
 
 
-def test_the_record_is_json_and_comes_back_equal(task: SpanTask) -> None:
+def test_the_record_is_json_and_comes_back_equal(task: QuestionAnsweringTask) -> None:
     changed = replace(task, threshold=-1.75)
     assert from_record(json.loads(json.dumps(changed.record()))) == changed
 
@@ -158,7 +165,7 @@ def test_without_its_folder_it_names_both_ways_to_give_one(name: str, monkeypatc
         TASKS[name].examples("train")
 
 
-def test_what_a_file_of_predictions_says(task: SpanTask, tokenizer: Tokenizer) -> None:
+def test_what_a_file_of_predictions_says(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     example = task.examples("dev")[3]
     record = task.describe(example, answer(task, example, tokenizer))
     assert record["id"] == "q3"
@@ -192,7 +199,7 @@ def test_no_answer_has_the_lowest_score_of_all_windows() -> None:
 
 
 def guessed(odds: float, text: str = "mill") -> SpanPrediction:
-    return SpanPrediction(text, (Passage(text, 0, len(text), 0.5),), odds)
+    return SpanPrediction(text, (AnswerSpan(text, 0, len(text), 0.5),), odds)
 
 
 def test_the_threshold_is_set_where_f1_is_highest() -> None:

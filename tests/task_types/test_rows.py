@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from bertkit.batch import Feature
-from bertkit.task_types import ChoiceExample, ChoiceTask, SpanTask, TagExample, TagTask, TextExample, TextTask
+from bertkit.task_types import (
+    ChoiceExample,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    TagExample,
+    TaggingTask,
+    TextClassificationTask,
+    TextExample,
+)
 from bertkit.task_types.squad_files import SpanExample
 from bertkit.text import bpe, byte_bpe, wordpiece
 
@@ -52,16 +60,16 @@ def rows(feature: Feature) -> list[list[int]]:
 
 def test_one_text_and_two(name: str) -> None:
     tokenizer = TOKENIZERS[name]
-    one = TextTask(name="one", metric="accuracy", labels=("a", "b"))
+    one = TextClassificationTask(name="one", metric="accuracy", labels=("a", "b"))
     (feature,) = one.encode(TextExample("1", "the old mill"), tokenizer)
     assert feature.input_ids.tolist() == lay_out(name, cut(name, "the old mill"))
-    two = TextTask(name="two", metric="accuracy", labels=("a", "b"), pair=True)
+    two = TextClassificationTask(name="two", metric="accuracy", labels=("a", "b"), pair=True)
     (feature,) = two.encode(TextExample("1", "the mill", "wide rivers"), tokenizer)
     assert feature.input_ids.tolist() == lay_out(name, cut(name, "the mill"), cut(name, "wide rivers"))
 
 
 def test_choices_are_a_row_each(name: str) -> None:
-    task = ChoiceTask(name="choices", choices=("A", "B"))
+    task = MultipleChoiceTask(name="choices", choices=("A", "B"))
     (feature,) = task.encode(ChoiceExample("1", "the mill", ("ran", "met wide rivers"), "it"), TOKENIZERS[name])
     prompt = cut(name, "the mill")
     assert rows(feature) == [lay_out(name, prompt, cut(name, end)) for end in ("it ran", "it met wide rivers")]
@@ -71,7 +79,7 @@ def test_windows_of_a_context(name: str) -> None:
     tokenizer = TOKENIZERS[name]
     question, context = cut(name, "the mill"), cut(name, "seven wide rivers met the mill")
     fixed = len(question) + len(MARKS[name][1]) + 2
-    task = SpanTask(name="span", max_length=fixed + 3, stride=2)
+    task = QuestionAnsweringTask(name="span", max_length=fixed + 3, stride=2)
     features = task.encode(SpanExample("1", "the mill", "seven wide rivers met the mill"), tokenizer)
     starts = range(0, len(context) - 1, 2)
     assert [each.input_ids.tolist() for each in features] == [
@@ -84,7 +92,7 @@ def test_windows_of_a_context(name: str) -> None:
 
 def test_words_with_tags_and_what_is_around_them(name: str) -> None:
     words = ("wide", "rivers")
-    task = TagTask(name="tags", labels=("O", "B-x"), context=True)
+    task = TaggingTask(name="tags", labels=("O", "B-x"), context=True)
     example = TagExample("1", words, ("O", "B-x"), before=("seven",), after=("met",))
     (feature,) = task.encode(example, TOKENIZERS[name])
     pieces = [piece for word in ("seven", *words, "met") for piece in cut(name, f" {word}")]

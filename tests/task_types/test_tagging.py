@@ -19,11 +19,11 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
-from bertkit.task_types import TagExample, TagTask, from_record
+from bertkit.task_types import TagExample, TaggingTask, from_record
 from bertkit.task_types.user_tables import guess
 from bertkit.text.wordpiece import WordPiece
 
-TASK: TagTask = names.find("tasks", "conll2003", TagTask)
+TASK: TaggingTask = names.find("tasks", "conll2003", TaggingTask)
 ROWS = """-DOCSTART- -X- O O
 
 Seven NNP I-NP I-PER
@@ -40,13 +40,13 @@ slowly RB O O
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> TagTask:
+def task(tmp_path: Path) -> TaggingTask:
     for split in TASK.files.splits.values():
         (tmp_path / split.files[0]).write_text(ROWS, encoding="utf-8")
     return TASK.at(tmp_path)
 
 
-def answer_with_gold(task: TagTask, example: TagExample, tokenizer: Tokenizer) -> tuple[str, ...]:
+def answer_with_gold(task: TaggingTask, example: TagExample, tokenizer: Tokenizer) -> tuple[str, ...]:
     assert example.label is not None
     features = task.encode(example, tokenizer)
     outputs = []
@@ -56,7 +56,7 @@ def answer_with_gold(task: TagTask, example: TagExample, tokenizer: Tokenizer) -
     return task.decode(example, features, outputs).label
 
 
-def test_columns_become_sentences_in_iob2(task: TagTask) -> None:
+def test_columns_become_sentences_in_iob2(task: TaggingTask) -> None:
     first, second, third = task.examples("train")
     assert first.words == ("Seven", "rivers", "ran")
     assert first.label == ("B-PER", "I-PER", "O")
@@ -65,7 +65,7 @@ def test_columns_become_sentences_in_iob2(task: TagTask) -> None:
     assert [len(list(task.read(task.files.paths("", "dev")[0]))), from_record(task.record())] == [3, task]
 
 
-def test_gold_scores_perfectly(task: TagTask, tokenizer: Tokenizer) -> None:
+def test_gold_scores_perfectly(task: TaggingTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("dev")
     features = [task.encode(example, tokenizer) for example in examples]
     outputs = []
@@ -87,7 +87,7 @@ def test_gold_scores_perfectly(task: TagTask, tokenizer: Tokenizer) -> None:
         task.score([replace(examples[0], label=None)], predictions[:1])
 
 
-def test_context_is_that_of_the_document(task: TagTask, tokenizer: Tokenizer) -> None:
+def test_context_is_that_of_the_document(task: TaggingTask, tokenizer: Tokenizer) -> None:
     task = replace(task, context=True, max_length=37)
     first, second, third = task.examples("train")
     assert (first.before, first.after) == ((), ("old", "mill"))
@@ -111,7 +111,7 @@ def test_every_word_of_a_long_sentence_is_answered_once(tokenizer: Tokenizer, ma
     assert answer_with_gold(task, example, tokenizer) == tags
 
 
-def test_gradients_reach_every_parameter_of_the_head(task: TagTask, tokenizer: Tokenizer) -> None:
+def test_gradients_reach_every_parameter_of_the_head(task: TaggingTask, tokenizer: Tokenizer) -> None:
     config = BertConfig(
         vocab_size=tokenizer.vocab_size, hidden_size=24, num_layers=1, num_heads=2, intermediate_size=37
     )
@@ -132,7 +132,7 @@ def test_gradients_reach_every_parameter_of_the_head(task: TagTask, tokenizer: T
         ("a O\nb I-PRE\n", 'line 2: unknown tag "B-PRE"'),
     ],
 )
-def test_a_faulty_line_is_named(task: TagTask, tmp_path: Path, rows: str, message: str) -> None:
+def test_a_faulty_line_is_named(task: TaggingTask, tmp_path: Path, rows: str, message: str) -> None:
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
     with pytest.raises(BertkitError, match=message):
         task.examples("train")
@@ -144,7 +144,7 @@ def test_a_file_called_conll_is_told_its_line_whatever_is_in_it(tmp_path: Path) 
         guess(tmp_path / "t.conll")
 
 
-def test_ill_formed_tags_and_unreadable_words_are_counted(task: TagTask, tmp_path: Path) -> None:
+def test_ill_formed_tags_and_unreadable_words_are_counted(task: TaggingTask, tmp_path: Path) -> None:
     rows = "a B-PER\nb I-PER\nc O\nd I-PER\n\u200b O\n"
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
     notes = " ".join(task.notes())
@@ -157,7 +157,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     own = tmp_path / "my.conll"
     own.write_text("".join(f"w{n} S-ANIMAL\nx{n} O\n\n" for n in range(37)), encoding="utf-8")
     found = guess(own)
-    assert isinstance(found.task, TagTask)
+    assert isinstance(found.task, TaggingTask)
     assert found.task.labels == ("O", "B-ANIMAL", "I-ANIMAL")
     assert "37 sentences" in found.sentence
     assert len(found.task.examples("dev")) > 0
@@ -170,7 +170,7 @@ def test_a_model_tags_text_and_words(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
     pieces = WordPiece.load(tmp_path / "vocab.txt")
     config = BertConfig(vocab_size=9, hidden_size=24, num_layers=1, num_heads=2, intermediate_size=37)
-    task = TagTask(name="t", labels=("O", "B-A", "I-A"))
+    task = TaggingTask(name="t", labels=("O", "B-A", "I-A"))
     model = Model(encoder := Bert(config), task.objectives(encoder))
     model.objectives["tags"].classifier.bias.data[1] = 99.0  # type: ignore[union-attr, operator]
     save_model(tmp_path / "m", model, pieces, about={"task": task.record()})

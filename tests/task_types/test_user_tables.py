@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
-from bertkit.task_types import TextExample, TextTask
+from bertkit.task_types import TextClassificationTask, TextExample
 from bertkit.task_types.user_tables import guess
 
 WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
@@ -51,7 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_guess_is_said_in_a_sentence(here: Path) -> None:
     found = guess(write_csv(here / "reviews.csv", reviews(40)))
     assert found.sentence == "text = review, label = label (2 classes: negative 14, positive 26), id = id"
-    assert isinstance(found.task, TextTask)
+    assert isinstance(found.task, TextClassificationTask)
     assert found.task.labels == ("negative", "positive")
     assert not found.task.pair
     assert (found.task.metric, found.task.also) == ("accuracy", ("macro_f1", "matthews"))
@@ -61,7 +61,7 @@ def test_columns_may_be_given(here: Path) -> None:
     path = write_csv(here / "t.csv", reviews(), header="title,body,label")
     found = guess(path, text="body", label="label")
     assert found.sentence.startswith("text = body, label = label")
-    assert isinstance(found.task, TextTask)
+    assert isinstance(found.task, TextClassificationTask)
     assert not found.task.pair
 
 
@@ -80,14 +80,14 @@ def test_a_pair_is_known_by_its_names(header: str, pair: tuple[str, str], here: 
     task = guess(write_csv(here / "pairs.csv", rows, header)).task
     columns = task.files.splits["train"].columns
     assert (columns.first, columns.second) == pair
-    assert isinstance(task, TextTask)
+    assert isinstance(task, TextClassificationTask)
     assert task.pair
 
 
 def test_a_pair_may_be_given(here: Path) -> None:
     rows = [(sentence(row), sentence(row + 500), label) for row, (_, _, label) in enumerate(reviews())]
     task = guess(write_csv(here / "pairs.csv", rows, "title,body,label"), text="title", pair="body").task
-    assert isinstance(task, TextTask)
+    assert isinstance(task, TextClassificationTask)
     assert task.pair
     assert task.examples("train")[0].second is not None
 
@@ -97,7 +97,7 @@ def test_numbers_are_learnt_on_a_scale_of_their_own(here: Path) -> None:
     found = guess(write_csv(here / "prices.csv", rows, header="id,offer,score"))
     assert "label = score (a number from 1000 to 1097.5, 1.05e+03 on average)" in found.sentence
     assert found.task.labels == ()
-    assert isinstance(found.task, TextTask)
+    assert isinstance(found.task, TextClassificationTask)
     assert found.task.metric == "pearson"
     assert found.task.numbers.origin == pytest.approx(1048.75)
     output = {"value": np.array(48.75 / found.task.numbers.unit)}
@@ -263,7 +263,7 @@ def test_contradictions_are_counted(here: Path) -> None:
 def test_the_task_outlives_the_folder_it_was_made_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = guess(write_csv(here / "r.csv", reviews(40))).task
     monkeypatch.chdir("/")
-    again = TextTask.from_record(json.loads(json.dumps(task.record())))
+    again = TextClassificationTask.from_record(json.loads(json.dumps(task.record())))
     assert again == task
     assert again.examples("train") == task.examples("train")
 
@@ -341,7 +341,7 @@ def test_a_first_line_is_never_taken_for_a_name_that_the_task_does_not_know(here
 
 def test_a_task_without_files_reads_text_and_pair(here: Path) -> None:
     (here / "in.csv").write_text("id,pair,text\n1,b,a\n", encoding="utf-8")
-    task = TextTask(name="theirs", metric="accuracy", labels=("x", "y"), pair=True)
+    task = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"), pair=True)
     assert list(task.read(here / "in.csv")) == [TextExample("2", "a", "b")]
 
 

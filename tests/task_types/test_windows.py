@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.batch import Feature
 from bertkit.contracts import Tokens
-from bertkit.task_types.windows import Pieces, find_candidates, owners, window_starts
+from bertkit.task_types.windows import TokenArrays, find_candidates, owners, window_starts
 
 
 def starts_one_by_one(tokens: int, room: int, step: int) -> list[int]:
@@ -41,7 +41,7 @@ def test_windows_are_those_of_the_original(tokens: int, room: int, step: int) ->
     [(0, 3, (0, 0)), (1, 2, (0, 0)), (4, 9, (1, 2)), (3, 4, None), (3, 5, (1, 1)), (0, 99, (0, 2)), (10, 12, None)],
 )
 def test_characters_are_found_in_tokens(start: int, end: int, tokens: tuple[int, int] | None) -> None:
-    pieces = Pieces.of(Tokens([7, 8, 9], [(0, 3), (4, 6), (6, 10)]))
+    pieces = TokenArrays.of(Tokens([7, 8, 9], [(0, 3), (4, 6), (6, 10)]))
     assert pieces.find(start, end) == tokens
 
 

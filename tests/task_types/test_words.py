@@ -9,13 +9,13 @@ from bertkit.batch import Feature
 from bertkit.data.features import collate
 from bertkit.task_types import (
     ChoiceExample,
-    ChoiceTask,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
     SpanExample,
-    SpanTask,
     TagExample,
-    TagTask,
+    TaggingTask,
+    TextClassificationTask,
     TextExample,
-    TextTask,
 )
 from bertkit.task_types.squad_files import Answer
 from bertkit.text.words import Words, train
@@ -43,7 +43,9 @@ def check_padding(words: Words, features: list[Feature]) -> None:
 
 @pytest.mark.parametrize("stride", [0, 2])
 def test_texts(words: Words, stride: int) -> None:
-    task = TextTask(name="t", metric="accuracy", labels=("no", "yes"), pair=True, max_length=9, stride=stride)
+    task = TextClassificationTask(
+        name="t", metric="accuracy", labels=("no", "yes"), pair=True, max_length=9, stride=stride
+    )
     features = task.encode(TextExample("1", "seven rivers", "ran past the old mill"), words)
     assert read_back(words, features[0])[:4] == ["<S>", "seven", "rivers", "</S>"]
     empty = task.encode(TextExample("2", "", ""), words)
@@ -53,7 +55,7 @@ def test_texts(words: Words, stride: int) -> None:
 
 def test_choices(words: Words) -> None:
     example = ChoiceExample("1", "the old mill", ("ran", "ran past seven rivers"))
-    (feature,) = ChoiceTask(name="t").encode(example, words)
+    (feature,) = MultipleChoiceTask(name="t").encode(example, words)
     assert feature.input_ids.shape == (2, 10, WIDTH)
     assert not feature.input_ids[0, 7:].any()
     assert feature.input_ids.nbytes == 4 * 2 * 10 * WIDTH, "a word has many numbers, and all examples are in memory"
@@ -61,7 +63,7 @@ def test_choices(words: Words) -> None:
 
 
 def test_spans_in_windows(words: Words) -> None:
-    task = SpanTask(name="t", max_length=8, stride=2)
+    task = QuestionAnsweringTask(name="t", max_length=8, stride=2)
     answer = (Answer("seven rivers", 22),)
     example = SpanExample("1", "mill?", "the old mill ran past seven rivers", answer)
     features = task.encode(example, words)
@@ -73,14 +75,14 @@ def test_spans_in_windows(words: Words) -> None:
 
 
 def test_spans_without_words(words: Words) -> None:
-    (feature,) = SpanTask(name="t").encode(SpanExample("1", "", ""), words)
+    (feature,) = QuestionAnsweringTask(name="t").encode(SpanExample("1", "", ""), words)
     assert read_back(words, feature) == ["<S>", "</S>", "</S>"]
     assert feature.input_ids.shape == (3, WIDTH)
 
 
 @pytest.mark.parametrize("max_length", [5, 13])
 def test_tags(words: Words, max_length: int) -> None:
-    task = TagTask(name="t", labels=("O", "B-X"), max_length=max_length)
+    task = TaggingTask(name="t", labels=("O", "B-X"), max_length=max_length)
     example = TagExample("1", ("the", "fjord", "ran", "past"), ("O", "B-X", "O", "O"), after=("seven", "rivers"))
     features = task.encode(example, words)
     read = [word for feature in features for word in read_back(words, feature)]

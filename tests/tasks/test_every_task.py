@@ -19,10 +19,10 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.task_types import Prediction, TextExample, TextTask, from_record
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample, from_record
 from bertkit.task_types.task_files import Split
 
-TASKS: dict[str, TextTask] = names.values("tasks", TextTask)
+TASKS: dict[str, TextClassificationTask] = names.values("tasks", TextClassificationTask)
 WORDS = ["seven", "wide", "rivers", "ran", "slowly", "past", "the", "old", "stone", "mill", "before", "dawn"]
 ROWS = 13
 
@@ -33,7 +33,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def task(name: str, tmp_path: Path) -> TextTask:
+def task(name: str, tmp_path: Path) -> TextClassificationTask:
     """The task with small files of its own layout: thirteen rows in each."""
     task = TASKS[name]
     for split in task.files.splits.values():
@@ -41,7 +41,7 @@ def task(name: str, tmp_path: Path) -> TextTask:
     return task.at(tmp_path)
 
 
-def _write(task: TextTask, split: Split, path: Path) -> None:
+def _write(task: TextClassificationTask, split: Split, path: Path) -> None:
     form, columns = split.form, split.columns
     assert form is not None
     known = [each for each in (columns.id, columns.first, columns.second, columns.label) if each is not None]
@@ -58,12 +58,12 @@ def _write(task: TextTask, split: Split, path: Path) -> None:
     path.write_text("".join(form.delimiter.join(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _label_cell(task: TextTask, number: int) -> str:
+def _label_cell(task: TextClassificationTask, number: int) -> str:
     spellings = task.spellings or task.labels
     return spellings[number % len(spellings)] if spellings else f"{number % 6}.250"[:5].replace("5.250", "5.000")
 
 
-def _outputs(task: TextTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:
+def _outputs(task: TextClassificationTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:
     """What a model would say that is sure of the gold answer."""
     if task.labels:
         return {"logits": np.array([9.0 if label == example.label else -3.0 for label in task.labels])}
@@ -75,13 +75,13 @@ def test_the_name_is_what_the_user_types(name: str) -> None:
     assert TASKS[name].name == name
 
 
-def test_it_says_what_it_is_about(task: TextTask) -> None:
+def test_it_says_what_it_is_about(task: TextClassificationTask) -> None:
     assert task.about.endswith(".")
     assert task.labels == tuple(dict.fromkeys(task.labels))
     assert not task.spellings or len(task.spellings) == len(task.labels)
 
 
-def test_it_reads_every_split_in_order(task: TextTask) -> None:
+def test_it_reads_every_split_in_order(task: TextClassificationTask) -> None:
     for split in task.files.splits:
         examples = task.examples(split)
         assert len(examples) == ROWS
@@ -91,7 +91,7 @@ def test_it_reads_every_split_in_order(task: TextTask) -> None:
         assert all((example.label is None) == split.startswith("test") for example in examples)
 
 
-def test_gold_answers_score_perfectly(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_gold_answers_score_perfectly(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("dev")
     predictions = [
         task.decode(example, task.encode(example, tokenizer), [_outputs(task, example)]) for example in examples
@@ -104,14 +104,14 @@ def test_gold_answers_score_perfectly(task: TextTask, tokenizer: Tokenizer) -> N
     assert all(score == pytest.approx(1.0) for score in scores.values())
 
 
-def test_a_constant_answer_scores_a_number(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_a_constant_answer_scores_a_number(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("dev")
     same = [_outputs(task, examples[0])] * ROWS
     predictions = [task.decode(example, [], [output]) for example, output in zip(examples, same, strict=True)]
     assert all(-1.0 <= score < 1.0 for score in task.score(examples, predictions).values())
 
 
-def test_unlabelled_examples_are_encoded_and_not_scored(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_unlabelled_examples_are_encoded_and_not_scored(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("test")
     assert len(examples) == ROWS
     features = [feature for example in examples for feature in task.encode(example, tokenizer)]
@@ -121,19 +121,19 @@ def test_unlabelled_examples_are_encoded_and_not_scored(task: TextTask, tokenize
         task.score(examples, [])
 
 
-def test_features_fit_the_length(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_features_fit_the_length(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     long = TextExample("1", "word " * 700, "other " * 700 if task.pair else None)
     (feature,) = task.encode(long, tokenizer)
     assert len(feature) == task.max_length
 
 
-def test_what_does_not_fit_is_counted_or_read_in_windows(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_what_does_not_fit_is_counted_or_read_in_windows(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     first, second = "word " * 700, "other " * 30 if task.pair else None
     (cut,) = task.encode(TextExample("1", first, second), tokenizer)
     texts = 730 if task.pair else 700
-    assert len(cut) - (3 if task.pair else 2) + cut.cut == texts
+    assert len(cut) - (3 if task.pair else 2) + cut.num_truncated == texts
     whole = replace(task, stride=37).encode(TextExample("1", first, second), tokenizer)
-    assert sum(feature.cut for feature in whole) == 0
+    assert sum(feature.num_truncated for feature in whole) == 0
     last = whole[-1].offsets
     assert last is not None
     assert len(first) - 1 in last[:, 1], "the last window holds the last word"
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_counted_or_read_in_windows(task: TextTask, tokeniz
     assert answers[0].label == pytest.approx(answers[1].label)
 
 
-def test_weights_reach_the_loss(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_weights_reach_the_loss(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     if not task.labels:
         return
     features = [feature for example in task.examples("dev") for feature in task.encode(example, tokenizer)]
@@ -158,7 +158,7 @@ def test_weights_reach_the_loss(task: TextTask, tokenizer: Tokenizer) -> None:
     torch.testing.assert_close(sums[1], 3 * sums[0])
 
 
-def test_gradients_reach_every_parameter_of_the_head(task: TextTask, tokenizer: Tokenizer) -> None:
+def test_gradients_reach_every_parameter_of_the_head(task: TextClassificationTask, tokenizer: Tokenizer) -> None:
     config = BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7)
     encoder = Bert(config)
     model = Model(encoder, task.objectives(encoder))
@@ -172,11 +172,11 @@ def test_gradients_reach_every_parameter_of_the_head(task: TextTask, tokenizer: 
         assert parameter.grad.abs().sum() > 0
 
 
-def test_the_record_is_json_and_comes_back_equal(task: TextTask) -> None:
+def test_the_record_is_json_and_comes_back_equal(task: TextClassificationTask) -> None:
     assert from_record(json.loads(json.dumps(task.record()))) == task
 
 
-def test_a_short_row_is_an_error_with_file_and_line(task: TextTask) -> None:
+def test_a_short_row_is_an_error_with_file_and_line(task: TextClassificationTask) -> None:
     for split, where in task.files.splits.items():
         assert where.form is not None
         assert task.files.folder is not None
@@ -190,7 +190,7 @@ def test_a_short_row_is_an_error_with_file_and_line(task: TextTask) -> None:
             task.examples(split)
 
 
-def test_an_unknown_label_is_an_error_with_file_and_line(task: TextTask) -> None:
+def test_an_unknown_label_is_an_error_with_file_and_line(task: TextClassificationTask) -> None:
     assert task.files.folder is not None
     path = task.files.folder / task.files.splits["dev"].files[0]
     text = path.read_text(encoding="utf-8")
@@ -218,7 +218,7 @@ def test_without_its_folder_it_names_both_ways_to_give_one(name: str, monkeypatc
 
 
 def test_the_folder_is_found_by_the_environment(
-    task: TextTask, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: TextClassificationTask, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "data" / TASKS[name].files.home
     home.parent.mkdir(parents=True)
@@ -227,7 +227,7 @@ def test_the_folder_is_found_by_the_environment(
     assert TASKS[name].examples("dev") == task.examples("dev")
 
 
-def test_answers_are_spelt_as_the_files_spell_them(task: TextTask) -> None:
+def test_answers_are_spelt_as_the_files_spell_them(task: TextClassificationTask) -> None:
     for example in task.examples("dev"):
         assert example.label is not None
         cell = task.spell(Prediction(example.label))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.task_types import Prediction, TextExample, TextTask
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 from bertkit.tasks import glue
 
 ROWS = {
@@ -26,7 +26,7 @@ ROWS = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_real_files_have_all_their_rows(name: str, data_folder: Path) -> None:
-    task: TextTask = getattr(glue, name).at(data_folder / getattr(glue, name).files.home)
+    task: TextClassificationTask = getattr(glue, name).at(data_folder / getattr(glue, name).files.home)
     for split, rows in ROWS[name].items():
         examples = task.examples(split)
         assert len(examples) == rows
@@ -55,7 +55,7 @@ def test_real_files_have_all_their_rows(name: str, data_folder: Path) -> None:
     ],
 )
 def test_the_first_dev_row_is_read_to_the_letter(name: str, expected: TextExample, data_folder: Path) -> None:
-    task: TextTask = getattr(glue, name).at(data_folder / getattr(glue, name).files.home)
+    task: TextClassificationTask = getattr(glue, name).at(data_folder / getattr(glue, name).files.home)
     assert task.examples("dev")[0] == expected
 
 
@@ -80,7 +80,7 @@ def test_texts_shared_by_train_and_dev_are_counted(data_folder: Path) -> None:
         (glue.rte, ["accuracy"]),
     ],
 )
-def test_scores_are_those_of_the_paper(task: TextTask, scores: list[str]) -> None:
+def test_scores_are_those_of_the_paper(task: TextClassificationTask, scores: list[str]) -> None:
     assert [task.metric, *task.also] == scores
 
 

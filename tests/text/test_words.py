@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertkit import api
-from bertkit.contracts import PieceTokenizer
-from bertkit.data.sources import Piece
+from bertkit.contracts import SubwordTokenizer
+from bertkit.data.sources import TextChunk
 from bertkit.data.tokenizing import TokenizerRules, Unit, UnitTokenizer
 from bertkit.errors import BertkitError
 from bertkit.text.characters import spell_word
@@ -61,7 +61,7 @@ class TestTraining:
 
 class TestUse:
     def test_it_keeps_the_contract(self, words: Words) -> None:
-        assert isinstance(words, PieceTokenizer)
+        assert isinstance(words, SubwordTokenizer)
         assert (words.pad_id, words.unk_id, words.mask_id) == (0, 1, 1)
         assert words.cls_id == spelled(2, "<S>")
         assert words.between_ids == [words.sep_id] == [spelled(3, "</S>")]
@@ -109,7 +109,7 @@ class TestShards:
         words.save(tmp_path)
         cutter = UnitTokenizer(TokenizerRules(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
         text = "The mill ran. A fjord, naïve: the"
-        (piece,) = cutter.tokenize(Unit((Piece(0, text),), (7,), done_bytes=9))
+        (piece,) = cutter.tokenize(Unit((TextChunk(0, text),), (7,), done_bytes=9))
         assert piece.tokens.tolist() == [token[0] for token in words.encode(text).ids]
         assert piece.unknown == 3, "the full stop, A and fjord"
 

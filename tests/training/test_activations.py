@@ -17,7 +17,7 @@ from bertkit.encoders.elmo import specimen as elmo
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.nn.mixture import Mixture
-from bertkit.objectives.feature_tagging import TagFeatures
+from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.training.activations import Activations, Remembered, remember
 
 
@@ -27,7 +27,7 @@ class Counting(Encoder):
     def __init__(self) -> None:
         super().__init__()
         self.inner = bert().requires_grad_(False).eval()
-        self.inner.keep_layers = True
+        self.inner.output_hidden_states = True
         self.hidden_size, self.num_layers = self.inner.hidden_size, self.inner.num_layers
         self.rows = 0
 
@@ -78,7 +78,7 @@ def test_only_the_wanted_tokens_are_kept_and_others_are_another_question(tmp_pat
 
 def test_words_of_characters_are_remembered_too(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = elmo().requires_grad_(False).eval()
-    encoder.keep_layers = True
+    encoder.output_hidden_states = True
     remembered = Remembered(encoder, Activations(tmp_path))
     spelled = replace(padded_batch, input_ids=padded_batch.input_ids.unsqueeze(2) * torch.arange(1, 8) % 101)
     other = replace(spelled, input_ids=spelled.input_ids.flip(2))
@@ -90,7 +90,7 @@ def test_words_of_characters_are_remembered_too(tmp_path: Path, padded_batch: Ba
 def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = bert()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    head = TagFeatures(Mixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
+    head = FeatureTagging(Mixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
     model = Model(encoder, {"tags": head})
     learner = remember(model, Activations(tmp_path)).train()
     batch = padded_batch.with_labels(word_tags=padded_batch.input_ids % 5)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.training.test_fit import plan, state
 from tests.training.together import ROWS, train, turn_dropout_off
 
-from bertkit.training.distributed import ALONE, World
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 from bertkit.training.sharding import read_shards
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def assert_same(steps: list[dict[str, Any]], alone: list[dict[str, Any]]) -> Non
 @given(st.integers(1, 99), st.integers(1, 13), st.integers(1, 37))
 def test_shares_make_up_the_batch_and_have_as_many_micro_batches(count: int, size: int, rows: int) -> None:
     indices = np.arange(count) * 7
-    shares = [World(rank=rank, size=size).share(indices, rows) for rank in range(size)]
+    shares = [ProcessGroup(rank=rank, size=size).share(indices, rows) for rank in range(size)]
     assert np.concatenate([part for share in shares for part in share]).tolist() == indices.tolist()
     assert len({len(share) for share in shares}) == 1
     assert max(len(part) for share in shares for part in share) <= rows
@@ -65,8 +65,8 @@ def test_shares_make_up_the_batch_and_have_as_many_micro_batches(count: int, siz
 
 def test_alone_nothing_is_exchanged() -> None:
     value = object()
-    assert ALONE.total({"a": 3, "b": 7}) == {"a": 3, "b": 7}
-    assert (ALONE.highest(2.5), ALONE.from_first(value)) == (2.5, value)
+    assert SINGLE_PROCESS.all_reduce_sum({"a": 3, "b": 7}) == {"a": 3, "b": 7}
+    assert (SINGLE_PROCESS.all_reduce_max(2.5), SINGLE_PROCESS.broadcast(value)) == (2.5, value)
 
 
 def test_one_process_two_and_one_again_see_the_same_batches_and_losses(results: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def test_a_resume_of_two_processes_is_bit_exact_with_dropout_on(results: dict[st
 
 
 def test_every_process_and_step_draws_numbers_of_its_own() -> None:
-    seeds = {World(rank=rank, size=3).seed(5, step) for rank in range(3) for step in range(7)}
+    seeds = {ProcessGroup(rank=rank, size=3).seed(5, step) for rank in range(3) for step in range(7)}
     assert len(seeds) == 21
 
 
@@ -102,4 +102,6 @@ def test_one_process_reads_what_two_have_sharded(results: dict[str, Any], folder
         tensor.detach().fill_(7)
     read_shards(folder / "shards", groups)
     alone.restore(groups, 5)
-    assert_same(train(alone, plan(batch_size=ROWS, micro_batch_size=7), (ALONE, 12)), results["in_turns"]["alone"][5:])
+    assert_same(
+        train(alone, plan(batch_size=ROWS, micro_batch_size=7), (SINGLE_PROCESS, 12)), results["in_turns"]["alone"][5:]
+    )

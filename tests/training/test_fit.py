@@ -17,8 +17,8 @@ from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
-from bertkit.objectives.nsp import NextSentence
-from bertkit.rng import Draws
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.rng import CounterRng
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Plan, Step, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
@@ -34,7 +34,7 @@ class Sentences:
         return 41
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        draws = Draws(1, 0, indices)
+        draws = CounterRng(1, 0, indices)
         ids = draws.below("ids", 3, 13) + 5
         lengths = 5 + draws.below("lengths", 8)[:, 0]
         features = [
@@ -44,14 +44,14 @@ class Sentences:
         batch = collate(features, pad_id=0)
         masking = Masking(rate=0.3)
         return mask_tokens(
-            batch, Draws(1, epoch, indices), masking, vocab_size=VOCABULARY, mask_id=4, special_ids=(2, 3)
+            batch, CounterRng(1, epoch, indices), masking, vocab_size=VOCABULARY, mask_id=4, special_ids=(2, 3)
         )
 
 
 def state(config: OptimizerConfig | None = None) -> TrainingState:
     torch.manual_seed(0)
     encoder = Bert(size("2/12/3", vocab_size=VOCABULARY, max_positions=13))
-    objectives = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(12)}
+    objectives = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(12)}
     model = Model(encoder, objectives)
     return TrainingState(model, build_optimizer(model, config or OptimizerConfig(lr=1e-3)))
 

@@ -21,7 +21,7 @@ from bertkit.nn.lstm import BiLstm
 from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words
 from bertkit.objectives.clm import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.objectives.nsp import NextSentence
+from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.training import flops
 from bertkit.training.fit import accumulate_gradients, count_labels
 from bertkit.training.flops import count_flops, peak_flops
@@ -46,7 +46,10 @@ def make_batch(*lengths: int, masked: int, pairs: bool = True) -> Batch:
 def test_the_count_is_that_of_the_products_that_run(rows: int, width: int, masked: int, dropout: float) -> None:
     config = size("3/12/2", vocab_size=99, intermediate_size=37, max_positions=17, attention_dropout=dropout)
     encoder = Bert(config)
-    heads: dict[str, Objective] = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentence(12)}
+    heads: dict[str, Objective] = {
+        "mlm": MaskedLanguageModel(encoder.embeddings.word),
+        "nsp": NextSentencePrediction(12),
+    }
     model = Model(encoder, heads).train()
     batch = make_batch(*[width] * rows, masked=masked)
     with FlopCounterMode(display=False) as counted:
@@ -59,7 +62,7 @@ def bert(config: BertConfig, *, pairs: bool = True) -> Model:
     words: Objective = (
         CausalLanguageModel(encoder.embeddings.word) if config.causal else MaskedLanguageModel(encoder.embeddings.word)
     )
-    return Model(encoder, {"words": words, **({"nsp": NextSentence(12)} if pairs else {})})
+    return Model(encoder, {"words": words, **({"nsp": NextSentencePrediction(12)} if pairs else {})})
 
 
 def test_padding_is_no_work() -> None:
@@ -123,10 +126,10 @@ def test_the_count_of_a_reader_of_words_is_that_of_the_products_that_run(name: s
             brick.register_forward_hook(count)
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         encoder(batch)
-    found = encoder.count_products(batch, batch.attention_mask, pooled=True)
+    found = encoder.count_macs(batch, batch.attention_mask, pooled=True)
     elmo = encoder.words.elmo
     if elmo is not None:
-        found += elmo.count_products(batch, batch.attention_mask, pooled=True) * 2 // 3
+        found += elmo.count_macs(batch, batch.attention_mask, pooled=True) * 2 // 3
     tolerance = 0.005 if elmo is None else 0.05
     assert found == pytest.approx(sum(inside) + counted.get_total_flops() / 2, rel=tolerance)
 

@@ -9,7 +9,7 @@ import pytest
 PROGRAM = """
 import resource
 import torch
-from bertkit.training.memory import keep_freed_memory
+from bertkit.training.memory import disable_malloc_trim
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -17,7 +17,7 @@ def faults():
         torch.ones(1 << 24)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-print(faults(), keep_freed_memory(), min(faults() for _ in range(7)))
+print(faults(), disable_malloc_trim(), min(faults() for _ in range(7)))
 """
 
 

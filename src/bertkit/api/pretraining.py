@@ -12,7 +12,7 @@ from bertkit.config import Setting, apply, origins, parse_settings, read_setting
 from bertkit.data.shards import read_manifest
 from bertkit.encoder_types import EncoderConfig, configure_architecture, name_architecture
 from bertkit.errors import usage_error
-from bertkit.pretraining.defaults import Profile, settings_of_architecture, settings_of_profile, usual_task
+from bertkit.pretraining.defaults import Profile, architecture_defaults, default_pretraining_task, profile_settings
 from bertkit.pretraining.planning import PretrainPlan, plan_pretraining
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.run import PretrainResult, read_begun
@@ -69,7 +69,7 @@ def pretrain(
     encoder = configure_architecture(architecture or _ARCHITECTURE, size or _SIZE, vocab_size=vocab_size)
     asked = f"--architecture {architecture}"
     settings = [
-        *(Setting(*each, asked) for each in settings_of_architecture(encoder, vocab_size=vocab_size).items()),
+        *(Setting(*each, asked) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
         *_named(size or _SIZE, profile, encoder),
         *written,
         Setting("data", data, "DATA"),
@@ -77,7 +77,9 @@ def pretrain(
         *typed,
     ]
     run = apply(
-        PretrainRun(data=data, output=output, encoder=encoder, task=usual_task(encoder, vocab_size=vocab_size)),
+        PretrainRun(
+            data=data, output=output, encoder=encoder, task=default_pretraining_task(encoder, vocab_size=vocab_size)
+        ),
         settings,
     )
     if run.steps is None and run.minutes is None:
@@ -95,5 +97,5 @@ def _named(size: str | None, profile: Profile | None, encoder: EncoderConfig) ->
         encoder = configure_architecture(name, size, vocab_size=vocab_size)
         found += settings_of(encoder, f"--size {size}", "encoder")
     if profile is not None:
-        found += [Setting(*each, f"--profile {profile}") for each in settings_of_profile(profile, encoder).items()]
+        found += [Setting(*each, f"--profile {profile}") for each in profile_settings(profile, encoder).items()]
     return found

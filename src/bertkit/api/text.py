@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from bertkit.api.paths import AnyPath, existing
 from bertkit.batch import number_of
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
@@ -21,7 +21,7 @@ from bertkit.text import bpe, byte_bpe, wordpiece, words
 
 TokenizerKind = Literal["wordpiece", "bpe", "byte-bpe", "words"]
 
-_TRAINERS: Mapping[TokenizerKind, Callable[..., PieceTokenizer]] = {
+_TRAINERS: Mapping[TokenizerKind, Callable[..., SubwordTokenizer]] = {
     "wordpiece": wordpiece.train,
     "bpe": bpe.train,
     "byte-bpe": byte_bpe.train,
@@ -30,7 +30,7 @@ _TRAINERS: Mapping[TokenizerKind, Callable[..., PieceTokenizer]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TextPiece:
+class TokenView:
     """One piece of a text: characters ``start`` to ``end``."""
 
     piece: str
@@ -54,7 +54,7 @@ def tokenizer_train(
     accents: Literal["keep", "strip"] | None = None,
     unicode_form: Literal["NFC", "NFD"] | None = None,
     progress: Mode = "auto",
-) -> PieceTokenizer:
+) -> SubwordTokenizer:
     """Learn a vocabulary from text files and save it in the folder ``output``.
 
     ``kind`` is BERT's ``wordpiece``, GPT's ``bpe``, RoBERTa's ``byte-bpe`` or ELMo's ``words``; only the first has a
@@ -69,17 +69,17 @@ def tokenizer_train(
         raise usage_error(f"--cased, --accents and --unicode-form are for wordpiece; the rules of {kind} are fixed.")
     with Progress(progress) as bar:
         bar.say(f"learning {vocab_size:,} pieces from {len(paths):,} files")
-        trained: PieceTokenizer = _TRAINERS[kind](read_texts(paths), vocab_size=vocab_size, **rules)
+        trained: SubwordTokenizer = _TRAINERS[kind](read_texts(paths), vocab_size=vocab_size, **rules)
     trained.save(Path(output))
     return trained
 
 
-def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TextPiece]:
+def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TokenView]:
     """How a text is cut; of words the numbers alone, without their characters."""
     loaded = load_tokenizer(Path(tokenizer))
     tokens = loaded.encode(text)
     numbers = map(number_of, tokens.ids)
-    return [TextPiece(loaded.piece(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
+    return [TokenView(loaded.piece(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
 
 
 def prepare(

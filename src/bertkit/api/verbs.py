@@ -20,7 +20,7 @@ from bertkit.api.options import given_settings
 from bertkit.api.paths import AnyPath, existing, near
 from bertkit.api.pretraining import pretrain as pretrain
 from bertkit.api.reproduction import reproduce as reproduce
-from bertkit.api.text import TextPiece as TextPiece
+from bertkit.api.text import TokenView as TokenView
 from bertkit.api.text import corpus_check as corpus_check
 from bertkit.api.text import prepare as prepare
 from bertkit.api.text import tokenizer_show as tokenizer_show
@@ -32,7 +32,7 @@ from bertkit.evaluation.evaluate import ask_about
 from bertkit.evaluation.evaluate import compare as run_comparison
 from bertkit.evaluation.evaluate import evaluate as run_evaluation
 from bertkit.evaluation.report import Evaluation
-from bertkit.finetuning.defaults import FinetuneProfile, settings_of_finetuning
+from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import FinetuneResult
 from bertkit.finetuning.run import finetune as run_finetuning
@@ -48,7 +48,7 @@ from bertkit.report.tracking import replay
 from bertkit.runs import read_run
 from bertkit.sweeps.sweep import Sampler, Sweep, SweepResult, read_axes
 from bertkit.sweeps.sweep import tune as run_sweep
-from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types import FileTask, TextClassificationTask
 from bertkit.task_types.user_tables import Kind, guess, holds_tables
 
 _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
@@ -295,7 +295,7 @@ def _profiled(profile: FinetuneProfile | None, task: FileTask) -> list[Setting]:
     """What a profile decides for a fine-tuning on ``task``."""
     if profile is None:
         return []
-    return [Setting(*each, f"--profile {profile}") for each in settings_of_finetuning(profile, task).items()]
+    return [Setting(*each, f"--profile {profile}") for each in finetuning_profile_settings(profile, task).items()]
 
 
 def _is_table(task: AnyPath) -> bool:
@@ -317,10 +317,10 @@ def _named(task: str) -> FileTask:
 
 
 def _say_cuts(bar: Progress, model: Pipeline) -> None:
-    if model.cut:
+    if model.num_truncated:
         bar.finish()
         bar.say(
-            f"{model.cut:,} examples were cut to {model.task.max_length} tokens, as in training. "
+            f"{model.num_truncated:,} examples were cut to {model.task.max_length} tokens, as in training. "
             f"{model.task.advise_on_cuts()} in its fine-tuning."
         )
 
@@ -333,7 +333,7 @@ def _same_answers(task: FileTask, trained: FileTask) -> FileTask:
 
 
 def _weighted(task: FileTask, weights: str) -> FileTask:
-    if isinstance(task, TextTask):
+    if isinstance(task, TextClassificationTask):
         return task.weighted(weights)
     raise usage_error(f"{task.name} has no classes of texts to weigh.")
 

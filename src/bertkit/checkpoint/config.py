@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertkit import config as records
-from bertkit.encoder_types import Foreign
-from bertkit.encoder_types.architectures import MODEL_TYPE, find_foreign, foreign_of_config
+from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, spec_of_config
 from bertkit.errors import BertkitError, data_error
 
 SEVERAL_LABELS = "multi_label_classification"
@@ -16,7 +16,7 @@ SEVERAL_LABELS = "multi_label_classification"
 
 def config_to_foreign(config: Any) -> dict[str, Any]:
     """``config.json`` of the encoder with this configuration, without what depends on the heads."""
-    kind = foreign_of_config(config)
+    kind = spec_of_config(config)
     if not kind.settings:
         return {MODEL_TYPE: kind.model_type, **records.to_json(config)}
     spelled = {
@@ -32,7 +32,7 @@ def config_from_foreign(foreign: Any, source: str) -> Any:
     """
     if not isinstance(foreign, dict):
         raise data_error(f"{source} is not the configuration of a model.")
-    kind = find_foreign(foreign.get(MODEL_TYPE, "bert"), source)
+    kind = find_spec(foreign.get(MODEL_TYPE, "bert"), source)
     if not kind.settings:
         own = {each.name: foreign[each.name] for each in dataclasses.fields(kind.config) if each.name in foreign}
         return records.from_json(kind.config, own, source=source)
@@ -56,12 +56,12 @@ def config_from_foreign(foreign: Any, source: str) -> Any:
         raise data_error(f"{text}.") from error
 
 
-def _spell(kind: Foreign, ours: str, value: Any) -> Any:
+def _spell(kind: HuggingFaceSpec, ours: str, value: Any) -> Any:
     spellings = kind.values.get(ours)
     return value if spellings is None else next(theirs for theirs, meant in spellings.items() if meant == value)
 
 
-def _read(kind: Foreign, ours: str, value: Any, place: str) -> Any:
+def _read(kind: HuggingFaceSpec, ours: str, value: Any, place: str) -> Any:
     spellings = kind.values.get(ours)
     if spellings is None:
         return value

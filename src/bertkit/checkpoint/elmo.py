@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bertkit import config as records
 from bertkit.checkpoint.model_folder import save_model
-from bertkit.encoders.elmo import FOREIGN_NAMES, Elmo, ElmoConfig
+from bertkit.encoders.elmo import HF_NAMES, Elmo, ElmoConfig
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.storage.atomic import read_json
@@ -116,7 +116,7 @@ def _find(options: Any, place: str) -> Any:
 
 def _read(name: str, shape: torch.Size, weights: Mapping[str, Any]) -> torch.Tensor:
     """The published array for the parameter ``name``, which has ``shape``."""
-    foreign = FOREIGN_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+    foreign = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
     if foreign not in weights:
         raise data_error(f"the weights have no {foreign}, which the options ask for.")
     array = _to_ours(name, np.asarray(weights[foreign], dtype=np.float32))

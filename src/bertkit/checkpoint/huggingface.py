@@ -1,7 +1,7 @@
 """Hugging Face's names for our weights, in both directions.
 
-The tables of names are data beside the modules they describe: a ``Foreign`` in the files of ``encoders/``, which also
-says how to read one, and ``FOREIGN_NAMES`` in the files of ``objectives/``.
+The tables of names are data beside the modules they describe: a ``HuggingFaceSpec`` in each module of ``encoders/`` and
+``HF_NAMES`` in each module of ``objectives/``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoder_types import Foreign
-from bertkit.encoder_types.architectures import foreign_of
+from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types.architectures import spec_of_encoder
 from bertkit.errors import data_error
 from bertkit.model import Model
 
@@ -29,7 +29,7 @@ _SHOWN = 3
 
 def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
     """All weights under their names; those of an encoder alone have no prefix."""
-    kind = foreign_of(model.encoder)
+    kind = spec_of_encoder(model.encoder)
     prefix = kind.prefix if model.objectives else ""
     foreign = _to_foreign(model.encoder, _encoder_names(kind, model.encoder), prefix)
     for name, objective in model.objectives.items():
@@ -39,7 +39,7 @@ def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
     return foreign
 
 
-def tidy(kind: Foreign, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+def tidy(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
     """Their tensors in float32 under their present names, the encoder's without a prefix.
 
     Old spellings are mended, weights that were moved put back, buffers left out, and copies of tied weights too, if
@@ -67,7 +67,7 @@ def encoder_from_foreign(encoder: Encoder, foreign: Mapping[str, Tensor], source
     A missing tensor, one too many in the encoder's part, or another shape is an error that names it. Heads are
     passed over.
     """
-    kind = foreign_of(encoder)
+    kind = spec_of_encoder(encoder)
     names = _encoder_names(kind, encoder)
     roots = tuple({name.partition(".")[0] + "." for theirs in names.values() for name in theirs})
     known = {name.removesuffix(_TRANSPOSED) for theirs in names.values() for name in theirs}
@@ -78,7 +78,7 @@ def encoder_from_foreign(encoder: Encoder, foreign: Mapping[str, Tensor], source
 
 
 def objective_from_foreign(
-    kind: Foreign, name: str, objective: Objective, foreign: Mapping[str, Tensor], source: str
+    kind: HuggingFaceSpec, name: str, objective: Objective, foreign: Mapping[str, Tensor], source: str
 ) -> dict[str, Tensor]:
     """The state of the head ``name`` from tidied tensors; where none of it is there, the error says so."""
     names = _objective_names(kind, name, objective)
@@ -91,13 +91,13 @@ def objective_from_foreign(
     return _from_foreign(objective, names, foreign, source)
 
 
-def has_all_parts(kind: Foreign, foreign: Mapping[str, Tensor]) -> bool:
+def has_all_parts(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor]) -> bool:
     """Whether tidied tensors hold something of the part that may be missing."""
     parts = [name for ours, theirs in kind.weights.items() if ours.startswith(f"{kind.fresh}.") for name in theirs]
     return not parts or any(name in foreign for name in parts)
 
 
-def count_layers(kind: Foreign, foreign: Mapping[str, Tensor]) -> int | None:
+def count_layers(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor]) -> int | None:
     """How many layers tidied tensors hold; None for an encoder without a table: its own names count them."""
     if not kind.weights:
         return None
@@ -106,12 +106,12 @@ def count_layers(kind: Foreign, foreign: Mapping[str, Tensor]) -> int | None:
     return 1 + max((int(match[1]) for name in foreign if (match := numbered.match(name))), default=-1)
 
 
-def _tied(kind: Foreign) -> dict[str, str]:
+def _tied(kind: HuggingFaceSpec) -> dict[str, str]:
     """Copies of all heads, and of what."""
     return {copy: original for copies in kind.tied.values() for copy, original in copies.items()}
 
 
-def _encoder_names(kind: Foreign, encoder: Encoder) -> dict[str, tuple[str, ...]]:
+def _encoder_names(kind: HuggingFaceSpec, encoder: Encoder) -> dict[str, tuple[str, ...]]:
     """The table of the encoder with every layer written out; what it does not list has our own names."""
     written: dict[str, tuple[str, ...]] = {}
     for ours, theirs in kind.weights.items():
@@ -120,12 +120,12 @@ def _encoder_names(kind: Foreign, encoder: Encoder) -> dict[str, tuple[str, ...]
     return written | {name: (name,) for name in encoder.state_dict() if name not in written}
 
 
-def _objective_names(kind: Foreign, name: str, objective: nn.Module) -> Names:
+def _objective_names(kind: HuggingFaceSpec, name: str, objective: nn.Module) -> Names:
     """The table of the encoder for such a head, or that in its own file; one without a table keeps its own names."""
     assert isinstance(objective, Objective)
     if objective.label in kind.heads:
         return kind.heads[objective.label]
-    table: Names | None = getattr(inspect.getmodule(type(objective)), "FOREIGN_NAMES", None)
+    table: Names | None = getattr(inspect.getmodule(type(objective)), "HF_NAMES", None)
     return table if table is not None else {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
 
 

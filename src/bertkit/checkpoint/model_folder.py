@@ -23,9 +23,9 @@ from bertkit.checkpoint import config as _config
 from bertkit.checkpoint import huggingface
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS, read_weights
-from bertkit.contracts import Encoder, Objective, PieceTokenizer
-from bertkit.encoder_types import Foreign
-from bertkit.encoder_types.architectures import foreign_of, foreign_of_config
+from bertkit.contracts import Encoder, Objective, SubwordTokenizer
+from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
@@ -76,10 +76,10 @@ def read_config(path: Path | str) -> Any:
 
 def encoder_of(config: Any) -> type[Any]:
     """The network that such a configuration is of, to be built from it."""
-    return foreign_of_config(config).encoder
+    return spec_of_config(config).encoder
 
 
-def read_about(path: Path | str) -> dict[str, Any]:
+def read_metadata(path: Path | str) -> dict[str, Any]:
     """What ``bertkit.json`` says; for a folder of another maker, what ``config.json`` knows of its labels."""
     folder = resolve(path)
     if _is_sealed(folder):
@@ -90,18 +90,18 @@ def read_about(path: Path | str) -> dict[str, Any]:
     return {"architectures": foreign.get("architectures") or [], "labels": labels, "several_labels": several}
 
 
-def load_tokenizer(path: Path | str) -> PieceTokenizer:
+def load_tokenizer(path: Path | str) -> SubwordTokenizer:
     """The tokenizer of a model folder; one with more pieces than the model has embeddings is an error.
 
     That is, more by other pieces than those that fine-tuning adds to such a model.
     """
     folder = resolve(path)
-    _check(folder, *set(read_about(folder).get("files", ())) - {CONFIG, WEIGHTS})
+    _check(folder, *set(read_metadata(folder).get("files", ())) - {CONFIG, WEIGHTS})
     config = read_config(folder)
-    kind = foreign_of_config(config)
+    kind = spec_of_config(config)
     tokenizer = kind.load_tokenizer(folder)
     vocab_size = getattr(config, "vocab_size", tokenizer.vocab_size)  # who reads characters has none
-    if tokenizer.vocab_size > vocab_size + kind.later_pieces:
+    if tokenizer.vocab_size > vocab_size + kind.later_tokens:
         raise data_error(
             f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces and its model {vocab_size:,}; "
             "they do not belong together."
@@ -124,7 +124,7 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     config = read_config(folder)
     _check(folder, WEIGHTS)
     file, weights = read_weights(folder)
-    kind = foreign_of_config(config)
+    kind = spec_of_config(config)
     foreign = huggingface.tidy(kind, weights, str(file))
     layers = huggingface.count_layers(kind, foreign)
     if layers is not None and layers != config.num_layers:
@@ -138,7 +138,7 @@ def load_model(path: Path | str, objectives: Callable[[Encoder], Mapping[str, Ob
     return Model(encoder, heads)
 
 
-def _load_encoder(kind: Foreign, config: Any, foreign: Mapping[str, Tensor], source: str) -> Encoder:
+def _load_encoder(kind: HuggingFaceSpec, config: Any, foreign: Mapping[str, Tensor], source: str) -> Encoder:
     # Without memory, and so without first values: to draw those of BERT-base only to write over them takes seconds.
     with torch.device("meta"), _Undrawn():
         encoder: Encoder = kind.encoder(config)
@@ -158,7 +158,7 @@ class _Undrawn(TorchFunctionMode):
         return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **kwargs)
 
 
-def save_model(folder: Path, model: Model, tokenizer: PieceTokenizer, *, about: Mapping[str, Any]) -> None:
+def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, about: Mapping[str, Any]) -> None:
     """Write a model folder whole or not at all; a model that is there already is replaced at the end.
 
     ``about`` is plain JSON; the classes are named by its ``["task"]["labels"]``.
@@ -183,7 +183,7 @@ def save_model(folder: Path, model: Model, tokenizer: PieceTokenizer, *, about: 
 
 def _describe(model: Model, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> dict[str, Any]:
     """``config.json`` of a model with its heads."""
-    kind = foreign_of(model.encoder)
+    kind = spec_of_encoder(model.encoder)
     heads = {str(each.label) for each in model.objectives.values()}
     theirs = kind.architectures
     architectures = [theirs.get(frozenset(heads), theirs[frozenset()])] if theirs else []

@@ -18,7 +18,7 @@ from bertkit._version import __version__
 from bertkit.cli import glue, reproduction, squad, text, training
 from bertkit.cli import inference as using
 from bertkit.cli.errors import explain
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import usage_error
 from bertkit.report.progress import printable
 
@@ -43,7 +43,7 @@ def _build() -> App:
         default_parameter=defaults,
     )
     for options in (
-        Talk,
+        Verbosity,
         text.VocabularyOptions,
         text.PrepareOptions,
         training.PretrainOptions,

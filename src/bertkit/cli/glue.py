@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertkit.cli.output import show_json, show_lines, show_table
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 
 
 def glue_table(runs: list[Path], /, *, json: bool = False) -> None:
@@ -32,7 +32,7 @@ def glue_table(runs: list[Path], /, *, json: bool = False) -> None:
 
 
 def glue_submit(
-    runs: list[Path], /, *, output: Path, data: Path | None = None, json: bool = False, talk: Talk | None = None
+    runs: list[Path], /, *, output: Path, data: Path | None = None, json: bool = False, talk: Verbosity | None = None
 ) -> None:
     """The test predictions of fine-tunings on GLUE as the files that GLUE's server marks.
 
@@ -49,7 +49,7 @@ def glue_submit(
     """
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     submission = api.glue_submit(runs, output=output, data=data, progress=talk.mode)
     if json:
         show_json(submission)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 
 
 def fill(model: Path, text: str, /, *, top_k: int = 5, json: bool = False) -> None:
@@ -43,7 +43,7 @@ def evaluate(
     output: Path | None = None,
     ensemble: Sequence[Path] = (),
     json: bool = False,
-    talk: Talk | None = None,
+    talk: Verbosity | None = None,
 ) -> None:
     """The official scores of a fine-tuned model with their intervals, and a report as a page.
 
@@ -66,7 +66,7 @@ def evaluate(
     """
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     found = api.evaluate(run, data=data, split=split, on=on, output=output, ensemble=ensemble, progress=talk.mode)
     if json:
         show_json(found.record())
@@ -86,7 +86,7 @@ def compare(
     *,
     split: str = "dev",
     json: bool = False,
-    talk: Talk | None = None,
+    talk: Verbosity | None = None,
 ) -> None:
     """Whether one of two fine-tuned models is better than the other, by more than chance.
 
@@ -105,7 +105,7 @@ def compare(
     """
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     found = api.compare(first, second, data, split=split, progress=talk.mode)
     if json:
         show_json(found)
@@ -122,7 +122,7 @@ def compare(
 
 
 def predict(
-    run: Path, input: Path, /, *, output: Path, ensemble: Sequence[Path] = (), talk: Talk | None = None
+    run: Path, input: Path, /, *, output: Path, ensemble: Sequence[Path] = (), talk: Verbosity | None = None
 ) -> None:
     """Answers for every row of a file; the same command goes on after an interruption.
 
@@ -139,12 +139,12 @@ def predict(
     """
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     count = api.predict(run, input, output=output, ensemble=ensemble, progress=talk.mode)
     talk.say(f"{count:,} predictions in {output}")
 
 
-def track(run: Path, /, *, follow: bool = False, talk: Talk | None = None) -> None:
+def track(run: Path, /, *, follow: bool = False, talk: Verbosity | None = None) -> None:
     """The metrics of a run for TensorBoard, in RUN/tensorboard.
 
     Parameters
@@ -156,7 +156,7 @@ def track(run: Path, /, *, follow: bool = False, talk: Talk | None = None) -> No
     """
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     count = api.track(run, follow=follow)
     talk.say(f"{count:,} records in {run / 'tensorboard'}")
     talk.next("tensorboard", "--logdir", run / "tensorboard")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.cli.output import show_json, show_lines, show_table
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class ReproduceOptions:
 
 
 def reproduce(
-    table: str, /, *, options: ReproduceOptions | None = None, json: bool = False, talk: Talk | None = None
+    table: str, /, *, options: ReproduceOptions | None = None, json: bool = False, talk: Verbosity | None = None
 ) -> None:
     """A table of BERT's paper again, all systems on one corpus: bertkit reproduce table5 --scale tiny -o OUT.
 
@@ -51,7 +51,7 @@ def reproduce(
     from bertkit.training.distributed import rank
     from bertkit.training.interrupts import Interrupted
 
-    options, talk = options or ReproduceOptions(), talk or Talk()
+    options, talk = options or ReproduceOptions(), talk or Verbosity()
     command = shlex.join(["bertkit", *sys.argv[1:]])
     try:
         found = api.reproduce(table, **vars(options), command=command, progress=talk.mode)

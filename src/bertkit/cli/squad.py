@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.cli.output import show_json, show_table
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 
 
 def squad_score(
@@ -17,7 +17,7 @@ def squad_score(
     null_odds: Path | None = None,
     rules: Literal["v1", "v2", "korquad"] | None = None,
     json: bool = False,
-    talk: Talk | None = None,
+    talk: Verbosity | None = None,
 ) -> None:
     """Predictions of any program, scored as the official ones do: bertkit squad score dev-v2.0.json predictions.json
 
@@ -38,7 +38,7 @@ def squad_score(
 
     found = api.squad_score(questions, predictions, null_odds=null_odds, rules=rules)
     show_json(found.scores) if json else show_table(("score", "value"), found.scores.items())
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     if found.missing:
         talk.say(f"{found.missing:,} questions have no prediction: they count as wrong")
     if found.unknown:

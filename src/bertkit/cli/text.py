@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.cli.output import show_json, show_lines, show_table
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import BAD_DATA
 
 
-def corpus_check(*files: Path, json: bool = False, talk: Talk | None = None) -> None:
+def corpus_check(*files: Path, json: bool = False, talk: Verbosity | None = None) -> None:
     """Encodings, documents, duplicates and lengths of text files (.txt .jsonl .parquet, plain, .gz or .zst).
 
     Ends with exit code 3 when something keeps a file from being prepared as it is.
@@ -27,7 +27,7 @@ def corpus_check(*files: Path, json: bool = False, talk: Talk | None = None) -> 
     show_json(report) if json else show_lines(report.lines())
     if report.problems:
         raise SystemExit(BAD_DATA)
-    (talk or Talk()).next("bertkit", "tokenizer", "train", *files, "-o", "TOK")
+    (talk or Verbosity()).next("bertkit", "tokenizer", "train", *files, "-o", "TOK")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +48,11 @@ class VocabularyOptions:
     """NFC keeps Hangul syllables whole, NFD takes letters apart. [default: NFC where accents are stripped]"""
 
 
-def tokenizer_train(*files: Path, options: VocabularyOptions, talk: Talk | None = None) -> None:
+def tokenizer_train(*files: Path, options: VocabularyOptions, talk: Verbosity | None = None) -> None:
     """Learn a vocabulary from text files."""
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     trained = api.tokenizer_train(files, **vars(options), progress=talk.mode)
     show_lines([f"{options.output}: {trained.vocab_size:,} pieces"])
     talk.next("bertkit", "prepare", *files, "--tokenizer", options.output, "-o", "DATA")
@@ -100,11 +100,11 @@ class PrepareOptions:
     """Stop at bytes that are not UTF-8, or replace and count them."""
 
 
-def prepare(*files: Path, options: PrepareOptions, talk: Talk | None = None) -> None:
+def prepare(*files: Path, options: PrepareOptions, talk: Verbosity | None = None) -> None:
     """Text files to a folder of tokens that training reads from; the same command goes on after an interruption."""
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     manifest = api.prepare(files, **vars(options), progress=talk.mode)
     show_lines(manifest.lines())
     reader = _choose_architecture(options.output)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
-from bertkit.cli.verbosity import Talk
+from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import usage_error
 from bertkit.report.progress import describe_duration
 
 
-def quickstart(*, output: Path = Path("quickstart"), minutes: float = 10, talk: Talk | None = None) -> None:
+def quickstart(*, output: Path = Path("quickstart"), minutes: float = 10, talk: Verbosity | None = None) -> None:
     """Raw text to a fine-tuned model, with no input at all and no network.
 
     The text is the documentation of the Python packages on this machine.
@@ -29,7 +29,7 @@ def quickstart(*, output: Path = Path("quickstart"), minutes: float = 10, talk: 
     """
     from bertkit import api
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     result = api.quickstart(output, minutes=minutes, progress=talk.mode)
     show_lines(result.lines())
 
@@ -71,7 +71,12 @@ class PretrainOptions:
 
 
 def pretrain(
-    data: Path | None = None, /, *, options: PretrainOptions | None = None, json: bool = False, talk: Talk | None = None
+    data: Path | None = None,
+    /,
+    *,
+    options: PretrainOptions | None = None,
+    json: bool = False,
+    talk: Verbosity | None = None,
 ) -> None:
     """Train an encoder on prepared text, or go on with a run: bertkit pretrain --resume RUN.
 
@@ -87,7 +92,7 @@ def pretrain(
     from bertkit.runs import read_run
     from bertkit.training.distributed import rank
 
-    options, talk = options or PretrainOptions(), talk or Talk()
+    options, talk = options or PretrainOptions(), talk or Verbosity()
     result = api.pretrain(data, **vars(options), progress=talk.mode)
     if rank() > 0:
         return
@@ -168,7 +173,7 @@ def finetune(
     list: bool = False,
     options: FinetuneOptions | None = None,
     json: bool = False,
-    talk: Talk | None = None,
+    talk: Verbosity | None = None,
 ) -> None:
     """Train for a task on the shelf (--list), or on your own table: bertkit finetune reviews.csv --model MODEL -o RUN.
 
@@ -192,7 +197,7 @@ def finetune(
         return
     if task is None or options is None:
         raise usage_error("finetune needs a task or a file, --model MODEL and -o RUN. --list shows the tasks.")
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     result = api.finetune(task, **vars(options), then=then, progress=talk.mode)
     if json:
         show_json(result)
@@ -228,7 +233,7 @@ class TuneOptions(FinetuneOptions):
     """Examples in an update, if they are not varied."""
 
 
-def tune(task: str, /, *, options: TuneOptions, json: bool = False, talk: Talk | None = None) -> None:
+def tune(task: str, /, *, options: TuneOptions, json: bool = False, talk: Verbosity | None = None) -> None:
     """Fine-tune at every point of a grid, and keep the best: bertkit tune glue:rte --model MODEL -o SWEEP.
 
     The same command goes on after an interruption, and started several times, on machines that share the folder too,
@@ -244,7 +249,7 @@ def tune(task: str, /, *, options: TuneOptions, json: bool = False, talk: Talk |
     from bertkit import api
     from bertkit.training.interrupts import Interrupted
 
-    talk = talk or Talk()
+    talk = talk or Verbosity()
     try:
         result = api.tune(task, **vars(options), progress=talk.mode)
     except Interrupted as stop:

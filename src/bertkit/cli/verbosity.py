@@ -9,7 +9,7 @@ from bertkit.report.progress import Mode, Progress
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talk:
+class Verbosity:
     """What a job says on stderr."""
 
     progress: Mode = "auto"

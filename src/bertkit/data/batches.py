@@ -76,7 +76,7 @@ def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int
     return permute(places, len(source), seed=seed, epoch=epoch)
 
 
-def work_ahead(calls: Iterable[Callable[[], T]], workers: int) -> Generator[T, None, None]:
+def prefetch(calls: Iterable[Callable[[], T]], workers: int) -> Generator[T, None, None]:
     """What every call returns, in order; so many threads make what is next while the caller is busy with the last.
 
     Without workers each call is made when its turn comes. What a call raises is raised in its turn.

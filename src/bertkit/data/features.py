@@ -51,7 +51,7 @@ def assemble(
         segment_ids=np.array(segment_ids, dtype=np.int8),
         labels=dict(labels or {}),
         offsets=np.array(offsets, dtype=np.int32),
-        cut=len(a.ids) - keep_a + len(b.ids) - keep_b,
+        num_truncated=len(a.ids) - keep_a + len(b.ids) - keep_b,
     )
 
 
@@ -84,7 +84,7 @@ def assemble_windows(
         pair = (window, kept) if long is a else (kept, window)
         texts = pair if second is not None else (window, None)
         features.append(assemble(tokenizer, *texts, max_length=max_length, labels=labels))
-    features[0] = replace(features[0], cut=len(short.ids) - len(kept.ids))
+    features[0] = replace(features[0], num_truncated=len(short.ids) - len(kept.ids))
     return features
 
 
@@ -110,7 +110,7 @@ def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
         input_ids=_padded([row.input_ids for row in rows], width, 0, rows[0].input_ids.dtype),
         segment_ids=_padded([row.segment_ids for row in rows], width, 0, rows[0].segment_ids.dtype),
         labels=dict(labels),
-        cut=sum(row.cut for row in rows),
+        num_truncated=sum(row.num_truncated for row in rows),
         lengths=lengths,
     )
 

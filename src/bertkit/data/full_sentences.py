@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.segment_pairs import Passage
+from bertkit.data.segment_pairs import SegmentPair
 from bertkit.data.shards import Corpus, Shard
 
 
@@ -31,11 +31,11 @@ class FullSentences:
     def __len__(self) -> int:
         return int(self._row_starts[-1])
 
-    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[Passage]:
+    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
         """The rows at ``indices``; ``epoch`` changes nothing."""
         numbers = np.searchsorted(self._row_starts, indices, side="right") - 1
         return [
-            Passage(self._read(shard, *self._rows[shard][row].tolist()))
+            SegmentPair(self._read(shard, *self._rows[shard][row].tolist()))
             for shard, row in zip(numbers.tolist(), (indices - self._row_starts[numbers]).tolist(), strict=True)
         ]
 

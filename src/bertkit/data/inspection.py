@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
-from bertkit.data.sources import Piece, Reading, ReadLog, kind_of, read_pieces
+from bertkit.data.sources import Reading, ReadLog, TextChunk, kind_of, read_chunks
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.compression import ByteStream
 
@@ -113,7 +113,7 @@ def _inspect(file: Path, reading: Reading) -> tuple[FileReport, array[int]]:
     tally = _Tally()
     problem = ""
     try:
-        for _, document in groupby(read_pieces(file, reading, log), key=attrgetter("number")):
+        for _, document in groupby(read_chunks(file, reading, log), key=attrgetter("number")):
             tally.add(document)
     except BertkitError as error:
         problem = str(error)
@@ -148,7 +148,7 @@ class _Tally:
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     hashes: array[int] = field(default_factory=lambda: array("Q"))
 
-    def add(self, document: Iterable[Piece]) -> None:
+    def add(self, document: Iterable[TextChunk]) -> None:
         self.counts.documents += 1
         text_hash = DocumentHash()
         characters = 0

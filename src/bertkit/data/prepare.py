@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit import config
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.data.output_folder import begin, hold
 from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
@@ -35,7 +35,7 @@ _BYTES_A_WORKER = 2_000_000
 def prepare(
     files: Sequence[Path],
     *,
-    tokenizer: PieceTokenizer,
+    tokenizer: SubwordTokenizer,
     output: Path,
     workers: int | None = None,
     heldout: float = 0.01,
@@ -101,7 +101,7 @@ def _default_workers(total_bytes: int) -> int:
     return max(1, min(cores, total_bytes // _BYTES_A_WORKER))
 
 
-def _job(hashes: Mapping[str, str], tokenizer: PieceTokenizer, heldout: float, reading: Reading) -> dict[str, Any]:
+def _job(hashes: Mapping[str, str], tokenizer: SubwordTokenizer, heldout: float, reading: Reading) -> dict[str, Any]:
     """All that the content of the shards depends on."""
     return {
         "files": [list(each) for each in hashes.items()],
@@ -112,7 +112,7 @@ def _job(hashes: Mapping[str, str], tokenizer: PieceTokenizer, heldout: float, r
 
 
 def _manifest(
-    tokenizer: PieceTokenizer, writer: ShardWriter, reader: UnitReader, hashes: Mapping[str, str]
+    tokenizer: SubwordTokenizer, writer: ShardWriter, reader: UnitReader, hashes: Mapping[str, str]
 ) -> Manifest:
     return Manifest(
         tokenizer=tokenizer.fingerprint,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.data.segment_pairs import Passage
+from bertkit.data.segment_pairs import SegmentPair
 from bertkit.data.shards import Corpus, Shard
-from bertkit.rng import Draws
+from bertkit.rng import CounterRng
 
 
 class RunningText:
@@ -37,11 +37,11 @@ class RunningText:
     def __len__(self) -> int:
         return self._size // max(1, self.room)
 
-    def cut(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[Passage]:
+    def cut(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[SegmentPair]:
         """The rows at ``indices`` as they are in this epoch, with so many tokens more at either end."""
-        shift = int(Draws(self.seed, epoch, np.zeros(1, np.int64)).below("running.shift", self.room)[0, 0])
+        shift = int(CounterRng(self.seed, epoch, np.zeros(1, np.int64)).below("running.shift", self.room)[0, 0])
         starts = (shift + indices * self.room - margin).tolist()
-        return [Passage(self._read(start, self.room + 2 * margin)) for start in starts]
+        return [SegmentPair(self._read(start, self.room + 2 * margin)) for start in starts]
 
     def _read(self, place: int, missing: int) -> NDArray[Any]:
         """So many tokens from this place on, shard by shard."""

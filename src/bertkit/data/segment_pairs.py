@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bertkit.data.features import truncated_lengths
 from bertkit.data.shards import Corpus, Shard
 from bertkit.errors import data_error, usage_error
-from bertkit.rng import Draws
+from bertkit.rng import CounterRng
 
 _OTHER_DOCUMENT_TRIES = 10
 _USED_SHARE_OF_A_PAIR = 0.75
@@ -56,7 +56,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passage:
+class SegmentPair:
     """Token runs ``first`` and ``second``; ``is_random`` says that the second is from another document."""
 
     first: NDArray[Any]
@@ -64,7 +64,7 @@ class Passage:
     is_random: bool = False
 
 
-class Passages:
+class SegmentPairs:
     """All passages of a corpus that fit ``room`` tokens, special tokens not counted."""
 
     def __init__(self, corpus: Corpus, sampling: Sampling, *, room: int, seed: int) -> None:
@@ -85,22 +85,22 @@ class Passages:
     def __len__(self) -> int:
         return int(max(1, self.corpus.num_tokens // self.slot))
 
-    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[Passage]:
+    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
         """The passages at ``indices`` as they are in this epoch."""
-        draws = Draws(self.seed, epoch, indices)
-        shift = int(Draws(self.seed, epoch, np.zeros(1, np.int64)).below("passage.shift", self.slot)[0, 0])
+        draws = CounterRng(self.seed, epoch, indices)
+        shift = int(CounterRng(self.seed, epoch, np.zeros(1, np.int64)).below("passage.shift", self.slot)[0, 0])
         places = (indices * self.slot + shift) % self.corpus.num_tokens
         rooms = self._rooms(draws)
         chances = draws.uniform("passage.chances", 5 + _OTHER_DOCUMENT_TRIES)
         return [self._cut_one(*row) for row in zip(places.tolist(), rooms.tolist(), chances, strict=True)]
 
-    def _rooms(self, draws: Draws) -> NDArray[np.int64]:
+    def _rooms(self, draws: CounterRng) -> NDArray[np.int64]:
         """Usually all the room; for one example in ten a length drawn from 2 upwards (section A.2)."""
         short = draws.uniform("passage.short")[:, 0] < self.sampling.short_sequences
         lengths = 2 + draws.below("passage.length", self.room - 1)[:, 0]
         return np.where(short, lengths, self.room)
 
-    def _cut_one(self, place: int, room: int, chances: NDArray[np.float64]) -> Passage:
+    def _cut_one(self, place: int, room: int, chances: NDArray[np.float64]) -> SegmentPair:
         shard_number = int(np.searchsorted(self._shard_starts, place, side="right")) - 1
         shard = self.corpus.shards[shard_number]
         begin = int(np.searchsorted(shard.sentence_offsets, place - self._shard_starts[shard_number], side="right")) - 1
@@ -108,7 +108,7 @@ class Passages:
         end = _last_sentence(shard, begin, int(shard.document_offsets[document + 1]), room)
         cut_first, cut_second, split, kind = chances[:4].tolist()
         if not self.sampling.next_sentence:
-            return Passage(_fit(_run(shard, begin, end), room, cut_first))
+            return SegmentPair(_fit(_run(shard, begin, end), room, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end
         first = _run(shard, begin, middle)
@@ -119,7 +119,7 @@ class Passages:
         else:
             second = _run(shard, middle, end)
         keep_first, keep_second = truncated_lengths(len(first), len(second), room)
-        return Passage(_fit(first, keep_first, cut_first), _fit(second, keep_second, cut_second), is_random)
+        return SegmentPair(_fit(first, keep_first, cut_first), _fit(second, keep_second, cut_second), is_random)
 
     def _from_another_document(self, own: int, room: int, chances: NDArray[np.float64]) -> NDArray[Any]:
         """A run that starts at a random sentence of another document and fills what A left free."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertkit import config
 from bertkit.data.document_hash import KEYS
 from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
-from bertkit.data.tokenizing import TokenizedPiece
+from bertkit.data.tokenizing import TokenizedChunk
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import explain_writing, read_json, write_json
 
@@ -60,7 +60,7 @@ class ShardWriter:
         self._state = _State()
         self._units = 0
         self._number = 0
-        self._waiting: list[TokenizedPiece] = []
+        self._waiting: list[TokenizedChunk] = []
         self._size = 0.0
 
     @classmethod
@@ -92,7 +92,7 @@ class ShardWriter:
         """Tokens that are the unknown piece, in finished shards."""
         return self._state.unknown_tokens
 
-    def add(self, pieces: Iterable[TokenizedPiece]) -> None:
+    def add(self, pieces: Iterable[TokenizedChunk]) -> None:
         """Take the pieces of the next unit. A document across the border of two shards is one in each."""
         self._units += 1
         for piece in pieces:
@@ -140,7 +140,7 @@ class ShardWriter:
         has_train = self._state.documents > self._state.heldout_documents
         return set(ranked[: min(max(count, least), len(ranked) - (not has_train))])
 
-    def _write(self, split: Split, pieces: Sequence[TokenizedPiece]) -> Iterable[ShardRecord]:
+    def _write(self, split: Split, pieces: Sequence[TokenizedChunk]) -> Iterable[ShardRecord]:
         if not pieces:
             return
         name = f"{split}-{self._number:05}.safetensors"

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import save
 
 from bertkit import config
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json, sha256_of, write_file
@@ -200,7 +200,7 @@ class Corpus:
             if not path.is_file() or _stamp(path) != stamp:
                 raise data_error(f"{path} has changed since it was checked. Prepare the corpus again.")
 
-    def load_tokenizer(self) -> PieceTokenizer:
+    def load_tokenizer(self) -> SubwordTokenizer:
         """The tokenizer that made the shards; a copy that is not that one any more is an error."""
         tokenizer = load_tokenizer(self.folder / TOKENIZER)
         if tokenizer.fingerprint != self.manifest.tokenizer:

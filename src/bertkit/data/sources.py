@@ -47,7 +47,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextChunk:
     """Part of document ``number`` of its file. ``is_lines`` says that every line of it is one sentence."""
 
     number: int
@@ -78,7 +78,7 @@ class ReadLog:
     decoding: DecodingLog = field(default_factory=DecodingLog)
 
 
-def read_pieces(path: Path, reading: Reading | None = None, log: ReadLog | None = None) -> Iterator[Piece]:
+def read_chunks(path: Path, reading: Reading | None = None, log: ReadLog | None = None) -> Iterator[TextChunk]:
     """The documents of one file, in pieces and in order. A document can be empty where it is a record."""
     reading = reading or Reading()
     log = log or ReadLog(ByteStream(path))
@@ -96,7 +96,7 @@ def read_pieces(path: Path, reading: Reading | None = None, log: ReadLog | None 
 def read_texts(paths: Iterable[Path], reading: Reading | None = None) -> Iterator[str]:
     """All text of ``paths`` in bounded pieces, for training a vocabulary."""
     for path in paths:
-        for piece in read_pieces(path, reading):
+        for piece in read_chunks(path, reading):
             yield piece.text
 
 
@@ -123,10 +123,10 @@ def _lines(path: Path, reading: Reading, log: ReadLog, longest: int) -> Iterator
     return cut_lines(decode(path, log.stream, reading.on_bad_bytes, log.decoding), longest)
 
 
-def _cut(documents: Iterable[str]) -> Iterator[Piece]:
+def _cut(documents: Iterable[str]) -> Iterator[TextChunk]:
     for number, text in enumerate(documents):
         for part in [text] if len(text) <= LONGEST_PIECE else _pack(cut_lines([text], LONGEST_PIECE)):
-            yield Piece(number, part)
+            yield TextChunk(number, part)
 
 
 def _pack(lines: Iterable[str]) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _pack(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(held)
 
 
-def _read_text(path: Path, reading: Reading, log: ReadLog) -> Iterator[Piece]:
+def _read_text(path: Path, reading: Reading, log: ReadLog) -> Iterator[TextChunk]:
     if reading.boundary == "record":
         raise usage_error(f'{path} is a text file; it has no records. Its boundary is "blank-line" or "file".')
     lines = _lines(path, reading, log, LONGEST_PIECE)
@@ -154,7 +154,7 @@ def _read_text(path: Path, reading: Reading, log: ReadLog) -> Iterator[Piece]:
     lines = itertools.chain(head, lines)
     for number, document in enumerate(_blocks(lines) if log.boundary == "blank-line" else [lines]):
         for text in _pack(document):
-            yield Piece(number, text, log.sentence_lines)
+            yield TextChunk(number, text, log.sentence_lines)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[Iterator[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.storage.atomic import read_json
 from bertkit.text.bpe import BytePairs
 from bertkit.text.byte_bpe import ByteLevelPairs
@@ -18,7 +18,7 @@ _OPENAI = "encoder_bpe_40000.json"
 _WORD_END = "</w>"
 
 
-def load_tokenizer(path: Path) -> PieceTokenizer:
+def load_tokenizer(path: Path) -> SubwordTokenizer:
     """The tokenizer at ``path``, a folder; of WordPiece also one of its files.
 
     Byte pairs whose vocabulary marks the ends of words are GPT's, others RoBERTa's; a list of words is ELMo's.

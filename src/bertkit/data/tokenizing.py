@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
-from bertkit.data.sources import Piece
+from bertkit.data.sources import TextChunk
 
 _SMALL_IDS = 65536
 _BREAK = "\0"
@@ -26,13 +26,13 @@ class Unit:
     ``done_bytes`` is how far in the input the unit ends.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextChunk, ...]
     keys: tuple[int, ...]
     done_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TokenizedPiece:
+class TokenizedChunk:
     """``tokens`` (N,) of a piece of document ``number`` and the lengths (S,) of its sentences."""
 
     number: int
@@ -72,7 +72,7 @@ class UnitTokenizer:
         self._break_id = self._backend.token_to_id(_BREAK)
         self._keeps_spaces = isinstance(self._backend.pre_tokenizer, pre_tokenizers.ByteLevel)
 
-    def tokenize(self, unit: Unit) -> list[TokenizedPiece]:
+    def tokenize(self, unit: Unit) -> list[TokenizedChunk]:
         """Every piece of a unit; sentences without a token are left out."""
         between = _BREAK + " " * self._keeps_spaces
         texts = [between.join(map(_plain, piece.sentences())) + _BREAK for piece in unit.pieces]
@@ -82,10 +82,10 @@ class UnitTokenizer:
             for piece, key, encoding in zip(unit.pieces, unit.keys, encoded, strict=True)
         ]
 
-    def _take_apart(self, number: int, key: int, ids: NDArray[np.uint32]) -> TokenizedPiece:
+    def _take_apart(self, number: int, key: int, ids: NDArray[np.uint32]) -> TokenizedChunk:
         breaks = np.flatnonzero(ids == self._break_id)
         lengths = np.diff(breaks, prepend=-1) - 1
-        return TokenizedPiece(
+        return TokenizedChunk(
             number=number,
             key=key,
             tokens=np.delete(ids, breaks).astype(self.rules.dtype),

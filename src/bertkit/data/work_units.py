@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.shards import SourceRecord
-from bertkit.data.sources import Piece, Reading, ReadLog, read_pieces
+from bertkit.data.sources import Reading, ReadLog, TextChunk, read_chunks
 from bertkit.data.tokenizing import Unit
 from bertkit.formats.compression import ByteStream
 
@@ -45,7 +45,7 @@ class UnitReader:
 
     def units(self) -> Iterator[Unit]:
         """About 400,000 characters each. A small document is never cut, a large one is several pieces."""
-        held: list[Piece] = []
+        held: list[TextChunk] = []
         keys: list[int] = []
         size = 0
         for piece, key in self._pieces():
@@ -77,11 +77,11 @@ class UnitReader:
             for source in self.sources
         )
 
-    def _pieces(self) -> Iterator[tuple[Piece, int]]:
+    def _pieces(self) -> Iterator[tuple[TextChunk, int]]:
         """Pieces with the number of their document in the whole corpus, and its key: the hash of its first piece."""
         number = -1
         for source in self.sources:
-            pieces = read_pieces(source.file, self.reading, source.log)
+            pieces = read_chunks(source.file, self.reading, source.log)
             for _, document in groupby(pieces, key=attrgetter("number")):
                 number += 1
                 source.documents += 1

@@ -18,10 +18,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 
-from bertkit.data.tokenizing import TokenizedPiece, TokenizerRules, Unit, UnitTokenizer
+from bertkit.data.tokenizing import TokenizedChunk, TokenizerRules, Unit, UnitTokenizer
 from bertkit.errors import BertkitError
 
-Result = tuple[Unit, list[TokenizedPiece]]
+Result = tuple[Unit, list[TokenizedChunk]]
 
 _PROGRAM = "import sys; sys.path = {path!r}; from bertkit.data.workers import serve; serve()"
 
@@ -45,14 +45,14 @@ def _tokenize_in_workers(units: Iterable[Unit], workers: list[_Worker]) -> Itera
     for worker in workers:
         idle.put(worker)
 
-    def tokenize(unit: Unit) -> list[TokenizedPiece]:
+    def tokenize(unit: Unit) -> list[TokenizedChunk]:
         worker = idle.get()
         try:
             return worker.tokenize(unit)
         finally:
             idle.put(worker)
 
-    waiting: deque[tuple[Unit, Future[list[TokenizedPiece]]]] = deque()
+    waiting: deque[tuple[Unit, Future[list[TokenizedChunk]]]] = deque()
     threads = ThreadPoolExecutor(len(workers))
     try:
         for unit in units:
@@ -80,14 +80,14 @@ class _Worker:
         self._input, self._output = self._process.stdin, self._process.stdout
         self._rules: TokenizerRules | None = rules
 
-    def tokenize(self, unit: Unit) -> list[TokenizedPiece]:
+    def tokenize(self, unit: Unit) -> list[TokenizedChunk]:
         try:
             if self._rules is not None:
                 pickle.dump(self._rules, self._input)
                 self._rules = None
             pickle.dump(unit, self._input)
             self._input.flush()
-            result: list[TokenizedPiece] = pickle.load(self._output)
+            result: list[TokenizedChunk] = pickle.load(self._output)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             raise BertkitError(
                 f"a worker process died (exit code {self._process.wait()}): killed, or out of memory. What is finished "

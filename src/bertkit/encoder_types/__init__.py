@@ -1,16 +1,16 @@
 """What encoders share: base networks, configuration checks, and how Hugging Face names their parts."""
 
 from bertkit.encoder_types.architectures import configure_architecture, find_architecture, name_architecture
-from bertkit.encoder_types.settings import AskedWords, EncoderConfig, configure
-from bertkit.encoder_types.spec import Foreign
+from bertkit.encoder_types.settings import EncoderConfig, PretrainingObjective, configure
+from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.encoder_types.transformer import PooledTransformer, Transformer
 from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 
 __all__ = [
-    "AskedWords",
     "EncoderConfig",
-    "Foreign",
+    "HuggingFaceSpec",
     "PooledTransformer",
+    "PretrainingObjective",
     "Transformer",
     "WordEncoder",
     "WordReaderConfig",

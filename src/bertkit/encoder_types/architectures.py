@@ -7,14 +7,14 @@ from importlib import import_module
 
 from bertkit.contracts import Encoder
 from bertkit.encoder_types.settings import EncoderConfig
-from bertkit.encoder_types.spec import Foreign
+from bertkit.encoder_types.spec import HuggingFaceSpec
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.lookup import shelf, values
 
 MODEL_TYPE = "model_type"
 
 
-def find_architecture(name: str) -> Foreign:
+def find_architecture(name: str) -> HuggingFaceSpec:
     """The encoder in the file ``name`` of this shelf; another name lists those that can be pre-trained."""
     known = _list()
     if name not in known:
@@ -36,24 +36,24 @@ def name_architecture(config: EncoderConfig) -> str:
 
 
 @cache
-def _list() -> dict[str, Foreign]:
-    every = {name: import_module(f"bertkit.encoders.{name}").FOREIGN for name in shelf("encoders")}
-    return {name: each for name, each in every.items() if hasattr(each.config, "asked_words")}
+def _list() -> dict[str, HuggingFaceSpec]:
+    every = {name: import_module(f"bertkit.encoders.{name}").HF for name in shelf("encoders")}
+    return {name: each for name, each in every.items() if hasattr(each.config, "pretraining_objective")}
 
 
-def foreign_of(encoder: Encoder) -> Foreign:
+def spec_of_encoder(encoder: Encoder) -> HuggingFaceSpec:
     """The spelling of this encoder's weights."""
     (found,) = (each for each in _specs() if isinstance(encoder, each.encoder))
     return found
 
 
-def foreign_of_config(config: object) -> Foreign:
+def spec_of_config(config: object) -> HuggingFaceSpec:
     """The spelling of this encoder's configuration."""
     (found,) = (each for each in _specs() if each.config is type(config))
     return found
 
 
-def find_foreign(model_type: object, source: str) -> Foreign:
+def find_spec(model_type: object, source: str) -> HuggingFaceSpec:
     """The spelling that a ``config.json`` names."""
     for each in _specs():
         if each.model_type == model_type:
@@ -63,5 +63,5 @@ def find_foreign(model_type: object, source: str) -> Foreign:
 
 
 @cache
-def _specs() -> tuple[Foreign, ...]:
-    return tuple(values("encoders", Foreign).values())
+def _specs() -> tuple[HuggingFaceSpec, ...]:
+    return tuple(values("encoders", HuggingFaceSpec).values())

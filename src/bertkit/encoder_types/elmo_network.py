@@ -17,12 +17,12 @@ from torch.utils.checkpoint import checkpoint
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.contracts import Encoder
-from bertkit.encoder_types.settings import AskedWords, check_rates
+from bertkit.encoder_types.settings import PretrainingObjective, check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
-from bertkit.nn.packing import Layout
+from bertkit.nn.packing import PackedRows
 from bertkit.nn.projected_lstm import LstmState, ProjectedLstm, reverse_rows
 from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
 
@@ -75,7 +75,7 @@ class ElmoConfig:
         check_rates(self, "dropout")
 
     @property
-    def asked_words(self) -> AskedWords:
+    def pretraining_objective(self) -> PretrainingObjective:
         """Neither direction reads what the other does."""
         return "neighbours"
 
@@ -123,17 +123,17 @@ class Elmo(Encoder):
         """Let the next batch begin with empty cells."""
         self._left.clear()
 
-    def carried(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What every LSTM left, row by row."""
         parts = {place: left._asdict() for place, left in self._left.items()}
         return {f"{side}.{layer}.{name}": each for (side, layer), part in parts.items() for name, each in part.items()}
 
-    def carry(self, carried: Mapping[str, Tensor]) -> None:
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what ``carried`` told; with nothing, from empty cells."""
         self.forget()
         for side in (FORWARD, BACKWARD):
-            for layer in range(self.num_layers) if carried else ():
-                parts = {name: carried[f"{side}.{layer}.{name}"] for name in LstmState._fields}
+            for layer in range(self.num_layers) if state else ():
+                parts = {name: state[f"{side}.{layer}.{name}"] for name in LstmState._fields}
                 self._left[side, layer] = LstmState(**parts)
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
@@ -147,10 +147,10 @@ class Elmo(Encoder):
         sides = [self._run(direction, words, real) for direction in (FORWARD, BACKWARD)]
         layers = [torch.cat(outputs, dim=2) for outputs in zip(*sides, strict=True)]
         hidden = self.dropout(layers[-1])
-        kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if self.keep_layers else ()
+        kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if self.output_hidden_states else ()
         return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, whatever is wanted: of their filters, highways and projection, and of every LSTM."""
         config = self.config
         filters = sum(
@@ -169,7 +169,7 @@ class Elmo(Encoder):
         if characters not in ([length], [1 + length]):
             found = f"words of {characters[0]} characters" if characters else "no characters"
             raise usage_error(f"a batch has {found}; this model reads words of {length}.")
-        layout = Layout.of(batch.on_host.attention_mask).to(batch.input_ids.device)
+        layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
         words = batch.input_ids.flatten(0, 1)[:, -length:]
         listed = words if layout.slots is None else words[layout.slots]
         return layout.spread(self.projection(self.highways(self.words(listed))))

@@ -10,7 +10,7 @@ from bertkit.nn.activation import ACTIVATIONS
 
 Config = TypeVar("Config")
 
-AskedWords = Literal["masked", "next", "neighbours"]
+PretrainingObjective = Literal["masked", "next", "neighbours"]
 """Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones;
 the next one, from those before it; or both neighbours, each from the words on the other side."""
 
@@ -25,7 +25,7 @@ class EncoderConfig(Protocol):
         ...
 
     @property
-    def asked_words(self) -> AskedWords:
+    def pretraining_objective(self) -> PretrainingObjective:
         """What it can be asked for."""
         ...
 

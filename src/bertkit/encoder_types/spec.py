@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertkit.contracts import Encoder, PieceTokenizer
+from bertkit.contracts import Encoder, SubwordTokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foreign:
+class HuggingFaceSpec:
     """An encoder under the ``model_type`` of their ``config.json``; one value of this type in the file of an encoder.
 
     Tables are read in both directions, and ours stands first:
@@ -29,7 +29,7 @@ class Foreign:
     An encoder that they do not have has none of these tables: without ``weights`` and ``settings`` a folder has our own
     names of tensors and fields, and is for bertkit alone. So is one with a part that ``weights`` does not list.
 
-    ``fresh`` is the part of ours that may be missing and is then drawn; so many pieces, ``later_pieces``, the tokenizer
+    ``fresh`` is the part of ours that may be missing and is then drawn; so many pieces, ``later_tokens``, the tokenizer
     may have without an embedding, which fine-tuning adds. ``buffers`` are tensors that are no weights, by
     the ends of their names; ``tied`` says which stored tensors are copies of which, under the label of the head that
     has them.
@@ -38,7 +38,7 @@ class Foreign:
     model_type: str
     encoder: type[Encoder]
     config: type[Any]
-    load_tokenizer: Callable[[Path], PieceTokenizer]
+    load_tokenizer: Callable[[Path], SubwordTokenizer]
     prefix: str
     weights: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -49,6 +49,6 @@ class Foreign:
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fresh: str | None = None
-    later_pieces: int = 0
+    later_tokens: int = 0
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

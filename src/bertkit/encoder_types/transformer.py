@@ -86,10 +86,10 @@ class Transformer(Encoder):
             build_block(config, activation=activation, causal=causal) for _ in range(config.num_layers)
         )
 
-    def draw(self) -> None:
+    def reset_parameters(self) -> None:
         """First values of all that is there; positions begin as the configuration says."""
         initialize(self, self.config.initializer_range)
-        if self.config.first_positions == "sinusoids":
+        if self.config.position_init == "sinusoids":
             fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
 
     def depth(self, name: str) -> int:
@@ -99,13 +99,13 @@ class Transformer(Encoder):
             return 1 + int(number)
         return 0 if part == "embeddings" else self.num_layers + 1
 
-    def redraw(self, blocks: int) -> None:
+    def reinitialize_top(self, blocks: int) -> None:
         """Draw the last ``blocks`` blocks anew, and what stands on them."""
         on_top = [part for name, part in self.named_children() if name not in ("embeddings", "layers")]
         for part in (*self.layers[self.num_layers - blocks :], *on_top):
             initialize(part, self.config.initializer_range)
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of the blocks."""
         real = batch.attention_mask
         if pooled:
@@ -126,7 +126,7 @@ class Transformer(Encoder):
             states,
             real,
             wanted,
-            keep=self.keep_layers,
+            keep=self.output_hidden_states,
             recompute=self.gradient_checkpointing,
         )
         return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, places), layers=layers)
@@ -148,17 +148,17 @@ class PooledTransformer(Transformer):
             self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)
             self.causal = False  # of its states, whatever the blocks are
         self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
-        self.draw()
+        self.reset_parameters()
 
-    def redraw(self, blocks: int) -> None:
+    def reinitialize_top(self, blocks: int) -> None:
         """Draw the last ``blocks`` blocks anew, and what stands on them."""
-        super().redraw(blocks)
+        super().reinitialize_top(blocks)
         if self.lstm is not None:
-            self.lstm.draw()
+            self.lstm.reset_parameters()
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of the blocks, and of the pooler where it is read."""
-        below = super().count_products(batch, wanted, pooled=pooled)
+        below = super().count_macs(batch, wanted, pooled=pooled)
         return below + int(pooled) * len(batch) * self.hidden_size**2
 
     def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
@@ -201,7 +201,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "pooler.dense.weight": ("pooler.dense.weight",),
     "pooler.dense.bias": ("pooler.dense.bias",),
 }
-"""Our name -> Hugging Face's; see ``Foreign``."""
+"""Our name -> Hugging Face's; see ``HuggingFaceSpec``."""
 
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "vocab_size": ("vocab_size",),
@@ -217,7 +217,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pad_id": ("pad_token_id",),
     "activation": ("hidden_act",),
 }
-"""Our field -> their keys; see ``Foreign``. How positions are counted is not the same in all."""
+"""Our field -> their keys; see ``HuggingFaceSpec``. How positions are counted is not the same in all."""
 
 ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu": "gelu",

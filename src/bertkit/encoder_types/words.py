@@ -21,7 +21,7 @@ from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.mixture import ScalarMixture
-from bertkit.nn.packing import Layout
+from bertkit.nn.packing import PackedRows
 from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
 
 
@@ -79,7 +79,7 @@ class WordReader(nn.Module):
         if self.vectors is not None:
             self.vectors.requires_grad_(config.train_vectors)
         if self.elmo is not None:
-            self.elmo.keep_layers = True
+            self.elmo.output_hidden_states = True
             self.width += self.elmo.hidden_size
 
     def train(self, mode: bool = True) -> WordReader:
@@ -100,7 +100,7 @@ class WordReader(nn.Module):
             raise usage_error(f"a batch has {found}; this model reads a word as {self.word_length}. Give it `Words`.")
         parts = []
         if self.vectors is not None or self.characters is not None:
-            layout = Layout.of(batch.on_host.attention_mask).to(batch.input_ids.device)
+            layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
             words = batch.input_ids.flatten(0, 1)
             words = words if layout.slots is None else words[layout.slots]
             listed = [self.vectors(words[:, 0])] if self.vectors is not None else []
@@ -110,17 +110,17 @@ class WordReader(nn.Module):
             parts.append(self._read_elmo(self.elmo, batch))
         return torch.cat(parts, dim=2)
 
-    def draw_untrained(self) -> None:
+    def reset_untrained_parameters(self) -> None:
         """First values for all but ELMo and the vectors, as torch draws them; the mixture begins as the mean."""
         if self.characters is not None:
-            self.characters.draw()
+            self.characters.reset_parameters()
         if self.mixture is not None:
-            self.mixture.draw()
+            self.mixture.reset_parameters()
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """The multiplications for all words; ELMo's a third, as it has no way back, which would take twice as many."""
-        letters = 0 if self.characters is None else self.characters.count_products(self.word_length - 1)
-        elmo = 0 if self.elmo is None else self.elmo.count_products(batch, batch.attention_mask, pooled=False)
+        letters = 0 if self.characters is None else self.characters.count_macs(self.word_length - 1)
+        elmo = 0 if self.elmo is None else self.elmo.count_macs(batch, batch.attention_mask, pooled=False)
         return batch.num_tokens * letters + elmo // 3
 
     def penalties(self) -> Mapping[str, float]:
@@ -163,7 +163,7 @@ def _build_characters(config: WordReaderConfig) -> CharacterCnn:
     )
 
 
-def _separate(batch: Batch) -> tuple[Batch, Layout, Layout]:
+def _separate(batch: Batch) -> tuple[Batch, PackedRows, PackedRows]:
     """Each text of a batch on the host in a row of its own, and where its tokens are there, and where they were.
 
     The first text of a row stands before the second, so that both places have them in the order in which they are read.
@@ -181,6 +181,6 @@ def _separate(batch: Batch) -> tuple[Batch, Layout, Layout]:
     return texts, _lay_out(mask), _lay_out(real)
 
 
-def _lay_out(filled: Bool[Tensor, "B T"]) -> Layout:
+def _lay_out(filled: Bool[Tensor, "B T"]) -> PackedRows:
     rows, width = filled.shape
-    return Layout(rows, width, filled.flatten().nonzero().squeeze(1))
+    return PackedRows(rows, width, filled.flatten().nonzero().squeeze(1))

@@ -13,10 +13,10 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.settings import (
     MINIATURES,
-    AskedWords,
+    PretrainingObjective,
     check_activation,
     check_counts,
     check_pad,
@@ -44,7 +44,7 @@ class BertConfig:
 
     ``dropout`` acts on the embeddings and on every sub-layer's output, ``attention_dropout`` on the
     attention probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's.
-    ``first_positions`` are what the learned positions start from; sinusoids are learned from sooner. With ``causal`` no
+    ``position_init`` are what the learned positions start from; sinusoids are learned from sooner. With ``causal`` no
     token reads a later one, and the pooler reads the last of a row: the paper's left-to-right model (section 5.1).
     Fine-tuning adds the ``lstm_layers`` of a BiLSTM on top.
     """
@@ -61,7 +61,7 @@ class BertConfig:
     activation: str = "gelu"
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
-    first_positions: Literal["drawn", "sinusoids"] = "drawn"
+    position_init: Literal["drawn", "sinusoids"] = "drawn"
     causal: bool = False
     lstm_layers: int = 0
     pad_id: int = 0
@@ -78,7 +78,7 @@ class BertConfig:
             raise usage_error(f"two directions of an LSTM cannot share a hidden_size of {self.hidden_size}.")
 
     @property
-    def asked_words(self) -> AskedWords:
+    def pretraining_objective(self) -> PretrainingObjective:
         """Every token reads all others, unless it is causal."""
         return "next" if self.causal else "masked"
 
@@ -116,21 +116,21 @@ class Bert(PooledTransformer):
 
 FOREIGN_PREFIX = "bert."
 
-FOREIGN_NAMES = NAMES
+HF_NAMES = NAMES
 
 _PREDICTIONS = "cls.predictions."
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="bert",
     encoder=Bert,
     config=BertConfig,
     load_tokenizer=WordPiece.load,
-    weights=FOREIGN_NAMES,
+    weights=HF_NAMES,
     prefix=FOREIGN_PREFIX,
     settings={
         **SETTINGS,
         "max_positions": ("max_position_embeddings",),
-        "first_positions": ("first_positions",),
+        "position_init": ("position_init",),
         "causal": ("is_decoder",),
         "lstm_layers": ("lstm_layers",),
     },

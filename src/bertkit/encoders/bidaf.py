@@ -19,7 +19,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.errors import usage_error
@@ -86,13 +86,13 @@ class Bidaf(WordEncoder):
         self.modelling = BiLstm(flowed, both, config.num_modelling_layers, dropout=config.dropout)
         self.ending = BiLstm(both, both, num_layers=1, dropout=config.dropout)
         self.dropout = Dropout(config.dropout)
-        self.draw_untrained()
+        self.reset_untrained_parameters()
 
-    def draw_untrained(self) -> None:
+    def reset_untrained_parameters(self) -> None:
         """First values: those that torch gives, and highways that change little."""
-        self.words.draw_untrained()
+        self.words.reset_untrained_parameters()
         for lstm in (self.contextual, self.modelling, self.ending):
-            lstm.draw()
+            lstm.reset_parameters()
         self.flow.similarity.reset_parameters()
         for highway in self.highways:
             assert isinstance(highway, Highway)
@@ -111,16 +111,16 @@ class Bidaf(WordEncoder):
         hidden = context.put(self.dropout(torch.cat([flowed, modelled, ended], dim=2)))
         return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, whatever is wanted, and of the attention flow."""
         context, query = _find_texts(batch.on_host)
         asked, read = int(query.real.sum()), int(context.real.sum())
         word = sum(weight.numel() for weight in self.highways.parameters() if weight.ndim == 2)
         both = 2 * self.config.width
         flow = both * (2 * count_pairs(context, query) + asked + 2 * read)
-        lstms = self.modelling.count_products(read) + self.ending.count_products(read)
-        lstms += self.contextual.count_products(asked + read)
-        return self.words.count_products(batch) + batch.num_tokens * word + flow + lstms
+        lstms = self.modelling.count_macs(read) + self.ending.count_macs(read)
+        lstms += self.contextual.count_macs(asked + read)
+        return self.words.count_macs(batch) + batch.num_tokens * word + flow + lstms
 
 
 def _find_texts(host: Batch) -> tuple[Part, Part]:
@@ -131,7 +131,7 @@ def _find_texts(host: Batch) -> tuple[Part, Part]:
     return Part.of(in_context), Part.of(in_query)
 
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="bidaf",
     encoder=Bidaf,
     config=BidafConfig,

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
@@ -70,11 +70,11 @@ class BilstmAttention(WordEncoder):
         self.of_pair = nn.Linear(4 * both, config.hidden_size)
         self.dropout = Dropout(config.dropout)
 
-    def draw_untrained(self) -> None:
+    def reset_untrained_parameters(self) -> None:
         """First values for all but ELMo and the vectors, as torch draws them."""
-        self.words.draw_untrained()
+        self.words.reset_untrained_parameters()
         for lstm in (self.reading, self.comparing):
-            lstm.draw()
+            lstm.reset_parameters()
         for layer in (self.of_text, self.of_pair):
             layer.reset_parameters()
 
@@ -92,17 +92,17 @@ class BilstmAttention(WordEncoder):
         hidden = torch.tanh(self.of_text(states)).masked_fill(~batch.attention_mask.unsqueeze(2), 0)
         return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, of what the words of pairs find, and of the classifier for each row and wanted word."""
         host = batch.on_host
         first, second = split_segments(host.segment_ids, host.attention_mask)
         paired = second.real.any(dim=1)
         again = int(host.attention_mask[paired].sum())
         found = 3 * 2 * self.config.width * count_pairs(first, second)
-        lstms = self.reading.count_products(batch.num_tokens) + self.comparing.count_products(again)
+        lstms = self.reading.count_macs(batch.num_tokens) + self.comparing.count_macs(again)
         classifiers = (int((~paired).sum()) + int(wanted.sum())) * self.of_text.weight.numel()
         classifiers += int(paired.sum()) * self.of_pair.weight.numel()
-        return self.words.count_products(batch) + lstms + found + classifiers
+        return self.words.count_macs(batch) + lstms + found + classifiers
 
     def _compare(
         self, a: Float[Tensor, "B S W"], b: Float[Tensor, "B R W"], first: Part, second: Part
@@ -117,7 +117,7 @@ class BilstmAttention(WordEncoder):
         return max_pool(self.dropout(self.comparing(self.dropout(beside), part.real)), part.mask)
 
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="bilstm-attention",
     encoder=BilstmAttention,
     config=BilstmAttentionConfig,

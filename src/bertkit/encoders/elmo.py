@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertkit.encoder_types import Foreign
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
 from bertkit.encoder_types.settings import configure
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.text.words import Words
 
-__all__ = ["BACKWARD", "FOREIGN", "FOREIGN_NAMES", "FORWARD", "SIZES", "Elmo", "ElmoConfig", "size", "specimen"]
+__all__ = ["BACKWARD", "FORWARD", "HF", "HF_NAMES", "SIZES", "Elmo", "ElmoConfig", "size", "specimen"]
 
 SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"cell_size": 1024, "projection_size": 128, "num_highways": 1},
@@ -51,7 +51,7 @@ def size(name: str, *, vocab_size: int = 0, **changes: Any) -> ElmoConfig:
 
 _CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"
 
-FOREIGN_NAMES: Mapping[str, str] = {
+HF_NAMES: Mapping[str, str] = {
     "words.embedding.weight": "char_embed",
     "words.convolutions.{}.weight": "CNN/W_cnn_{}",
     "words.convolutions.{}.bias": "CNN/b_cnn_{}",
@@ -70,7 +70,7 @@ FOREIGN_NAMES: Mapping[str, str] = {
 Matrices stand transposed there, and the table of characters lacks the row of "no word" (``checkpoint/bilm.py``).
 """
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="elmo",
     encoder=Elmo,
     config=ElmoConfig,

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
@@ -72,13 +72,13 @@ class Esim(WordEncoder):
         self.output = nn.Linear(4 * 2 * width, width)
         self.row_dropout = RowDropout(config.dropout)
         self.dropout = Dropout(config.dropout)
-        self.draw_untrained()
+        self.reset_untrained_parameters()
 
-    def draw_untrained(self) -> None:
+    def reset_untrained_parameters(self) -> None:
         """First values: linear layers uniform (Glorot and Bengio 2010) with biases of 0, LSTMs as torch draws them."""
-        self.words.draw_untrained()
+        self.words.reset_untrained_parameters()
         for lstm in (self.encoding, self.composition):
-            lstm.draw()
+            lstm.reset_parameters()
         for layer in (self.projection, self.output):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -95,13 +95,13 @@ class Esim(WordEncoder):
         pooled = self.dropout(F.relu(self.output(self.dropout(pooled))))
         return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, whatever is wanted, and of what they find in the other text."""
         host, tokens = batch.on_host, batch.num_tokens
         found = 3 * 2 * self.hidden_size * count_pairs(*split_segments(host.segment_ids, host.attention_mask))
-        lstms = self.encoding.count_products(tokens) + self.composition.count_products(tokens)
+        lstms = self.encoding.count_macs(tokens) + self.composition.count_macs(tokens)
         layers = tokens * self.projection.weight.numel() + len(batch) * self.output.weight.numel()
-        return self.words.count_products(batch) + lstms + found + layers
+        return self.words.count_macs(batch) + lstms + found + layers
 
     def _compare(self, own: Float[Tensor, "B S W"], found: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
         """A word beside what it found in the other text, their difference and their product."""
@@ -113,7 +113,7 @@ class Esim(WordEncoder):
         return torch.cat([mean_pool(states, part.mask), max_pool(states, part.mask)], dim=1)
 
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="esim",
     encoder=Esim,
     config=EsimConfig,

@@ -15,8 +15,15 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign
-from bertkit.encoder_types.settings import MINIATURES, AskedWords, check_counts, check_transformer, configure, read_size
+from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types.settings import (
+    MINIATURES,
+    PretrainingObjective,
+    check_counts,
+    check_transformer,
+    configure,
+    read_size,
+)
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
@@ -32,7 +39,7 @@ class GptConfig:
 
     ``vocab_size`` counts the three pieces that fine-tuning adds, once they are there. ``dropout`` acts on the
     embeddings and on every sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate
-    width is always four times the hidden width. ``first_positions`` are as in BERT.
+    width is always four times the hidden width. ``position_init`` are as in BERT.
     """
 
     vocab_size: int
@@ -44,14 +51,14 @@ class GptConfig:
     attention_dropout: float = 0.1
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
-    first_positions: Literal["drawn", "sinusoids"] = "drawn"
+    position_init: Literal["drawn", "sinusoids"] = "drawn"
 
     def __post_init__(self) -> None:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
         check_transformer(self)
 
     @property
-    def asked_words(self) -> AskedWords:
+    def pretraining_objective(self) -> PretrainingObjective:
         """Every token reads those before it."""
         return "next"
 
@@ -87,7 +94,7 @@ class Gpt(Transformer):
             dropout=Dropout(config.dropout),
         )
         super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
-        self.draw()
+        self.reset_parameters()
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """States of the ``wanted`` tokens and of the last; raises a usage error where a row is too long."""
@@ -98,7 +105,7 @@ FOREIGN_PREFIX = "transformer."
 
 _LAYER = "h.{layer}."
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "embeddings.word.weight": ("tokens_embed.weight",),
     "embeddings.position.weight": ("positions_embed.weight",),
     "layers.{layer}.attention.qkv.weight": (f"{_LAYER}attn.c_attn.weight.T",),
@@ -114,14 +121,14 @@ FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
     "layers.{layer}.feed_forward_norm.weight": (f"{_LAYER}ln_2.weight",),
     "layers.{layer}.feed_forward_norm.bias": (f"{_LAYER}ln_2.bias",),
 }
-"""Our name -> Hugging Face's; see ``Foreign``. Their ``Conv1D`` keeps inputs first."""
+"""Our name -> Hugging Face's; see ``HuggingFaceSpec``. Their ``Conv1D`` keeps inputs first."""
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="openai-gpt",
     encoder=Gpt,
     config=GptConfig,
     load_tokenizer=BytePairs.load,
-    weights=FOREIGN_NAMES,
+    weights=HF_NAMES,
     prefix=FOREIGN_PREFIX,
     settings={
         "vocab_size": ("vocab_size",),
@@ -133,12 +140,12 @@ FOREIGN = Foreign(
         "attention_dropout": ("attn_pdrop",),
         "layer_norm_eps": ("layer_norm_epsilon",),
         "initializer_range": ("initializer_range",),
-        "first_positions": ("first_positions",),
+        "position_init": ("position_init",),
     },
     fixed={"afn": "gelu"},  # by which they mean the tanh approximation
     assumed={"vocab_size": 40478},
     architectures={frozenset(): "OpenAIGPTModel", frozenset({"causal"}): "OpenAIGPTLMHeadModel"},
-    later_pieces=3,  # what begins, parts and ends the rows of a task
+    later_tokens=3,  # what begins, parts and ends the rows of a task
     buffers=("position_ids", ".attn.bias"),
     tied={"causal": {"lm_head.weight": "tokens_embed.weight"}},
 )

@@ -14,10 +14,10 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign, PooledTransformer
+from bertkit.encoder_types import HuggingFaceSpec, PooledTransformer
 from bertkit.encoder_types.settings import (
     MINIATURES,
-    AskedWords,
+    PretrainingObjective,
     check_activation,
     check_counts,
     check_pad,
@@ -40,7 +40,7 @@ class RobertaConfig:
     """Everything the network's shape and behaviour depend on. The defaults are those of the published models.
 
     ``num_positions`` are the rows of the table of positions, of which the first ``pad_id + 1`` are never used.
-    ``num_segments`` counts the rows of the table of segments; all tokens are of the first. ``first_positions`` are as
+    ``num_segments`` counts the rows of the table of segments; all tokens are of the first. ``position_init`` are as
     in BERT.
     """
 
@@ -56,7 +56,7 @@ class RobertaConfig:
     activation: str = "gelu"
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
-    first_positions: Literal["drawn", "sinusoids"] = "drawn"
+    position_init: Literal["drawn", "sinusoids"] = "drawn"
     pad_id: int = 1
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class RobertaConfig:
             )
 
     @property
-    def asked_words(self) -> AskedWords:
+    def pretraining_objective(self) -> PretrainingObjective:
         """Every token reads all others."""
         return "masked"
 
@@ -117,21 +117,21 @@ class Roberta(PooledTransformer):
 
 FOREIGN_PREFIX = "roberta."
 
-FOREIGN_NAMES = NAMES
+HF_NAMES = NAMES
 
 _POOLER_IN_CLASSIFIER = {f"pooler.dense.{part}": f"classifier.dense.{part}" for part in ("weight", "bias")}
 """Their classifier has a layer of its own before the last; it does what the pooler does, which it has in its place."""
 
 _CLASSIFIER = {f"classifier.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")}
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="roberta",
     encoder=Roberta,
     config=RobertaConfig,
     load_tokenizer=ByteLevelPairs.load,
-    weights=FOREIGN_NAMES,
+    weights=HF_NAMES,
     prefix=FOREIGN_PREFIX,
-    settings={**SETTINGS, "num_positions": ("max_position_embeddings",), "first_positions": ("first_positions",)},
+    settings={**SETTINGS, "num_positions": ("max_position_embeddings",), "position_init": ("position_init",)},
     values={"activation": ACTIVATION_NAMES},
     fixed={"position_embedding_type": "absolute", "is_decoder": False},
     assumed={"vocab_size": 50265, "num_positions": 512, "num_segments": 2, "layer_norm_eps": 1e-12},

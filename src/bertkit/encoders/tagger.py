@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import Foreign
+from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
@@ -67,22 +67,22 @@ class Tagger(WordEncoder):
         self.lstm = BiLstm(self.words.width, self.hidden_size, config.num_layers, config.dropout)
         self.dropout = Dropout(config.dropout)
 
-    def draw_untrained(self) -> None:
+    def reset_untrained_parameters(self) -> None:
         """First values for all but ELMo and the vectors, as torch draws them."""
-        self.words.draw_untrained()
-        self.lstm.draw()
+        self.words.reset_untrained_parameters()
+        self.lstm.reset_parameters()
 
     def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words, wanted or not: both directions pass every one."""
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 
-    def count_products(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, whatever is wanted."""
-        return self.words.count_products(batch) + self.lstm.count_products(batch.num_tokens)
+        return self.words.count_macs(batch) + self.lstm.count_macs(batch.num_tokens)
 
 
-FOREIGN = Foreign(
+HF = HuggingFaceSpec(
     model_type="elmo-tagger",
     encoder=Tagger,
     config=TaggerConfig,

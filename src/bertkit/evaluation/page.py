@@ -9,7 +9,7 @@ from bertkit._version import __version__
 from bertkit.evaluation.drawings import draw_calibration, draw_intervals
 from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthScore
 from bertkit.metrics.classification import ClassScore
-from bertkit.task_types import Mark
+from bertkit.task_types import ExampleReport
 
 _LONGEST_TEXT = 600
 _MOST_CLASSES_IN_A_MATRIX = 40
@@ -139,7 +139,7 @@ def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
     yield _table(f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows)
 
 
-def _worst(worst: Sequence[Mark]) -> Iterable[str]:
+def _worst(worst: Sequence[ExampleReport]) -> Iterable[str]:
     yield "<h2>Worst examples</h2>"
     if not worst:
         yield "<p>No answer is wrong.</p>"

@@ -11,7 +11,7 @@ from bertkit.evaluation.resampling import resample
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
-from bertkit.task_types import FileTask, Mark
+from bertkit.task_types import ExampleReport, FileTask
 
 _MOST_MISTAKES = 20
 _SHORTEST = 8
@@ -72,7 +72,7 @@ class Evaluation(Mapping[str, float]):
     resamples: int
     scores: dict[str, Score]
     lengths: list[LengthScore]
-    worst: list[Mark]
+    worst: list[ExampleReport]
     notes: list[str] = field(default_factory=list)
     classes: Classes | None = None
     calibration: Calibration | None = None
@@ -129,7 +129,7 @@ def score_with_intervals(
 
 
 def _score_lengths(
-    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], marks: Sequence[Mark]
+    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], marks: Sequence[ExampleReport]
 ) -> list[LengthScore]:
     """Of up to 8 words, of 9 to 16, of 17 to 32, and so on as far as there are examples."""
     buckets: dict[int, list[int]] = {}
@@ -166,7 +166,7 @@ def answers_of_classes(
     return (gold, answers) if are_classes else None  # type: ignore[return-value]
 
 
-def _calibrate(marks: Sequence[Mark]) -> Calibration | None:
+def _calibrate(marks: Sequence[ExampleReport]) -> Calibration | None:
     sure = [mark.confidence for mark in marks if mark.confidence is not None]
     if len(sure) < len(marks):
         return None
@@ -174,6 +174,6 @@ def _calibrate(marks: Sequence[Mark]) -> Calibration | None:
     return Calibration(error=expected_calibration_error(bins), bins=bins)
 
 
-def _describe_cuts(marks: Sequence[Mark]) -> list[str]:
-    cut = [mark.cut for mark in marks if mark.cut]
+def _describe_cuts(marks: Sequence[ExampleReport]) -> list[str]:
+    cut = [mark.num_truncated for mark in marks if mark.num_truncated]
     return [f"the ends of {len(cut):,} of {len(marks):,} texts were cut off, {sum(cut):,} tokens in all"] if cut else []

@@ -17,7 +17,7 @@ from bertkit.metrics.bootstrap import (
     resample_means,
     resample_numbers,
 )
-from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types import FileTask, TextClassificationTask
 
 _CLASS_SCORES = {"accuracy", "f1", "macro_f1", "matthews"}
 _NUMBER_SCORES = {"pearson", "spearman"}
@@ -52,7 +52,7 @@ def _find_statistic(
     task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], scores: dict[str, float]
 ) -> Statistic | None:
     names = list(scores)
-    if isinstance(task, TextTask):
+    if isinstance(task, TextClassificationTask):
         gold = [example.label for example in examples]
         answers = [prediction.label for prediction in predictions]
         if _CLASS_SCORES.issuperset(names) and all(isinstance(label, str) for label in (*gold, *answers)):

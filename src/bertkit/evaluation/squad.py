@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
-from bertkit.task_types import SpanExample, SpanTask
+from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.task_types.user_tables import read_json_file
 
 
@@ -33,7 +33,7 @@ def score_predictions(
 
     Without ``rules`` they are those of 2.0 if some question is marked as impossible, else those of 1.1.
     """
-    asked = list(SpanTask(name=str(questions), null=True).read(questions))
+    asked = list(QuestionAnsweringTask(name=str(questions), null=True).read(questions))
     gold = {example.id: _texts(example, questions) for example in asked}
     rules = rules or ("v2" if any(example.impossible for example in asked) else "v1")
     given = _read_answers(predictions)

@@ -14,7 +14,7 @@ FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "r
 _GPT: Mapping[str, Any] = {
     "epochs": 3,
     "batch_size": 32,
-    "language_weight": 0.5,
+    "lm_loss_weight": 0.5,
     "optimizer.lr": 6.25e-5,
     "optimizer.eps": 1e-8,
     "schedule.warmup": 0.002,
@@ -107,7 +107,7 @@ _OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, Any]]] = {
 """What single tasks had otherwise, by their names."""
 
 
-def settings_of_finetuning(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
+def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
     """The settings that a model was fine-tuned with by its makers, where they differ from the defaults, by path.
 
     Those of ``bert`` are the defaults. ``gpt`` reads pairs that have no order in both.

@@ -22,7 +22,7 @@ class FinetuneRun:
     learns with so much of the rate of the layer above it, from the heads, which have all of it, down to the embeddings
     (Zhang et al., arXiv 2006.05987).
 
-    With a ``language_weight`` an encoder that reads from left to right also learns which piece comes next in the
+    With a ``lm_loss_weight`` an encoder that reads from left to right also learns which piece comes next in the
     training examples, a loss that counts so much beside the task's (Radford et al. 2018, equation 5). With
     ``lstm_layers`` a BERT gets a BiLSTM of so many layers on top, drawn by the seed: "+ BiLSTM" of the paper's Table 5.
     """
@@ -44,7 +44,7 @@ class FinetuneRun:
     precision: Precision | None = None
     reinit_layers: int = 0
     layer_decay: float = 1.0
-    language_weight: float = 0.0
+    lm_loss_weight: float = 0.0
     lstm_layers: int = 0
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class FinetuneRun:
             count = getattr(self, name)
             if count is not None and count < 1:
                 raise usage_error(f"{name} is {count}; it must be 1 or more.")
-        for name in ("reinit_layers", "language_weight", "lstm_layers"):
+        for name in ("reinit_layers", "lm_loss_weight", "lstm_layers"):
             if getattr(self, name) < 0:
                 raise usage_error(f"{name} is {getattr(self, name)}; it must be 0 or more.")
         if not 0 < self.layer_decay <= 1:

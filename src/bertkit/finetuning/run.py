@@ -15,7 +15,7 @@ from torch import Tensor
 from bertkit import config
 from bertkit.batch import Feature
 from bertkit.checkpoint import model_folder
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.data.batches import FeatureSource, batches_in_epoch
 from bertkit.errors import data_error, usage_error
 from bertkit.finetuning.card import write_finetuning_card
@@ -29,7 +29,7 @@ from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json, write_json
-from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types import FileTask, TextClassificationTask
 from bertkit.training.activations import Activations, remember
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -67,11 +67,11 @@ class FinetuneResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class FinetuningData:
     """A fine-tuning with its examples, those of train as features, and what a frozen encoder has said to them."""
 
     run: FinetuneRun
-    tokenizer: PieceTokenizer
+    tokenizer: SubwordTokenizer
     train: FeatureSource
     examples: int
     dev: Sequence[Any]
@@ -82,9 +82,9 @@ class Job:
         """Whether ``run`` reads the same examples in the same way."""
         asked = ("task", "model", "limit", "dev_limit")
         alike = all(getattr(self.run, name) == getattr(run, name) for name in asked)
-        return alike and (self.train.label is None) == (run.language_weight == 0)
+        return alike and (self.train.label is None) == (run.lm_loss_weight == 0)
 
-    def for_run(self, run: FinetuneRun) -> Job:
+    def for_run(self, run: FinetuneRun) -> FinetuningData:
         """The examples for a run that they serve."""
         assert self.serves(run)
         return replace(self, run=run)
@@ -100,7 +100,7 @@ def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str]
         if folder.notice:
             progress.say(folder.notice)
         begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task, origins=origins)
-        return run_seeds(build_job(run, progress), folder, interrupts, progress)
+        return run_seeds(load_data(run, progress), folder, interrupts, progress)
 
 
 def begin_run(
@@ -126,7 +126,7 @@ def begin_run(
         raise usage_error(f"the data of {folder.path} is no longer what it began with. Choose another -o folder.")
 
 
-def run_seeds(job: Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> FinetuneResult:
+def run_seeds(job: FinetuningData, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> FinetuneResult:
     """Every seed that is not finished yet, and the report."""
     run = job.run
     folder.note(examples={"train": job.examples, "dev": len(job.dev)})
@@ -144,7 +144,7 @@ def _fingerprint(task: FileTask) -> dict[str, list[dict[str, Any]]]:
     return {split: task.files.fingerprints(task.name, split) for split in splits}
 
 
-def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) -> Job:
+def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | None = None) -> FinetuningData:
     """Read and encode the examples; what a frozen encoder has said in an ``earlier`` job is not asked again."""
     tokenizer = model_folder.load_tokenizer(run.model)
     train = [example for example in run.task.examples("train") if example.label is not None][: run.limit]
@@ -166,10 +166,10 @@ def build_job(run: FinetuneRun, progress: Progress, earlier: Job | None = None) 
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if cuts := _describe_cuts(run.task, encoded):
         progress.say(cuts)
-    source = FeatureSource(features, pad_id=tokenizer.pad_id, label=label_next if run.language_weight else None)
+    source = FeatureSource(features, pad_id=tokenizer.pad_id, label=label_next if run.lm_loss_weight else None)
     further = {split: run.task.labelled(split)[: run.dev_limit] for split in run.task.further_devs()}
     known = earlier.activations if earlier and earlier.run.model == run.model else Activations(run.output)
-    return Job(
+    return FinetuningData(
         run=run,
         tokenizer=tokenizer,
         train=source,
@@ -187,7 +187,7 @@ def _describe(features: Sequence[Feature]) -> str:
 
 def _describe_cuts(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
     """What was cut off the training examples, in a sentence; nothing if nothing was."""
-    cut = [sum(feature.cut for feature in each) for each in encoded]
+    cut = [sum(feature.num_truncated for feature in each) for each in encoded]
     if not any(cut):
         return ""
     share = sum(cut) / (sum(cut) + sum(len(feature) for each in encoded for feature in each))
@@ -197,7 +197,7 @@ def _describe_cuts(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
     )
 
 
-def _build_model(job: Job) -> Model:
+def _build_model(job: FinetuningData) -> Model:
     """The encoder that the run begins with, and fresh heads.
 
     A model that was fine-tuned for answers of the same kind keeps its heads.
@@ -219,26 +219,28 @@ def _build_model(job: Job) -> Model:
 
 def _answers_alike(run: FinetuneRun) -> bool:
     """Whether ``run.model`` was fine-tuned here for answers of the shape and with the labels of the task."""
-    known, asked = model_folder.read_about(run.model).get("task"), run.task.record()
+    known, asked = model_folder.read_metadata(run.model).get("task"), run.task.record()
     # A record that is older than one of these settings lacks it, and was made without.
     wanted = ("shape", "labels", "features", "crf")
     return known is not None and all((known.get(name) or None) == (asked.get(name) or None) for name in wanted)
 
 
-def layer_shares(model: Model, decay: float) -> dict[str, float]:
+def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:
     """The share of the learning rate of every parameter: ``decay`` for the last block, its square for the one below."""
     encoder, top = model.encoder, model.encoder.num_layers + 1
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 
-def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> SeedResult:
+def _run_seed(
+    job: FinetuningData, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress
+) -> SeedResult:
     begin = time.monotonic()
     run, metric = job.run, job.run.task.metric
     folder.forget(lambda record: record.get("seed") == seed)  # of an earlier start that was cut off
     torch.manual_seed(seed)
     whole = _build_model(job)
     asked = remember(whole, job.activations) if whole.frozen else whole
-    model = add_language_model(asked, run.language_weight) if run.language_weight else asked
+    model = add_language_model(asked, run.lm_loss_weight) if run.lm_loss_weight else asked
     per_epoch = batches_in_epoch(job.train, run.batch_size)
     precision = run.precision or choose_precision(default_device())
     plan = Plan(
@@ -250,7 +252,7 @@ def _run_seed(job: Job, seed: int, folder: RunFolder, interrupts: Interrupts, pr
         precision=precision,
         seed=seed,
     )
-    shares = layer_shares(model, run.layer_decay) if run.layer_decay < 1 else {}
+    shares = layer_lr_scales(model, run.layer_decay) if run.layer_decay < 1 else {}
     penalties = {f"encoder.{name}": factor for name, factor in model.encoder.penalties().items()}
     state = TrainingState(model, build_optimizer(model, run.optimizer, shares, penalties))
     progress.start(f"seed {seed}", plan.total_steps, "step")
@@ -299,12 +301,12 @@ class _Scored(NamedTuple):
     parts: list[ClassScore]
 
 
-def _score(job: Job, model: Model) -> _Scored:
+def _score(job: FinetuningData, model: Model) -> _Scored:
     task, predictions = job.run.task.calibrate(job.dev, predict(model, job.run.task, job.dev, job.tokenizer))
     return _Scored(task, task.score(job.dev, predictions), task.score_parts(job.dev, predictions))
 
 
-def _score_further(job: Job, model: Model, task: FileTask) -> dict[str, float]:
+def _score_further(job: FinetuningData, model: Model, task: FileTask) -> dict[str, float]:
     """The scores of ``dev_mismatched`` with ``_mismatched`` behind their names, and so for every further dev set."""
     found: dict[str, float] = {}
     for split, examples in job.further.items():
@@ -313,7 +315,7 @@ def _score_further(job: Job, model: Model, task: FileTask) -> dict[str, float]:
     return found
 
 
-def _save_seed(job: Job, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
+def _save_seed(job: FinetuningData, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Keep the model of the best seed so far, then the marker that this seed is done."""
     metric = job.run.task.metric
     earlier = [each for each in _all_finished(folder) if each.seed != result.seed]
@@ -347,10 +349,10 @@ def _summarise(run: FinetuneRun, folder: RunFolder, results: list[SeedResult]) -
     )
 
 
-def _report(job: Job, folder: RunFolder, result: FinetuneResult) -> None:
+def _report(job: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:
     """Pictures and ``results.json``; the confusion matrix is that of the best seed."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
-    if job.run.task.shape == TextTask.shape and job.run.task.labels:
+    if job.run.task.shape == TextClassificationTask.shape and job.run.task.labels:
         model = model_folder.load_model(folder.model, job.run.task.objectives)
         predicted = [each.label for each in predict(model, job.run.task, job.dev, job.tokenizer)]
         gold = [example.label for example in job.dev]

@@ -24,12 +24,12 @@ def begin_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
     encoder: Encoder = (
         model_folder.encoder_of(config)(config) if run.from_scratch else model_folder.load_encoder(run.model)
     )
-    if model_folder.read_about(run.model).get("kind") == ASSEMBLED:
-        encoder.draw_untrained()
+    if model_folder.read_metadata(run.model).get("kind") == ASSEMBLED:
+        encoder.reset_untrained_parameters()
     if run.reinit_layers:
         if run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {run.reinit_layers}; {run.model} has {encoder.num_layers}.")
-        encoder.redraw(run.reinit_layers)
+        encoder.reinitialize_top(run.reinit_layers)
     if vocab_size > getattr(config, "vocab_size", vocab_size):
         encoder = enlarge(encoder, vocab_size=vocab_size)
     if run.lstm_layers:
@@ -67,7 +67,7 @@ def add_language_model(model: Model, weight: float) -> Model:
     """
     encoder = model.encoder
     if model.frozen or not isinstance(encoder, Transformer) or not encoder.causal:
-        raise usage_error("language_weight is for a model that is trained and reads from left to right, such as GPT.")
+        raise usage_error("lm_loss_weight is for a model that is trained and reads from left to right, such as GPT.")
     language = CausalLanguageModel(encoder.embeddings.word)
     language.weight = weight
     heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}

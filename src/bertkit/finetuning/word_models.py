@@ -16,7 +16,7 @@ from bertkit import lookup as names
 from bertkit.checkpoint import model_folder
 from bertkit.data.shards import Corpus
 from bertkit.data.vectors import Vectors, read_vectors, train_vectors
-from bertkit.encoder_types import Foreign, WordEncoder, WordReaderConfig, configure
+from bertkit.encoder_types import HuggingFaceSpec, WordEncoder, WordReaderConfig, configure
 from bertkit.encoders.elmo import Elmo
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.model import Model
@@ -29,9 +29,9 @@ _WIDTH = 100
 """Numbers of a vector that is learned where nobody says how many."""
 
 
-def rivals() -> dict[str, Foreign]:
+def rivals() -> dict[str, HuggingFaceSpec]:
     """The networks that can be assembled, by the names of their files."""
-    found = names.values("encoders", Foreign).items()
+    found = names.values("encoders", HuggingFaceSpec).items()
     return {name.partition(":")[0]: each for name, each in found if issubclass(each.encoder, WordEncoder)}
 
 

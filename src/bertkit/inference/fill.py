@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from bertkit.batch import IGNORE
-from bertkit.contracts import PieceTokenizer, Tokens
+from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model
@@ -30,7 +30,7 @@ class Filling:
 
 
 def fill(
-    model: Model, tokenizer: PieceTokenizer, text: str, *, top_k: int = 5, max_length: int = 512
+    model: Model, tokenizer: SubwordTokenizer, text: str, *, top_k: int = 5, max_length: int = 512
 ) -> list[list[Filling]]:
     """For each mask, from left to right, the ``top_k`` pieces that fit best, each guessed on its own.
 
@@ -57,7 +57,7 @@ def fill(
 
 
 def _guess(
-    model: Model, tokenizer: PieceTokenizer, tokens: Tokens, top_k: int
+    model: Model, tokenizer: SubwordTokenizer, tokens: Tokens, top_k: int
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Probabilities and pieces, ``top_k`` for each masked position, in float32."""
     feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
-from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_about, read_config, resolve
+from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_config, read_metadata, resolve
 from bertkit.contracts import Encoder, Objective
 from bertkit.data.segment_pairs import Sampling
 from bertkit.encoder_types import PooledTransformer
@@ -19,18 +19,18 @@ from bertkit.inference.predict import stream
 from bertkit.model import Model
 from bertkit.task_types import (
     Choice,
-    ChoiceTask,
     FileTask,
-    LabelsTask,
+    MultiLabelTask,
+    MultipleChoiceTask,
     NamedEntity,
     Prediction,
+    QuestionAnsweringTask,
     SpanExample,
     SpanPrediction,
-    SpanTask,
     TagExample,
-    TagTask,
+    TaggingTask,
+    TextClassificationTask,
     TextExample,
-    TextTask,
     from_record,
     make_example,
 )
@@ -66,7 +66,7 @@ class Pipeline:
         self.folder = folder
         self.folders = (folder, *others)
         self.tokenizer = load_tokenizer(folder)
-        self.cut = 0
+        self.num_truncated = 0
         for other in others:
             self._require_same(Pipeline(other))
 
@@ -87,7 +87,7 @@ class Pipeline:
 
         A list of texts, or of pairs as tuples, gives a list.
         """
-        if not isinstance(self.task, TextTask) or not self.task.labels:
+        if not isinstance(self.task, TextClassificationTask) or not self.task.labels:
             raise usage_error(f"{self.folder} is for {self.task.name} and tells no class of a text: use predict.")
         if isinstance(texts, str):
             return self.predict([texts if pair is None else (texts, pair)])[0]
@@ -95,7 +95,7 @@ class Pipeline:
 
     def answer(self, question: str, context: str) -> SpanPrediction:
         """The passage of the context that answers the question, "" if it has none."""
-        if not isinstance(self.task, SpanTask):
+        if not isinstance(self.task, QuestionAnsweringTask):
             raise usage_error(f"{self.folder} is for {self.task.name} and answers no question: use predict.")
         (prediction,) = self.stream([SpanExample("1", question, context)])
         assert isinstance(prediction, SpanPrediction)
@@ -103,7 +103,7 @@ class Pipeline:
 
     def choose(self, prompt: str, choices: Sequence[str]) -> Choice:
         """The choice that goes best with the prompt: its ``label`` (the place from 0), ``text``, and all ``scores``."""
-        if not isinstance(self.task, ChoiceTask):
+        if not isinstance(self.task, MultipleChoiceTask):
             raise usage_error(f"{self.folder} is for {self.task.name} and does not choose: use predict.")
         (chosen,) = self.stream([make_example("0", prompt, choices, where="choose")])
         assert isinstance(chosen, Choice)
@@ -111,7 +111,7 @@ class Pipeline:
 
     def tag(self, text: str | Sequence[str]) -> list[NamedEntity]:
         """The entities that a text, or a list of words, names; places are those in the words with spaces between."""
-        if not isinstance(self.task, TagTask):
+        if not isinstance(self.task, TaggingTask):
             raise usage_error(f"{self.folder} is for {self.task.name} and tags no words: use predict.")
         example = self.task.read_line("1", text) if isinstance(text, str) else TagExample("1", tuple(text))
         (prediction,) = self.stream([example])
@@ -124,7 +124,7 @@ class Pipeline:
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         """Answers to examples without end, such as ``task.read`` gives, one by one and in order."""
         for prediction in stream(self._answerer, self.task, examples, self.tokenizer, batch_size=batch_size):
-            self.cut += getattr(prediction, "cut", 0) > 0
+            self.num_truncated += getattr(prediction, "num_truncated", 0) > 0
             yield prediction
 
     @cached_property
@@ -134,7 +134,7 @@ class Pipeline:
         Whether such a classifier wants pairs, or a model for questions can say that there is no answer, is not written
         anywhere: ``replace(task, pair=True)`` and ``replace(task, null=True)`` say so.
         """
-        about = read_about(self.folder)
+        about = read_metadata(self.folder)
         if "task" in about:
             return from_record(about["task"])
         task = _foreign_task(self.folder.name, about)
@@ -143,12 +143,12 @@ class Pipeline:
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
             )
         positions = read_config(self.folder).max_positions
-        longest = min(task.max_length, positions) if isinstance(task, SpanTask) else positions
+        longest = min(task.max_length, positions) if isinstance(task, QuestionAnsweringTask) else positions
         return replace(task, max_length=longest)
 
     @cached_property
     def _filler(self) -> Model:
-        if "task" in read_about(self.folder):
+        if "task" in read_metadata(self.folder):
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
         return load_model(self.folder, _masked_words).to(default_device())
 
@@ -175,15 +175,15 @@ def _foreign_task(name: str, about: Mapping[str, Any]) -> FileTask | None:
         architecture.removeprefix("Roberta").removeprefix("Bert") for architecture in about.get("architectures", ())
     ]:
         case ["ForQuestionAnswering"]:
-            return SpanTask(name=name)
+            return QuestionAnsweringTask(name=name)
         case ["ForMultipleChoice"]:
-            return ChoiceTask(name=name)
+            return MultipleChoiceTask(name=name)
         case ["ForTokenClassification"]:
-            return TagTask(name=name, labels=labels)
+            return TaggingTask(name=name, labels=labels)
         case ["ForSequenceClassification"] if about.get("several_labels"):
-            return LabelsTask(name=name, labels=labels)
+            return MultiLabelTask(name=name, labels=labels)
         case ["ForSequenceClassification"]:
-            return TextTask(name=name, metric="accuracy", labels=labels if len(labels) > 1 else ())
+            return TextClassificationTask(name=name, metric="accuracy", labels=labels if len(labels) > 1 else ())
     return None
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.storage.atomic import explain_writing, sha256_of, write_file
-from bertkit.task_types import LabelsTask, write_labels
+from bertkit.task_types import MultiLabelTask, write_labels
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
@@ -221,7 +221,7 @@ def _cell(record: Mapping[str, Any], value: Any) -> Any:
     """Words and their tags as one cell, with spaces between; several labels as files of training data have them."""
     if not isinstance(value, list):
         return value
-    return " ".join(value) if "tags" in record else write_labels(value, LabelsTask.separator)
+    return " ".join(value) if "tags" in record else write_labels(value, MultiLabelTask.separator)
 
 
 def _harmless(cell: Any) -> Any:

@@ -24,8 +24,8 @@ class Bin:
 
 def reliability(confidences: ArrayLike, right: ArrayLike, *, bins: int = 10) -> list[Bin]:
     """Equal steps from 0 to 1; those without an answer are left out."""
-    sure, hits = np.asarray(confidences, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    assert sure.shape == hits.shape and sure.ndim == 1
+    sure, metrics = np.asarray(confidences, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    assert sure.shape == metrics.shape and sure.ndim == 1
     if not len(sure):
         raise data_error("there is nothing to calibrate: no answer has a probability.")
     edges = np.linspace(0, 1, bins + 1)
@@ -33,7 +33,7 @@ def reliability(confidences: ArrayLike, right: ArrayLike, *, bins: int = 10) -> 
     found = []
     for place in np.unique(places).tolist():
         here = places == place
-        means = float(sure[here].mean()), float(hits[here].mean())
+        means = float(sure[here].mean()), float(metrics[here].mean())
         found.append(Bin(float(edges[place]), float(edges[place + 1]), int(here.sum()), *means))
     return found
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from bertkit.nn.cpu_kernels import trains_on_cpu
 from bertkit.nn.dropout import draw_kept, drop_, keep_scale
-from bertkit.nn.packing import Choice, Layout, choose
+from bertkit.nn.packing import PackedRows, TokenSubset, choose
 
 
 class SelfAttention(nn.Module):
@@ -38,8 +38,8 @@ class SelfAttention(nn.Module):
     def forward(
         self,
         states: Float[Tensor, "L H"],
-        layout: Layout,
-        choice: Choice | None = None,
+        layout: PackedRows,
+        choice: TokenSubset | None = None,
     ) -> Float[Tensor, "M H"]:
         """What the tokens of ``choice`` make of all ``states`` in their row; by default every token reads."""
         query, key, value = (self._split_heads(part) for part in self._project(states, layout, choice))
@@ -56,7 +56,7 @@ class SelfAttention(nn.Module):
         new_states: Tensor = self.output(readers.collect(mixed.transpose(1, 2).flatten(2)))
         return new_states
 
-    def _project(self, states: Tensor, layout: Layout, choice: Choice | None) -> tuple[Tensor, ...]:
+    def _project(self, states: Tensor, layout: PackedRows, choice: TokenSubset | None) -> tuple[Tensor, ...]:
         if choice is None:
             return torch.chunk(layout.spread(self.qkv(states)), 3, dim=-1)
         width = states.shape[-1]
@@ -65,7 +65,7 @@ class SelfAttention(nn.Module):
         read = F.linear(states, weight[width:], bias[width:])
         return choice.layout.spread(query), *torch.chunk(layout.spread(read), 2, dim=-1)
 
-    def _readable(self, layout: Layout, choice: Choice | None) -> Bool[Tensor, "#B #Q T"] | None:
+    def _readable(self, layout: PackedRows, choice: TokenSubset | None) -> Bool[Tensor, "#B #Q T"] | None:
         """Which token of its row each reader may read; None for every one.
 
         Padding comes last in a row, so no real token has any before it.

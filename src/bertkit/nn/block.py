@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.packing import Choice, Layout, choose
+from bertkit.nn.packing import PackedRows, TokenSubset, choose
 
 
 class ResidualNorm(nn.LayerNorm):
@@ -45,8 +45,8 @@ class PostNormBlock(nn.Module):
     def forward(
         self,
         states: Float[Tensor, "L H"],
-        layout: Layout,
-        choice: Choice | None = None,
+        layout: PackedRows,
+        choice: TokenSubset | None = None,
     ) -> Float[Tensor, "M H"]:
         """The states one layer higher; ``layout`` says which of them read each other.
 

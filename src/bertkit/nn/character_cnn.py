@@ -25,13 +25,13 @@ class CharacterCnn(nn.Module):
         self.convolutions = nn.ModuleList(convolutions)
         self.activation = activation
 
-    def draw(self) -> None:
+    def reset_parameters(self) -> None:
         """First values, which torch gives: normal for the characters, uniform by fan-in for the filters."""
         self.embedding.reset_parameters()
         for convolution in self._filters():
             convolution.reset_parameters()
 
-    def count_products(self, length: int) -> int:
+    def count_macs(self, length: int) -> int:
         """The multiplications of one word of so many characters."""
         return sum((length - each.weight.shape[2] + 1) * each.weight.numel() for each in self._filters())
 

@@ -33,9 +33,9 @@ class Crf(nn.Module):
         self.end = nn.Parameter(torch.empty(tags))
         self.register_buffer("barred", torch.where(allowed, 0.0, _FORBIDDEN), persistent=False)
         self.barred: Tensor
-        self.draw()
+        self.reset_parameters()
 
-    def draw(self) -> None:
+    def reset_parameters(self) -> None:
         """First values, as allennlp has them: transitions normal (Glorot and Bengio 2010), ends too."""
         nn.init.xavier_normal_(self.transitions)
         nn.init.normal_(self.start)

@@ -30,13 +30,13 @@ class BiLstm(nn.Module):
         )
         self.dropout = Dropout(dropout)
 
-    def draw(self) -> None:
+    def reset_parameters(self) -> None:
         """First values, which torch gives: uniform, to one over the root of half of ``width``."""
         for layer in self.layers:
             assert isinstance(layer, nn.LSTM)
             layer.reset_parameters()
 
-    def count_products(self, steps: int) -> int:
+    def count_macs(self, steps: int) -> int:
         """The multiplications of so many real steps in both directions."""
         return steps * sum(weight.numel() for weight in self.parameters() if weight.ndim == 2)
 

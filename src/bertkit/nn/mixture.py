@@ -54,9 +54,9 @@ class ScalarMixture(nn.Module):
         self.weights = nn.Parameter(torch.empty(num_layers + 1))
         self.gamma = nn.Parameter(torch.empty(()))
         self.layer_norm = layer_norm
-        self.draw()
+        self.reset_parameters()
 
-    def draw(self) -> None:
+    def reset_parameters(self) -> None:
         """First values, which are no draw: the mean of the layers."""
         nn.init.zeros_(self.weights)
         nn.init.ones_(self.gamma)

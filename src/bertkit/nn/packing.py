@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class PackedRows:
     """``slots`` says which of the ``rows * width`` places each token of the list has; None where they fill them all.
 
     ``mask`` is True where a token may be read, or None where every one may.
@@ -34,19 +34,19 @@ class Layout:
     slots: Int[Tensor, " N"] | None = None
     mask: Bool[Tensor, "B T"] | None = None
 
-    def to(self, device: torch.device) -> Layout:
+    def to(self, device: torch.device) -> PackedRows:
         """The same layout for tokens on ``device``."""
         return replace(self, slots=_move(self.slots, device), mask=_move(self.mask, device))
 
     @staticmethod
-    def of(filled: Bool[Tensor, "B T"]) -> Layout:
+    def of(filled: Bool[Tensor, "B T"]) -> PackedRows:
         """The layout of the tokens where ``filled`` is True, row by row, and then of some that fill up the list."""
         rows, width = filled.shape
         slots = filled.flatten().nonzero().squeeze(1)
         if len(slots) == rows * width:
-            return Layout(rows, width)
+            return PackedRows(rows, width)
         spare = (~filled).flatten().nonzero().squeeze(1)[: round_up(len(slots)) - len(slots)]
-        return Layout(rows, width, torch.cat([slots, spare]), filled)
+        return PackedRows(rows, width, torch.cat([slots, spare]), filled)
 
     def spread(self, tokens: Float[Tensor, "N W"]) -> Float[Tensor, "B T W"]:
         """The list in rows, with zeros where nothing stands."""
@@ -61,17 +61,17 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class TokenSubset:
     """Some tokens of a list: which, and how they are laid out among themselves, in rows as short as possible."""
 
     index: Int[Tensor, " M"]
-    layout: Layout
+    layout: PackedRows
 
-    def to(self, device: torch.device) -> Choice:
+    def to(self, device: torch.device) -> TokenSubset:
         """The same choice from a list on ``device``."""
-        return Choice(self.index.to(device, non_blocking=True), self.layout.to(device))
+        return TokenSubset(self.index.to(device, non_blocking=True), self.layout.to(device))
 
-    def find_columns(self, origin: Layout) -> Int[Tensor, "B Q"]:
+    def find_columns(self, origin: PackedRows) -> Int[Tensor, "B Q"]:
         """Which place of its row each of them has in ``origin``, the layout of the whole list; 0 where none stands."""
         slots = self.index if origin.slots is None else origin.slots[self.index]
         columns = slots.new_zeros(self.layout.rows * self.layout.width)
@@ -80,14 +80,14 @@ class Choice:
         return columns.view(self.layout.rows, -1)
 
     @staticmethod
-    def of(wanted: Bool[Tensor, "B T"], filled: Bool[Tensor, "B T"]) -> Choice:
+    def of(wanted: Bool[Tensor, "B T"], filled: Bool[Tensor, "B T"]) -> TokenSubset:
         """The ``wanted`` ones of the list of all ``filled`` places, in reading order."""
         rows = len(wanted)
         ranks = wanted.cumsum(dim=1) - 1
         most = int(ranks[:, -1].max()) + 1
         places = (ranks + most * torch.arange(rows, device=wanted.device)[:, None])[wanted]
         index = (filled.flatten().cumsum(dim=0) - 1)[wanted.flatten()]
-        return Choice(index, Layout(rows, most, None if len(places) == rows * most else places))
+        return TokenSubset(index, PackedRows(rows, most, None if len(places) == rows * most else places))
 
 
 def _move(tensor: Tensor | None, device: torch.device) -> Tensor | None:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from bertkit.nn.packing import Layout
+from bertkit.nn.packing import PackedRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +24,8 @@ class Part:
     ``real`` is True where the part has a token and stays on the host; ``mask`` is the same beside the states.
     """
 
-    origin: Layout
-    own: Layout
+    origin: PackedRows
+    own: PackedRows
     real: Bool[Tensor, "B S"]
     mask: Bool[Tensor, "B S"]
 
@@ -60,6 +60,6 @@ def count_pairs(first: Part, second: Part) -> int:
     return int((first.real.sum(dim=1) * second.real.sum(dim=1)).sum())
 
 
-def _lay_out(filled: Bool[Tensor, "B S"]) -> Layout:
+def _lay_out(filled: Bool[Tensor, "B S"]) -> PackedRows:
     rows, width = filled.shape
-    return Layout(rows, width, None if filled.all() else filled.flatten().nonzero().squeeze(1))
+    return PackedRows(rows, width, None if filled.all() else filled.flatten().nonzero().squeeze(1))

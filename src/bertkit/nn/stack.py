@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from bertkit.nn.packing import Choice, Layout, round_up
+from bertkit.nn.packing import PackedRows, TokenSubset, round_up
 
 _WORTH_CHOOSING = 0.75
 """Above this share of the tokens, picking them out costs what it saves."""
@@ -36,7 +36,7 @@ class BlockStack(nn.ModuleList):
         ``real`` and ``wanted`` are on the host. With ``keep`` or without ``wanted`` all tokens are raised; where no
         token was, stands what nobody reads. With ``recompute`` blocks are computed again on the way back.
         """
-        layout = Layout.of(real).to(states.device)
+        layout = PackedRows.of(real).to(states.device)
         choice = None if wanted is None or keep else _choose_places(wanted, real, states.device)
         states = layout.collect(states)
         kept: list[Tensor] = []
@@ -49,7 +49,7 @@ class BlockStack(nn.ModuleList):
 
 
 def _raise(
-    block: nn.Module, states: Float[Tensor, "L H"], layout: Layout, choice: Choice | None, *, recompute: bool
+    block: nn.Module, states: Float[Tensor, "L H"], layout: PackedRows, choice: TokenSubset | None, *, recompute: bool
 ) -> Float[Tensor, "M H"]:
     """The states one block higher. The random state is put back before a block is computed again."""
     if recompute and states.requires_grad:
@@ -59,7 +59,7 @@ def _raise(
     return raised
 
 
-def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"], device: torch.device) -> Choice | None:
+def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"], device: torch.device) -> TokenSubset | None:
     """The wanted tokens; None where they are hardly fewer than all.
 
     Up to a round number (see ``layout.py``) others come along, from the beginnings of all rows.
@@ -70,12 +70,12 @@ def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"], devic
     others = (real & ~wanted).T.nonzero()[: round_up(count) - count]
     chosen = wanted.clone()
     chosen[others[:, 1], others[:, 0]] = True
-    return Choice.of(chosen, real).to(device)
+    return TokenSubset.of(chosen, real).to(device)
 
 
-def _put_back(states: Float[Tensor, "L H"], layout: Layout, choice: Choice | None) -> Float[Tensor, "B T H"]:
+def _put_back(states: Float[Tensor, "L H"], layout: PackedRows, choice: TokenSubset | None) -> Float[Tensor, "B T H"]:
     """The raised states where their tokens stand; elsewhere what nobody reads."""
     if choice is None:
         return layout.spread(states)
     slots = choice.index if layout.slots is None else layout.slots[choice.index]
-    return Layout(layout.rows, layout.width, slots).spread(states)
+    return PackedRows(layout.rows, layout.width, slots).spread(states)

@@ -16,7 +16,7 @@ from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
 from bertkit.nn.packing import fill_up
 
 
-class TellPieces(Objective):
+class VocabularyHead(Objective):
     """Labels are (B, T); only the labelled places are projected to the vocabulary, so logits are (M, V).
 
     A head has what ``pick_rows`` gives for its input, and its answer is ``logits`` of these rows.
@@ -44,7 +44,7 @@ class TellPieces(Objective):
         labels = self._wanted(batch)
         return {self.label: LossTerm(sum_cross_entropy(outputs["logits"], labels), len(labels))}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``mlm_accuracy`` or the like: positions whose highest logit is the label's."""
         labels = self._wanted(batch)
         right = (find_highest(outputs["logits"][: len(labels)]) == labels).sum()

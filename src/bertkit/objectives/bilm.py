@@ -88,16 +88,16 @@ class BidirectionalLanguageModel(Objective):
             total = sum_cross_entropy(outputs["logits"], right)
         return {self.label: LossTerm(total, len(right))}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``bilm_accuracy``: words that have the highest logit of all; of samples it would say nothing."""
         if "sampled" in outputs:
             return {}
         _, right = self._asked(batch)
         found = find_highest(outputs["logits"][: len(right)])
-        hits = (found == right.to(found.device, non_blocking=True)).sum()
-        return {f"{self.label}_accuracy": LossTerm(hits, len(right))}
+        metrics = (found == right.to(found.device, non_blocking=True)).sum()
+        return {f"{self.label}_accuracy": LossTerm(metrics, len(right))}
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """The words that every asked one is compared with: all of the vocabulary, or the right one and the samples."""
         compared = self.output.out_features if self.num_samples is None or not self.training else 1 + self.num_samples
         return self.counts(batch)[self.label] * self.output.in_features * compared

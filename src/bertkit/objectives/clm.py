@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
-from bertkit.objectives._vocabulary_head import TellPieces
+from bertkit.objectives._vocabulary_head import VocabularyHead
 
 
 def label_next(batch: Batch) -> Batch:
@@ -21,7 +21,7 @@ def label_next(batch: Batch) -> Batch:
     return batch.with_labels(causal=F.pad(following, (0, 1), value=IGNORE))
 
 
-class CausalLanguageModel(TellPieces):
+class CausalLanguageModel(VocabularyHead):
     """The word embeddings once more as the output layer, and nothing else.
 
     ``embedding`` is the encoder's own table and stays the encoder's, as with masked words. Every piece of a step
@@ -41,12 +41,12 @@ class CausalLanguageModel(TellPieces):
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
         return {"logits": F.linear(self.pick_rows(states, batch), self._tied[0].weight)}
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """The vocabulary, at the labelled positions."""
         return self.counts(batch)[self.label] * self._tied[0].weight.numel()
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {}
+HF_NAMES: Mapping[str, tuple[str, ...]] = {}
 """Our name -> Hugging Face's, as in ``encoders/gpt.py``; their tied ``lm_head`` is not stored."""
 
 

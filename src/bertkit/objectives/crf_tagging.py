@@ -21,14 +21,14 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Objective
 from bertkit.nn.crf import Crf
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.nn.packing import Layout, choose
+from bertkit.nn.packing import PackedRows, choose
 from bertkit.objectives._word_positions import WORD_STARTS, count_hits, find_starts, find_words, number_places, pick
 
 _SURE = 30.0
 """The logit of the tag that was told; that of every other is 0."""
 
 
-class TagsTogether(Objective):
+class CrfTagging(Objective):
     """One linear layer and a CRF over the words, each of which is its first token.
 
     ``forward`` gives ``said`` (B, T, S), what every token says to the states, and ``logits`` (B, T, C), which tell the
@@ -65,7 +65,7 @@ class TagsTogether(Objective):
         told = _SURE * F.one_hot(tags, self.num_tags).float()
         rows, width = host.shape
         flat = choose(told.flatten(0, 1), number_places(there).to(said.device))
-        logits = Layout(rows, width, number_places(host).to(said.device)).spread(flat)
+        logits = PackedRows(rows, width, number_places(host).to(said.device)).spread(flat)
         return {"said": said, "logits": logits}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
@@ -78,12 +78,12 @@ class TagsTogether(Objective):
         total = (self.crf.log_partition(said, mask) - self.crf.score(said, numbers, mask)).sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``crf_tags_accuracy``: words whose tag in the best sequence is the label's."""
         right = count_hits(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """Those of the linear layer; a chain adds up."""
         return batch.num_tokens * self.classifier.weight.numel()
 
@@ -116,9 +116,9 @@ def _allow(tags: Sequence[str], *, last: int) -> Bool[Tensor, "R R"]:
     return allowed
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[TagsTogether, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[CrfTagging, Batch]:
     """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
     starts = (batch.input_ids % 3 > 0) & batch.attention_mask
     labels = (batch.input_ids % 5).masked_fill(~starts | (batch.input_ids % 7 == 0), IGNORE)
-    head = TagsTogether(hidden_size, ("O", "B-X", "I-X", "B-Y", "I-Y"))
-    return head, batch.with_labels(**{TagsTogether.label: labels, WORD_STARTS: starts.long()})
+    head = CrfTagging(hidden_size, ("O", "B-X", "I-X", "B-Y", "I-Y"))
+    return head, batch.with_labels(**{CrfTagging.label: labels, WORD_STARTS: starts.long()})

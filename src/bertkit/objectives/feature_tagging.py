@@ -16,7 +16,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
-from bertkit.nn.packing import Layout, choose
+from bertkit.nn.packing import PackedRows, choose
 from bertkit.objectives._word_positions import (
     WORD_STARTS,
     count_hits,
@@ -27,10 +27,10 @@ from bertkit.objectives._word_positions import (
     sum_losses,
 )
 
-__all__ = ["WORD_STARTS", "TagFeatures", "specimen"]
+__all__ = ["WORD_STARTS", "FeatureTagging", "specimen"]
 
 
-class TagFeatures(Objective):
+class FeatureTagging(Objective):
     """A mixture of the layers at the first token of each word, a BiLSTM over the words, and one linear layer.
 
     ``forward`` gives ``logits`` (B, T, C), zero on tokens that do not begin a word.
@@ -64,22 +64,22 @@ class TagFeatures(Objective):
         words = self.mixture([pick(layer, places) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, there)))
         said = choose(logits.flatten(0, 1), number_places(there & starts.any(dim=1, keepdim=True)).to(device))
-        return {"logits": Layout(rows, width, number_places(starts).to(device)).spread(said)}
+        return {"logits": PackedRows(rows, width, number_places(starts).to(device)).spread(said)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""
         total = sum_losses(outputs["logits"], batch.labels[self.label])
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``word_tags_accuracy``: words whose highest logit is the label's."""
         right = count_hits(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[TagFeatures, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:
     """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
     starts = (batch.input_ids % 3 > 0) & batch.attention_mask
     labels = (batch.input_ids % 5).masked_fill(~starts, IGNORE)
-    head = TagFeatures(Mixture("sum-all", 2, hidden_size), 5, width=14)
-    return head, batch.with_labels(**{TagFeatures.label: labels, WORD_STARTS: starts.long()})
+    head = FeatureTagging(Mixture("sum-all", 2, hidden_size), 5, width=14)
+    return head, batch.with_labels(**{FeatureTagging.label: labels, WORD_STARTS: starts.long()})

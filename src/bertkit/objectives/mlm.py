@@ -18,8 +18,8 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.objectives._vocabulary_head import TellPieces
-from bertkit.rng import Draws
+from bertkit.objectives._vocabulary_head import VocabularyHead
+from bertkit.rng import CounterRng
 
 _NEVER = 2.0
 """Sorts after every draw, which are below 1."""
@@ -57,7 +57,7 @@ class Masking:
 
 def mask_tokens(
     batch: Batch,
-    draws: Draws,
+    draws: CounterRng,
     masking: Masking,
     *,
     vocab_size: int,
@@ -83,7 +83,7 @@ def mask_tokens(
         assert continues_word is not None, "whole-word masking needs continues_word"
         chosen = _choose_words(_number_words(candidates, continues_word[ids]), candidates, budget, draws)
     else:
-        chosen = _choose_pieces(candidates, budget, draws)
+        chosen = _choose_subwords(candidates, budget, draws)
     width = ids.shape[1]
     fate = draws.uniform("mlm.fate", width)
     hidden = np.where(fate < masking.mask, mask_id, ids)
@@ -106,7 +106,7 @@ def _count_masked(lengths: NDArray[np.int64], masking: Masking) -> NDArray[np.in
     return limited
 
 
-def _choose_pieces(candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: Draws) -> NDArray[np.bool_]:
+def _choose_subwords(candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: CounterRng) -> NDArray[np.bool_]:
     """The candidates with the ``budget`` smallest draws of their row."""
     keys = np.where(candidates, draws.uniform("mlm.choose", candidates.shape[1]), _NEVER)
     last = np.minimum(budget, candidates.shape[1]) - 1
@@ -128,7 +128,7 @@ def _number_words(candidates: NDArray[np.bool_], continues: NDArray[np.bool_]) -
 
 
 def _choose_words(
-    words: NDArray[np.int64], candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: Draws
+    words: NDArray[np.int64], candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: CounterRng
 ) -> NDArray[np.bool_]:
     """All pieces of words taken in random order; a word that would pass the budget is left out.
 
@@ -152,7 +152,7 @@ def _choose_words(
     return chosen
 
 
-class MaskedLanguageModel(TellPieces):
+class MaskedLanguageModel(VocabularyHead):
     """Transform, LayerNorm, and the word embeddings once more as the output layer, with a bias of its own.
 
     ``embedding`` is the encoder's own table and stays the encoder's: it is neither saved nor counted
@@ -187,13 +187,13 @@ class MaskedLanguageModel(TellPieces):
         # Added in place: torch's product with a bias first fills the whole output with the bias.
         return {"logits": logits.add_(self.bias.to(logits.dtype))}
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """The transform and the vocabulary, at the labelled positions."""
         vocab_size, hidden_size = self._tied[0].weight.shape
         return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "transform.weight": ("cls.predictions.transform.dense.weight",),
     "transform.bias": ("cls.predictions.transform.dense.bias",),
     "norm.weight": ("cls.predictions.transform.LayerNorm.weight",),

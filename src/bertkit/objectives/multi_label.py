@@ -19,7 +19,7 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.objectives._pooled import sum_rows
 
 
-class TellLabels(Objective):
+class MultiLabelClassification(Objective):
     """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
 
     ``forward`` gives ``logits`` (B, C). The batch's labels (B, C) are 1 where a label applies, 0 where it does not and
@@ -61,22 +61,22 @@ class TellLabels(Objective):
         )
         return {self.label: LossTerm(losses.masked_fill(labels == IGNORE, 0).sum(), self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``labels_accuracy``: cells on the right side of one half."""
         labels = batch.labels[self.label]
         right = ((outputs["logits"] > 0) == (labels == 1)) & (labels != IGNORE)
         return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "classifier.weight": ("classifier.weight",),
     "classifier.bias": ("classifier.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[TellLabels, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[MultiLabelClassification, Batch]:
     """A small instance and ``batch`` with labels for it, one row without: what the shelf's tests run on."""
     labels = (torch.arange(len(batch))[:, None] + torch.arange(7)) % 3 % 2
     labels[1] = IGNORE
-    return TellLabels(hidden_size, 7), batch.with_labels(**{TellLabels.label: labels})
+    return MultiLabelClassification(hidden_size, 7), batch.with_labels(**{MultiLabelClassification.label: labels})

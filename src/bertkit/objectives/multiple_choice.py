@@ -19,7 +19,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
 
 
-class Choose(Objective):
+class MultipleChoice(Objective):
     """Dropout and one vector on the pooled [CLS] of every choice (paper, section 4.4).
 
     ``forward`` gives ``logits`` (E, K), zero where an example has fewer choices. Rows of a batch without choices are
@@ -53,7 +53,7 @@ class Choose(Objective):
         total = F.cross_entropy(logits, batch.labels[self.label], ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``choice_accuracy``: examples whose highest score is that of the right choice."""
         best = _hide_absent(outputs["logits"].float(), batch).argmax(dim=-1)
         right = (best == batch.labels[self.label]).sum()
@@ -73,14 +73,16 @@ def _hide_absent(logits: Tensor, batch: Batch) -> Tensor:
     return logits.masked_fill(~_find_choices(batch), float("-inf"))
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "vector.weight": ("classifier.weight",),
     "constant": ("classifier.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[Choose, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[MultipleChoice, Batch]:
     """A small instance, and the first row and the others of ``batch`` as the choices of two examples."""
     choices = torch.tensor([1, len(batch) - 1])
-    return Choose(hidden_size), replace(batch, choices=choices).with_labels(**{Choose.label: choices - 1})
+    return MultipleChoice(hidden_size), replace(batch, choices=choices).with_labels(
+        **{MultipleChoice.label: choices - 1}
+    )

@@ -21,7 +21,7 @@ IS_RANDOM = 1
 """The labels of google-research/bert ``run_pretraining.py``: 1 means B comes from another document."""
 
 
-class NextSentence(Objective):
+class NextSentencePrediction(Objective):
     """One linear layer on the pooled [CLS], without dropout. ``forward`` gives ``logits`` (B, 2)."""
 
     label = "nsp"
@@ -45,25 +45,25 @@ class NextSentence(Objective):
         total = F.cross_entropy(outputs["logits"].float(), labels, ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``nsp_accuracy``: rows answered rightly."""
         right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
-    def count_products(self, batch: Batch) -> int:
+    def count_macs(self, batch: Batch) -> int:
         """Two numbers for a row."""
         return len(batch) * self.classifier.weight.numel()
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "classifier.weight": ("cls.seq_relationship.weight",),
     "classifier.bias": ("cls.seq_relationship.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[NextSentence, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[NextSentencePrediction, Batch]:
     """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
     labels = torch.arange(len(batch)) % 2
     labels[1] = IGNORE
-    return NextSentence(hidden_size), batch.with_labels(**{NextSentence.label: labels})
+    return NextSentencePrediction(hidden_size), batch.with_labels(**{NextSentencePrediction.label: labels})

@@ -18,7 +18,7 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.objectives._pooled import sum_rows
 
 
-class Regress(Objective):
+class Regression(Objective):
     """Dropout and one linear layer on the pooled [CLS], trained by squared error.
 
     ``forward`` gives ``value`` (B,). A row whose label is IGNORE counts nowhere. Google's code has no
@@ -48,20 +48,20 @@ class Regress(Objective):
         total = errors.square().sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Nothing: a number is never simply right."""
         return {}
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "regressor.weight": ("classifier.weight",),
     "regressor.bias": ("classifier.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``; theirs is a classifier with one class."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[Regress, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[Regression, Batch]:
     """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
     labels = torch.linspace(-1.0, 5.0, len(batch))
     labels[1] = IGNORE
-    return Regress(hidden_size), batch.with_labels(**{Regress.label: labels})
+    return Regression(hidden_size), batch.with_labels(**{Regression.label: labels})

@@ -19,7 +19,7 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.objectives._pooled import sum_rows
 
 
-class Classify(Objective):
+class SequenceClassification(Objective):
     """Dropout and one linear layer on the pooled [CLS] (google-research/bert ``run_classifier.py``).
 
     ``forward`` gives ``logits`` (B, C). A row whose label is IGNORE counts nowhere. ``weights`` (C) multiply the loss
@@ -58,22 +58,22 @@ class Classify(Objective):
         total = F.cross_entropy(logits, labels, self.weights, ignore_index=IGNORE, reduction="sum")
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``class_accuracy``: rows whose highest logit is the label's."""
         labels = batch.labels[self.label]
         right = (outputs["logits"].argmax(dim=-1) == labels).sum()
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "classifier.weight": ("classifier.weight",),
     "classifier.bias": ("classifier.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[Classify, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[SequenceClassification, Batch]:
     """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
     labels = torch.arange(len(batch)) % 5
     labels[1] = IGNORE
-    return Classify(hidden_size, 5), batch.with_labels(**{Classify.label: labels})
+    return SequenceClassification(hidden_size, 5), batch.with_labels(**{SequenceClassification.label: labels})

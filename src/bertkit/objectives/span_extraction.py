@@ -18,7 +18,7 @@ from bertkit.contracts import Objective
 from bertkit.nn.init import BERT_SIGMA, initialize
 
 
-class Span(Objective):
+class SpanExtraction(Objective):
     """One linear layer on every token, without dropout (google-research/bert ``run_squad.py``).
 
     ``forward`` gives ``start`` and ``end`` (B, T). The label of a row is two positions, those of the first and the
@@ -50,7 +50,7 @@ class Span(Objective):
         )
         return {self.label: LossTerm(torch.as_tensor(total), self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``span_accuracy``: starts and ends whose token has the highest score."""
         best = torch.stack([_on_tokens(outputs[name], batch).argmax(dim=-1) for name in ("start", "end")], dim=-1)
         right = (best == batch.labels[self.label]).sum()
@@ -62,16 +62,16 @@ def _on_tokens(scores: Tensor, batch: Batch) -> Float[Tensor, "B T"]:
     return scores.float().masked_fill(~batch.attention_mask, -torch.inf)
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "ends.weight": ("qa_outputs.weight",),
     "ends.bias": ("qa_outputs.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[Span, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[SpanExtraction, Batch]:
     """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
     lengths = batch.attention_mask.sum(dim=1)
     labels = torch.stack([lengths // 2, lengths - 1], dim=1)
     labels[1] = IGNORE
-    return Span(hidden_size), batch.with_labels(**{Span.label: labels})
+    return SpanExtraction(hidden_size), batch.with_labels(**{SpanExtraction.label: labels})

@@ -18,7 +18,7 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.objectives._word_positions import count_hits, sum_losses
 
 
-class Tag(Objective):
+class TokenClassification(Objective):
     """Dropout and one linear layer on every token; tags are told independently, without a CRF.
 
     ``forward`` gives ``logits`` (B, T, C). Labels (B, T) are IGNORE on every token that does not begin a word.
@@ -44,22 +44,24 @@ class Tag(Objective):
         total = sum_losses(outputs["logits"], batch.labels[self.label])
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
-    def hits(self, outputs: Outputs, batch: Batch) -> LossTerms:
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``tags_accuracy``: words whose highest logit is the label's."""
         right = count_hits(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "classifier.weight": ("classifier.weight",),
     "classifier.bias": ("classifier.bias",),
 }
 """Our name -> Hugging Face's, as in ``encoders/bert.py``."""
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[Tag, Batch]:
+def specimen(hidden_size: int, batch: Batch) -> tuple[TokenClassification, Batch]:
     """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
     labels = batch.input_ids % 5
     labels[~batch.attention_mask] = IGNORE
     labels[:, ::3] = IGNORE
-    return Tag(hidden_size, 5), batch.with_labels(**{Tag.label: torch.as_tensor(labels)})
+    return TokenClassification(hidden_size, 5), batch.with_labels(
+        **{TokenClassification.label: torch.as_tensor(labels)}
+    )

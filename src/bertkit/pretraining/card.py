@@ -9,7 +9,7 @@ from typing import Any
 
 from bertkit.data.shards import read_manifest
 from bertkit.encoder_types import name_architecture
-from bertkit.pretraining.defaults import usual_task
+from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card
 from bertkit.report.run_card import changed_settings, circumstances, source_row, write_run_card
@@ -40,7 +40,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
         title=f"{_ARCHITECTURES[name_architecture(encoder)]} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
         f"{run.steps or 0:,} steps with seed {run.seed}.",
-        kind=_QUESTIONS[encoder.asked_words],
+        kind=_QUESTIONS[encoder.pretraining_objective],
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),
         values={},
@@ -55,7 +55,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
                 data=run.data,
                 output=run.output,
                 encoder=usual,
-                task=usual_task(usual, vocab_size=run.task.targets or 0),
+                task=default_pretraining_task(usual, vocab_size=run.task.targets or 0),
             ),
         ),
         **circumstances(record),

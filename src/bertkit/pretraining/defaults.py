@@ -75,7 +75,7 @@ _SAMPLES = 8192
 """Words that ELMo's are compared with in training (allenai/bilm-tf), where the vocabulary has more."""
 
 
-def settings_of_architecture(encoder: EncoderConfig, *, vocab_size: int) -> dict[str, Any]:
+def architecture_defaults(encoder: EncoderConfig, *, vocab_size: int) -> dict[str, Any]:
     """What such an encoder is asked in its pre-training, by path; for BERT nothing but the defaults.
 
     A causal BERT is the paper's left-to-right model without next sentences. ELMo is asked for every word of a
@@ -83,14 +83,14 @@ def settings_of_architecture(encoder: EncoderConfig, *, vocab_size: int) -> dict
     """
     name = name_architecture(encoder)
     settings = dict(_QUESTIONS[name])
-    if name == "bert" and encoder.asked_words == "next":
+    if name == "bert" and encoder.pretraining_objective == "next":
         settings |= {"task.words": "next", "task.sampling.next_sentence": False}
-    if encoder.asked_words == "neighbours":
+    if encoder.pretraining_objective == "neighbours":
         settings |= {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size > _SAMPLES else None}
     return settings
 
 
-def settings_of_profile(profile: Profile, encoder: EncoderConfig) -> dict[str, Any]:
+def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, Any]:
     """The settings of ``profile`` that differ from the defaults, by path; those of ``paper`` for BERT are the defaults.
 
     ``fast`` masks 30 % (Wettig et al. 2023), leaves dropout out of the attention and starts positions as sinusoids.
@@ -101,8 +101,8 @@ def settings_of_profile(profile: Profile, encoder: EncoderConfig) -> dict[str, A
     if profile == "paper":
         return dict(_PAPERS[name_architecture(encoder)])
     width = getattr(encoder, "hidden_size", 0)
-    settings: dict[str, Any] = {"encoder.attention_dropout": 0.0, "encoder.first_positions": "sinusoids"}
-    if encoder.asked_words == "masked":
+    settings: dict[str, Any] = {"encoder.attention_dropout": 0.0, "encoder.position_init": "sinusoids"}
+    if encoder.pretraining_objective == "masked":
         settings["task.masking.rate"] = 0.3
     if width <= _SMALL_WIDTH:
         settings |= {
@@ -114,7 +114,7 @@ def settings_of_profile(profile: Profile, encoder: EncoderConfig) -> dict[str, A
             "encoder.dropout": 0.0,
             "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
         }
-        if encoder.asked_words != "neighbours":
+        if encoder.pretraining_objective != "neighbours":
             settings |= {"seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
     return {path: value for path, value in settings.items() if _has(encoder, path)}
 
@@ -124,9 +124,9 @@ def _has(encoder: EncoderConfig, path: str) -> bool:
     return record != "encoder" or hasattr(encoder, field)
 
 
-def usual_task(encoder: EncoderConfig, *, vocab_size: int) -> PretrainingTask:
+def default_pretraining_task(encoder: EncoderConfig, *, vocab_size: int) -> PretrainingTask:
     """What such an encoder is asked."""
-    settings = settings_of_architecture(encoder, vocab_size=vocab_size).items()
+    settings = architecture_defaults(encoder, vocab_size=vocab_size).items()
     found = [
         Setting(path.removeprefix("task."), value, "usual") for path, value in settings if path.startswith("task.")
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from bertkit.checkpoint.model_folder import encoder_of
-from bertkit.contracts import Encoder, PieceTokenizer
+from bertkit.contracts import Encoder, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.data.shards import Corpus
 from bertkit.errors import usage_error
@@ -18,23 +18,23 @@ from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import describe_run
 from bertkit.task_types.pretraining import DataReport, report_data
-from bertkit.training.distributed import ALONE, World
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 from bertkit.training.fit import TrainingState
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import default_device
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class PretrainingJob:
     """One process's part in a run."""
 
     run: PretrainRun
     corpus: Corpus
-    tokenizer: PieceTokenizer
+    tokenizer: SubwordTokenizer
     phases: list[Phase]
     state: TrainingState
     data: DataReport
-    world: World
+    group: ProcessGroup
     about: dict[str, Any]
     """What checkpoints and the record remember of the run: ``describe_run``."""
 
@@ -44,14 +44,14 @@ class Job:
         return self.phases[-1].until
 
 
-def build_job(run: PretrainRun, world: World = ALONE) -> Job:
+def build_job(run: PretrainRun, group: ProcessGroup = SINGLE_PROCESS) -> PretrainingJob:
     """Everything that the steps of ``run`` need; raises a usage error where the settings do not fit together."""
     corpus = Corpus.open(run.data)
     tokenizer = corpus.load_tokenizer()
     _check_encoder(run, tokenizer)
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
-        if rows % world.size:
-            raise usage_error(f"{name} is {rows}; {world.size} processes need a multiple of their number.")
+        if rows % group.size:
+            raise usage_error(f"{name} is {rows}; {group.size} processes need a multiple of their number.")
     if run.shard and run.optimizer.kind == "lamb":
         raise usage_error(
             "shard divides tensors, and LAMB needs their norms whole: give optimizer.kind=adam, or no shard."
@@ -61,28 +61,28 @@ def build_job(run: PretrainRun, world: World = ALONE) -> Job:
     model.encoder.gradient_checkpointing = run.gradient_checkpointing
     if run.shard and not hasattr(model.encoder, "layers"):
         raise usage_error("shard divides encoders that are a stack of like blocks; leave it out.")
-    if run.shard and world.size > 1:
+    if run.shard and group.size > 1:
         load_sharding().shard(model, model.encoder.layers)
     phases = build_phases(run, corpus, tokenizer)
     model.encoder.stateful = isinstance(phases[0].source, OrderedSource)
-    if model.encoder.stateful and (run.micro_batch_size or run.batch_size) * world.size < run.batch_size:
+    if model.encoder.stateful and (run.micro_batch_size or run.batch_size) * group.size < run.batch_size:
         raise usage_error(
             f"micro_batch_size is {run.micro_batch_size}; rows that go on from batch to batch are read all at once: "
             "leave it out, or lower batch_size."
         )
-    return Job(
+    return PretrainingJob(
         run=run,
         corpus=corpus,
         tokenizer=tokenizer,
         phases=phases,
         state=TrainingState(model, build_optimizer(model, run.optimizer)),
         data=report_data(phases[0].source),
-        world=world,
+        group=group,
         about=describe_run(run),
     )
 
 
-def _check_encoder(run: PretrainRun, tokenizer: PieceTokenizer) -> None:
+def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     """See that the encoder knows all pieces, and has positions for all of a row; ELMo needs neither."""
     vocab_size = getattr(run.encoder, "vocab_size", tokenizer.vocab_size)
     if vocab_size != tokenizer.vocab_size:

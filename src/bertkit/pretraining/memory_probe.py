@@ -38,8 +38,8 @@ rows in a straight line."""
 _PROGRAM = """
 import sys
 sys.path[:] = {path}
-from bertkit.experiment import _footprint
-_footprint.serve()
+from bertkit.pretraining import memory_probe
+memory_probe.serve()
 """
 
 

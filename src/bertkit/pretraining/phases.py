@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.data.shards import Corpus
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import Source
@@ -34,7 +34,7 @@ class Phase:
             restart(state.optimizer, self.plan.optimizer)
 
 
-def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: PieceTokenizer) -> list[Phase]:
+def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: SubwordTokenizer) -> list[Phase]:
     """The phases of ``run`` on ``corpus``, which share one schedule or have one each."""
     heldout = Corpus.open(run.data, "heldout")
 

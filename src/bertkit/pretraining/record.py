@@ -60,9 +60,10 @@ class PretrainRun:
     def __post_init__(self) -> None:
         if getattr(self.encoder, "lstm_layers", 0):
             raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
-        if self.encoder.asked_words != self.task.words:
+        if self.encoder.pretraining_objective != self.task.words:
             raise usage_error(
-                f"task.words is {self.task.words}, and this encoder can be asked for {self.encoder.asked_words} words: "
+                f"task.words is {self.task.words}, and this encoder can be asked for "
+                f"{self.encoder.pretraining_objective} words: "
                 "masked ones are for one that reads all others, next ones for one that cannot read them."
             )
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):

@@ -18,7 +18,7 @@ from bertkit.checkpoint import training_state as store
 from bertkit.config import Setting
 from bertkit.errors import BertkitError, usage_error
 from bertkit.pretraining.card import fingerprint, write_pretraining_card
-from bertkit.pretraining.job import Job, build_job
+from bertkit.pretraining.job import PretrainingJob, build_job
 from bertkit.pretraining.phases import Phase
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.resuming import check_unchanged
@@ -28,7 +28,7 @@ from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
-from bertkit.training.distributed import ALONE, World, join_world
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, join_process_group
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.fit import Step, fit
 from bertkit.training.flops import count_flops, peak_flops
@@ -59,17 +59,17 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 
     Raises Interrupted (and has saved) on Ctrl-C or SIGTERM, BertkitError on anything the user can mend.
     """
-    with _begin(run.output, progress) as (world, folder, progress):
+    with _begin(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        job = build_job(_resolve(run, progress, world), world)
+        job = build_job(_resolve(run, progress, group), group)
         _require_space(job, folder)
         for line in job.data.lines():
             progress.say(line)
         origins = {**(origins or {}), **_measured(run, job.run)}
         about: dict[str, Any] = {"data_report": job.data.record(), "data": fingerprint(job.run)}
         # So far there was nothing to lose, and a signal ended it at once; from here on the first one asks.
-        with Interrupts(several=world.size > 1) as interrupts:
+        with Interrupts(several=group.size > 1) as interrupts:
             folder.begin(**job.about, kind="pretrain", origins=origins, **about)
             return _train(job, folder, interrupts, progress)
 
@@ -81,22 +81,22 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
     logged, measured or saved; others, and other data, are refused.
     """
     record = read_begun(path)
-    with _begin(path, progress) as (world, folder, progress):
+    with _begin(path, progress) as (group, folder, progress):
         recorded = dataclasses.replace(pretraining_from_json(record["run"], source=f"{path}/run.json"), output=path)
         run = config.apply(recorded, settings)
-        newest, faults = world.from_first(store.latest(folder.checkpoints) if world.is_first else (None, []))
+        newest, faults = group.broadcast(store.latest(folder.checkpoints) if group.is_first else (None, []))
         for fault in faults:
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}
         check_unchanged(run, saved if "run" in saved else record)
-        job = build_job(run, world)
+        job = build_job(run, group)
         if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
             restore_state(job, newest, saved)
             progress.say(f"resuming at step {job.state.step:,} of {job.total_steps:,}")
         _require_space(job, folder)
-        with Interrupts(several=world.size > 1) as interrupts:
+        with Interrupts(several=group.size > 1) as interrupts:
             if folder.writes:
                 folder.forget(lambda record: bool(record["step"] > job.state.step))
                 folder.note(**job.about)
@@ -111,7 +111,7 @@ def read_begun(path: Path) -> dict[str, Any]:
     return record
 
 
-def _require_space(job: Job, folder: RunFolder) -> None:
+def _require_space(job: PretrainingJob, folder: RunFolder) -> None:
     """See that the disk has room for the checkpoints that are kept, one more while it is written, and the models."""
     if not folder.writes:
         return
@@ -122,22 +122,22 @@ def _require_space(job: Job, folder: RunFolder) -> None:
 
 
 @contextmanager
-def _begin(path: Path, progress: Progress) -> Iterator[tuple[World, RunFolder, Progress]]:
+def _begin(path: Path, progress: Progress) -> Iterator[tuple[ProcessGroup, RunFolder, Progress]]:
     """The run folder ``path`` in the hands of the first process; the others write nothing and are silent."""
-    with join_world() as world, RunFolder(path, writes=world.is_first) as folder:
+    with join_process_group() as group, RunFolder(path, writes=group.is_first) as folder:
         if folder.notice:
             progress.say(folder.notice)
-        yield world, folder, progress if world.is_first else Progress("quiet")
+        yield group, folder, progress if group.is_first else Progress("quiet")
 
 
-def _resolve(run: PretrainRun, progress: Progress, world: World) -> PretrainRun:
+def _resolve(run: PretrainRun, progress: Progress, group: ProcessGroup) -> PretrainRun:
     """Fill in what is measured: the precision, and the steps that fit into ``minutes``. The first process decides."""
     if (run.steps is None) == (run.minutes is None):
         raise usage_error("give either --steps or --minutes.")
-    run = dataclasses.replace(run, precision=world.from_first(run.precision or choose_precision(default_device())))
+    run = dataclasses.replace(run, precision=group.broadcast(run.precision or choose_precision(default_device())))
     if run.minutes is None:
         return run
-    seconds = measure_step(run, max(_LEAST_MEASURED_SECONDS, _MEASURED_SHARE * run.minutes * 60), world)
+    seconds = measure_step(run, max(_LEAST_MEASURED_SECONDS, _MEASURED_SHARE * run.minutes * 60), group)
     steps = max(1, int(run.minutes * 60 * _SHARE_FOR_STEPS / seconds))
     progress.say(f"a step takes {seconds:.2f} s in {run.precision}: {steps:,} steps in {run.minutes:g} minutes")
     return dataclasses.replace(run, steps=steps)
@@ -148,17 +148,17 @@ def _measured(asked: PretrainRun, run: PretrainRun) -> dict[str, str]:
     return {name: "measured" for name in ("precision", "steps") if getattr(asked, name) != getattr(run, name)}
 
 
-def measure_step(run: PretrainRun, seconds: float, world: World = ALONE) -> float:
+def measure_step(run: PretrainRun, seconds: float, group: ProcessGroup = SINGLE_PROCESS) -> float:
     """Seconds a training step takes, the mean over all phases, found by training a model that is thrown away."""
-    job = build_job(dataclasses.replace(run, steps=1_000_000), world)
+    job = build_job(dataclasses.replace(run, steps=1_000_000), group)
     mean = 0.0
     for phase in job.phases:
         job.state.step = phase.first
-        steps = fit(job.state, phase.source, phase.plan, first_step=phase.first, world=world)
+        steps = fit(job.state, phase.source, phase.plan, first_step=phase.first, group=group)
         next(steps)
         taken: list[float] = []
         while not taken or sum(taken) < seconds / len(job.phases):
-            taken.append(world.highest(next(steps).seconds))
+            taken.append(group.all_reduce_max(next(steps).seconds))
         mean += sum(taken) / len(taken) * (phase.until - phase.first) / job.total_steps
     return mean
 
@@ -174,17 +174,17 @@ def train_briefly(run: PretrainRun, steps: int) -> None:
         _measure_losses(job, phase)
 
 
-def _train(job: Job, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
+def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     begin = time.monotonic()
-    run, state, total, world = job.run, job.state, job.total_steps, job.world
-    world.wait()  # so that all heed a request to stop once the first says that it has begun
+    run, state, total, group = job.run, job.state, job.total_steps, job.group
+    group.barrier()  # so that all heed a request to stop once the first says that it has begun
     progress.start("pretraining", total, "step")
     progress.advance(state.step)
     saved, heldout = state.step, _last_heldout(folder)
     peak = peak_flops(default_device(), run.precision or "float32")
     for phase in job.phases:
         for step in _steps(job, phase):
-            mfu = step.flops / step.seconds / (peak * world.size) if peak else None
+            mfu = step.flops / step.seconds / (peak * group.size) if peak else None
             progress.advance(step.step, **_figures(step, mfu))
             if step.step % run.log_every == 0 or step.step == total:
                 folder.log(_record(step, mfu))
@@ -193,13 +193,13 @@ def _train(job: Job, folder: RunFolder, interrupts: Interrupts, progress: Progre
             # Before the checkpoint: what is not written when a crash comes is made again by the resume.
             if step.step < total and is_snapshot(step.step, total, run.snapshots):
                 save_result(job, folder.models / f"step-{step.step:08}", heldout)
-            signal_number = int(world.highest(interrupts.requested))
+            signal_number = int(group.all_reduce_max(interrupts.requested))
             if step.step % run.save_every == 0 or signal_number:
                 saved = save_state(job, folder)
             if signal_number:
                 progress.finish()
                 message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
-                raise Interrupted(signal_number, message if world.is_first else "")
+                raise Interrupted(signal_number, message if group.is_first else "")
     if saved != state.step:
         save_state(job, folder)
     progress.finish()
@@ -210,14 +210,14 @@ def _train(job: Job, folder: RunFolder, interrupts: Interrupts, progress: Progre
     return PretrainResult(folder=folder.path, steps=total, seconds=seconds, data=job.data, heldout=heldout)
 
 
-def _finish(job: Job, folder: RunFolder, seconds: float, heldout: dict[str, float]) -> None:
+def _finish(job: PretrainingJob, folder: RunFolder, seconds: float, heldout: dict[str, float]) -> None:
     """Describe the result: the model's card, the curve, how the run ended."""
     write_pretraining_card(folder, job.run, heldout)
     plot_training(read_metrics(folder.metrics), folder.path / "training.png")
     folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
 
 
-def _steps(job: Job, phase: Phase) -> Iterator[Step]:
+def _steps(job: PretrainingJob, phase: Phase) -> Iterator[Step]:
     """The steps that a phase still has."""
     phase.begin(job.state)
     return fit(
@@ -226,7 +226,7 @@ def _steps(job: Job, phase: Phase) -> Iterator[Step]:
         phase.plan,
         first_step=phase.first,
         until=phase.until,
-        world=job.world,
+        group=job.group,
         count_flops=partial(count_flops, job.state.model),
     )
 
@@ -252,7 +252,7 @@ def _record(step: Step, mfu: float | None) -> dict[str, Any]:
     }
 
 
-def _evaluate(job: Job, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
+def _evaluate(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
     measured = _measure_losses(job, phase)
     if not measured:
         return {}
@@ -266,7 +266,7 @@ def _evaluate(job: Job, phase: Phase, folder: RunFolder, progress: Progress) -> 
     return measured
 
 
-def _measure_losses(job: Job, phase: Phase) -> dict[str, float]:
+def _measure_losses(job: PretrainingJob, phase: Phase) -> dict[str, float]:
     """The held-out losses and hit rates; nothing where no documents are held out."""
     if phase.heldout is None:
         return {}

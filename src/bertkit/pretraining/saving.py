@@ -9,12 +9,12 @@ from typing import Any
 from bertkit.checkpoint import model_folder
 from bertkit.checkpoint import training_state as store
 from bertkit.errors import DivergenceError
-from bertkit.pretraining.job import Job, build_model, load_sharding
+from bertkit.pretraining.job import PretrainingJob, build_model, load_sharding
 from bertkit.runs import RunFolder
 from bertkit.training.distributed import whole
 
 
-def save_state(job: Job, folder: RunFolder) -> int:
+def save_state(job: PretrainingJob, folder: RunFolder) -> int:
     """Save what is good; no process goes on, or leaves, before the checkpoint is whole."""
     state, groups = job.state, job.state.groups()
     if not all(bool(whole(weight).isfinite().all()) for weight in state.model.parameters()):
@@ -22,7 +22,7 @@ def save_state(job: Job, folder: RunFolder) -> int:
     job.corpus.check_untouched()
 
     def write_shards(temporary: Path | None) -> None:
-        load_sharding().write_shards(job.world.from_first(temporary), groups)
+        load_sharding().write_shards(job.group.broadcast(temporary), groups)
 
     if folder.writes:
         folder.flush_log()
@@ -34,11 +34,11 @@ def save_state(job: Job, folder: RunFolder) -> int:
         store.prune(folder.checkpoints, job.run.keep_checkpoints)
     elif job.run.shard:
         write_shards(None)
-    job.world.wait()
+    job.group.barrier()
     return state.step
 
 
-def restore_state(job: Job, checkpoint: Path, saved: Mapping[str, Any]) -> None:
+def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any]) -> None:
     """Go back to ``checkpoint``, whose state is ``saved``."""
     if job.run.shard:
         store.verify(checkpoint)
@@ -46,18 +46,18 @@ def restore_state(job: Job, checkpoint: Path, saved: Mapping[str, Any]) -> None:
         load_sharding().read_shards(checkpoint, groups)
     else:
         groups, _ = store.load(checkpoint)
-    if job.world.size > 1:
+    if job.group.size > 1:
         groups.pop("carried", None)  # by the first process, for its own rows
     job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
 
 
-def save_result(job: Job, folder: Path, heldout: Mapping[str, float]) -> None:
+def save_result(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:
     """Write the model as it is now into ``folder``."""
     model = job.state.model
-    if job.run.shard and job.world.size > 1:
+    if job.run.shard and job.group.size > 1:
         weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
         model = build_model(job.run)
         model.load_state_dict(weights)
-    if job.world.is_first:
+    if job.group.is_first:
         about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
         model_folder.save_model(folder, model, job.tokenizer, about=about)

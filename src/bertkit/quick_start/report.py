@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.contracts import PieceTokenizer
+from bertkit.contracts import SubwordTokenizer
 from bertkit.finetuning.run import FinetuneResult
 from bertkit.inference.pipeline import Pipeline
 from bertkit.pretraining.run import PretrainResult
@@ -130,7 +130,7 @@ def fill_blanks(model: Pipeline, documents: Iterable[Document]) -> list[Blank]:
     return blanks
 
 
-def _choose_word(sentence: str, tokenizer: PieceTokenizer) -> str | None:
+def _choose_word(sentence: str, tokenizer: SubwordTokenizer) -> str | None:
     """A plain word that is one piece, so that it can be guessed at all."""
     words = [word for word in _PLAIN_WORD.findall(sentence) if len(tokenizer.encode(word).ids) == 1]
     return min(words, key=draw, default=None)

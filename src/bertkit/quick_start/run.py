@@ -26,7 +26,7 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import finetune
 from bertkit.inference.pipeline import load
-from bertkit.pretraining.defaults import settings_of_profile
+from bertkit.pretraining.defaults import profile_settings
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import PretrainResult, measure_step, pretrain
 from bertkit.quick_start.docstrings import Document, Source, harvest, installed_packages, list_sources
@@ -209,7 +209,7 @@ def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainR
         evaluation_examples=1000,
         keep_checkpoints=1,
     )
-    fast = settings_of_profile("fast", encoder).items()
+    fast = profile_settings("fast", encoder).items()
     return apply(run, [Setting(path, value, "--profile fast") for path, value in fast])
 
 

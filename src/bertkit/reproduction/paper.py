@@ -175,7 +175,7 @@ _SIZES: tuple[tuple[int, int, int, tuple[float, float, float, float]], ...] = (
 )
 
 SIZE_NAMES = ("size-1", "size-2", "size-3", "bert-base", "size-5", "bert-large")
-"""Contenders of Table 6, from the smallest to the largest."""
+"""Systems of Table 6, from the smallest to the largest."""
 
 TABLE_6 = Table(
     name="table6",

@@ -13,7 +13,7 @@ from bertkit.encoder_types import EncoderConfig
 from bertkit.encoders import bert, elmo, gpt, roberta
 from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.pretraining.cost import read_cost
-from bertkit.pretraining.defaults import initializer_range, usual_task
+from bertkit.pretraining.defaults import default_pretraining_task, initializer_range
 from bertkit.pretraining.planning import sketch_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.reproduction.paper import MASKINGS, SIZE_NAMES
@@ -63,7 +63,7 @@ class Pretraining:
 
     def _build(self, vocab_size: int, data: Path, output: Path) -> PretrainRun:
         encoder = self.shape(self.size, vocab_size)
-        task = usual_task(encoder, vocab_size=min(vocab_size, self.scale.targets))
+        task = default_pretraining_task(encoder, vocab_size=min(vocab_size, self.scale.targets))
         run = PretrainRun(data=data, output=output, encoder=encoder, task=task)
         settings = {**_common(self.scale), **self.settings}
         if self.scale.profile == "fast":
@@ -167,7 +167,7 @@ def _learn_sooner(encoder: EncoderConfig) -> dict[str, Any]:
         "encoder.dropout": 0.0,
         "encoder.attention_dropout": 0.0,
         "encoder.initializer_range": round(initializer_range(width), 4),
-        "encoder.first_positions": "sinusoids",
+        "encoder.position_init": "sinusoids",
     }
     known = {f"encoder.{name}" for name in vars(encoder)}
     return {path: value for path, value in settings.items() if not path.startswith("encoder.") or path in known}

@@ -21,7 +21,7 @@ from typing import Any
 from bertkit import config
 from bertkit.config import Setting, apply
 from bertkit.errors import did_you_mean, usage_error
-from bertkit.finetuning.defaults import settings_of_finetuning
+from bertkit.finetuning.defaults import finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import FinetuneResult, finetune
 from bertkit.pretraining.cost import read_cost
@@ -34,15 +34,15 @@ from bertkit.reproduction.plan import ReproductionPlan as ReproductionPlan
 from bertkit.reproduction.plan import measure_speed
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.scales import SCALES, Scale
-from bertkit.reproduction.systems import CASED, PRETRAINING, Contender, Contenders
+from bertkit.reproduction.systems import CASED, PRETRAINING, Contender, Systems
 from bertkit.runs import read_run
-from bertkit.scheduling import Work, do_all, in_order
+from bertkit.scheduling import Work, in_order, run_all
 from bertkit.storage.atomic import explain_output, make_folder, read_json, write_json
 from bertkit.training.distributed import rank
 
 _RECORD = "reproduction.json"
 _PERCENT = 100
-_AT_ANY_SCALE = ("language_weight", "task.both_orders", "task.crf", "task.context")
+_AT_ANY_SCALE = ("lm_loss_weight", "task.both_orders", "task.crf", "task.context")
 _UNASKED = {PERPLEXITY, AVERAGE, HIDDEN}
 
 
@@ -81,7 +81,7 @@ def reproduce(
         workshop.begin()
     # Under torchrun all make the networks together, and nobody should have to wait there for another's fine-tuning.
     networks = [work for work in in_order(works) if work.shared]
-    failed = do_all([*networks, *works], output / "locks", progress)
+    failed = run_all([*networks, *works], output / "locks", progress)
     found = [workshop.find(each, failed, command) for each in tables]
     known = [each.name for each in find_tables("all", chosen.snapshots)]
     page = write_tables(found, output, _open_page(chosen), known) if rank() == 0 else output
@@ -100,7 +100,7 @@ def plan_reproduction(
     """What ``reproduce`` would train, and what it would cost on this machine; nothing is read but the tasks' files."""
     chosen = _choose_scale(scale, settings)
     corpora = Corpora(scale=chosen, files=tuple(corpus), output=Path(), vectors_file=vectors)
-    workshop, contenders = _Workshop(data, corpora), Contenders(corpora)
+    workshop, contenders = _Workshop(data, corpora), Systems(corpora)
     agenda = in_order(work for each in find_tables(table, chosen.snapshots) for work in workshop.works(each))
     return ReproductionPlan(
         pretrainings=[contenders.plan(work.name.removeprefix(PRETRAINING)) for work in agenda if work.shared],
@@ -123,7 +123,7 @@ class _Workshop:
         self._data = data
         self._corpora = corpora
         self._output = corpora.output
-        self._contenders = Contenders(corpora)
+        self._contenders = Systems(corpora)
         self._questions: dict[str, Question] = {}
 
     def begin(self) -> None:
@@ -190,7 +190,7 @@ class _Workshop:
 
     def _settings(self, contender: Contender, question: Question) -> dict[str, Any]:
         """Those of the task, of the makers of the network, and of the scale; the later ones win."""
-        published = settings_of_finetuning(contender.profile, question.task)
+        published = finetuning_profile_settings(contender.profile, question.task)
         if self._scale.profile != "paper":  # what they train on holds at any scale, and how fast they do not
             published = {path: value for path, value in published.items() if path in _AT_ANY_SCALE}
         return {**question.settings, **published, **contender.settings}

@@ -60,7 +60,7 @@ _RIVALS: Mapping[str, Rival] = {
 }
 
 
-class Contenders:
+class Systems:
     """All of them at one scale, on one corpus."""
 
     def __init__(self, corpora: Corpora) -> None:

@@ -23,7 +23,7 @@ from bertkit import config
 from bertkit.checkpoint.model_folder import read_config
 from bertkit.errors import DivergenceError, usage_error
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import Job, begin_run, build_job, run_seeds
+from bertkit.finetuning.run import FinetuningData, begin_run, load_data, run_seeds
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarise
@@ -85,7 +85,7 @@ class _Worker:
         self._base = sweep.base
         self._folder = sweep.base.output
         self._progress = progress
-        self._job: Job | None = None
+        self._job: FinetuningData | None = None
         self._grid = [] if sweep.trials else list(span(sweep.axes))
         self._trials: Trials | None = None
 
@@ -169,7 +169,7 @@ class _Worker:
         run = point.run(self._base, folder.path)
         begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task)
         if self._job is None or not self._job.serves(run):
-            self._job = build_job(run, self._progress, self._job)
+            self._job = load_data(run, self._progress, self._job)
         try:
             run_seeds(self._job.for_run(run), folder, interrupts, self._progress)
         except DivergenceError as error:

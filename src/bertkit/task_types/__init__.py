@@ -5,44 +5,45 @@ from typing import Any
 
 from bertkit.errors import data_error
 from bertkit.task_types.base import FileTask
-from bertkit.task_types.example_reports import Mark
+from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.labels import write_labels
-from bertkit.task_types.multi_label import LabelsTask
-from bertkit.task_types.multiple_choice import Choice, ChoiceExample, ChoiceTask, make_example
-from bertkit.task_types.question_answering import Passage, SpanPrediction, SpanTask
+from bertkit.task_types.multi_label import MultiLabelTask
+from bertkit.task_types.multiple_choice import Choice, ChoiceExample, MultipleChoiceTask, make_example
+from bertkit.task_types.question_answering import AnswerSpan, QuestionAnsweringTask, SpanPrediction
 from bertkit.task_types.squad_files import SpanExample
-from bertkit.task_types.tagging import NamedEntity, TagExample, TagPrediction, TagTask
+from bertkit.task_types.tagging import NamedEntity, TagExample, TaggingTask, TagPrediction
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
-from bertkit.task_types.text_classification import Prediction, TextExample, TextTask
+from bertkit.task_types.text_classification import Prediction, TextClassificationTask, TextExample
 
 __all__ = [
+    "AnswerSpan",
     "Choice",
     "ChoiceExample",
-    "ChoiceTask",
     "Columns",
+    "ExampleReport",
     "FileTask",
-    "LabelsTask",
-    "Mark",
+    "MultiLabelTask",
+    "MultipleChoiceTask",
     "NamedEntity",
-    "Passage",
     "Prediction",
+    "QuestionAnsweringTask",
     "SpanExample",
     "SpanPrediction",
-    "SpanTask",
     "Split",
     "TagExample",
     "TagPrediction",
-    "TagTask",
+    "TaggingTask",
     "TaskFiles",
+    "TextClassificationTask",
     "TextExample",
-    "TextTask",
     "from_record",
     "make_example",
     "write_labels",
 ]
 
 _SHAPES: Mapping[str, type[FileTask]] = {
-    kind.shape: kind for kind in (TextTask, LabelsTask, SpanTask, ChoiceTask, TagTask)
+    kind.shape: kind
+    for kind in (TextClassificationTask, MultiLabelTask, QuestionAnsweringTask, MultipleChoiceTask, TaggingTask)
 }
 
 

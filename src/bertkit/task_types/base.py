@@ -12,7 +12,7 @@ from bertkit import config
 from bertkit.contracts import Task
 from bertkit.errors import usage_error
 from bertkit.metrics.classification import ClassScore
-from bertkit.task_types.example_reports import Mark, mark_answer
+from bertkit.task_types.example_reports import ExampleReport, mark_answer
 from bertkit.task_types.held_out import describe_repeated_ids, hold_out
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 
@@ -138,7 +138,7 @@ class FileTask(Task):
     def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
         """An answer as one JSON record of a file of predictions, beginning with the ``id`` of the example."""
 
-    def mark(self, example: Any, prediction: Any) -> Mark:
+    def mark(self, example: Any, prediction: Any) -> ExampleReport:
         """What a report says of one answered example."""
         described = self.describe(example, prediction)
         return mark_answer(example, prediction, described, lambda: self.score([example], [prediction])[self.metric])

@@ -10,7 +10,7 @@ _NOT_SHOWN = {"id", "label"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class ExampleReport:
     """``size`` of the mistake: 0 is right; else the probability of a wrong class, the distance of a number, 1 - score.
 
     ``cut`` counts tokens that the model was not shown. ``confidence`` is None where the answer has no probability.
@@ -22,7 +22,7 @@ class Mark:
     answer: str
     size: float
     confidence: float | None = None
-    cut: int = 0
+    num_truncated: int = 0
 
     @property
     def words(self) -> int:
@@ -30,13 +30,15 @@ class Mark:
         return len(self.text.split())
 
 
-def mark_answer(example: Any, prediction: Any, described: Mapping[str, Any], score: Callable[[], float]) -> Mark:
+def mark_answer(
+    example: Any, prediction: Any, described: Mapping[str, Any], score: Callable[[], float]
+) -> ExampleReport:
     """The mark of an answer of any shape; ``described`` is its record in a file of predictions, ``score`` its own."""
     probabilities = getattr(prediction, "scores", None)
     answer = getattr(prediction, "label", None)
     probability = probabilities.get(answer) if isinstance(probabilities, Mapping) else None
     confidence = None if probability is None else float(probability)
-    return Mark(
+    return ExampleReport(
         id=str(example.id),
         text=" | ".join(
             spell_value(getattr(example, each.name)) for each in fields(example) if _is_shown(example, each)
@@ -45,7 +47,7 @@ def mark_answer(example: Any, prediction: Any, described: Mapping[str, Any], sco
         answer=_spell_record(described) if answer is None else spell_value(answer),
         size=_size(example.label, answer, confidence, score),
         confidence=confidence,
-        cut=int(described.get("cut", 0)),
+        num_truncated=int(described.get("num_truncated", 0)),
     )
 
 

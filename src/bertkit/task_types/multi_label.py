@@ -13,17 +13,17 @@ from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
-from bertkit.objectives.multi_label import TellLabels
+from bertkit.objectives.multi_label import MultiLabelClassification
 from bertkit.task_types.class_weights import balance_labels, spread_weights
 from bertkit.task_types.labels import read_labels, write_labels
-from bertkit.task_types.text_classification import Prediction, TextExample, TextTask, mean_output
+from bertkit.task_types.text_classification import Prediction, TextClassificationTask, TextExample, mean_output
 
 _EVEN = 0.5
 """The threshold of a label before any is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelsTask(TextTask):
+class MultiLabelTask(TextClassificationTask):
     """Which of ``labels`` apply to a text, or to a pair: none, one or several.
 
     A cell of the files names them with ``separator`` between them, or is a JSON list; ``[]`` says that none applies,
@@ -41,7 +41,7 @@ class LabelsTask(TextTask):
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh head with a sigmoid for each label."""
         weights = spread_weights(self.labels, self.class_weights)
-        return {"labels": TellLabels(encoder.hidden_size, len(self.labels), weights=weights)}
+        return {"labels": MultiLabelClassification(encoder.hidden_size, len(self.labels), weights=weights)}
 
     def decode(
         self, example: TextExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
@@ -49,7 +49,7 @@ class LabelsTask(TextTask):
         """The labels that reach their thresholds, with the probability of every one; windows speak with their mean."""
         scores = _sigmoid(mean_output(outputs, "logits"))
         named = dict(zip(self.labels, scores.tolist(), strict=True))
-        return Prediction(self._told(named), named, sum(feature.cut for feature in features))
+        return Prediction(self._told(named), named, sum(feature.num_truncated for feature in features))
 
     def calibrate(self, examples: Sequence[Any], predictions: Sequence[Any]) -> tuple[Self, Sequence[Any]]:
         """Set each threshold where the F1 of its label is highest on ``examples``.

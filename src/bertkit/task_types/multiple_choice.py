@@ -17,7 +17,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
 from bertkit.metrics.classification import accuracy
-from bertkit.objectives.multiple_choice import Choose
+from bertkit.objectives.multiple_choice import MultipleChoice
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.choice_columns import (
     ChoiceCells,
@@ -28,7 +28,7 @@ from bertkit.task_types.choice_columns import (
     read_choice_cells,
     read_place,
 )
-from bertkit.task_types.example_reports import Mark
+from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.held_out import describe_overlap, describe_repeated_ids, hold_out
 from bertkit.task_types.task_files import Columns
 
@@ -67,11 +67,11 @@ class Choice:
     label: int
     text: str
     scores: tuple[float, ...]
-    cut: int = 0
+    num_truncated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoiceTask(FileTask):
+class MultipleChoiceTask(FileTask):
     """Which of several texts goes with a prompt; examples may have different numbers of them.
 
     The columns of a split are the prompt (``first``), the beginning of all choices (``second``), the label and the id.
@@ -130,11 +130,11 @@ class ChoiceTask(FileTask):
         prompt = tokenizer.encode(example.prompt)
         texts = [f"{example.stem} {choice}".strip() for choice in example.choices]
         rows = [assemble(tokenizer, prompt, text, max_length=self.max_length) for text in texts]
-        return [stack(rows, labels={Choose.label: IGNORE if example.label is None else example.label})]
+        return [stack(rows, labels={MultipleChoice.label: IGNORE if example.label is None else example.label})]
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh vector."""
-        return {"choice": Choose(encoder.hidden_size)}
+        return {"choice": MultipleChoice(encoder.hidden_size)}
 
     def decode(
         self, example: ChoiceExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
@@ -144,7 +144,7 @@ class ChoiceTask(FileTask):
         logits = output["logits"][: len(example.choices)].astype(np.float64)
         powers = np.exp(logits - logits.max())
         best = int(logits.argmax())
-        return Choice(best, example.choices[best], tuple((powers / powers.sum()).tolist()), feature.cut)
+        return Choice(best, example.choices[best], tuple((powers / powers.sum()).tolist()), feature.num_truncated)
 
     def describe(self, example: ChoiceExample, prediction: Choice) -> dict[str, Any]:
         """``id``, the place of the choice as ``label``, its text, its ``probability`` and the ``scores`` of all."""
@@ -155,20 +155,20 @@ class ChoiceTask(FileTask):
             "probability": round(max(prediction.scores), 6),
             "scores": [round(score, 6) for score in prediction.scores],
         }
-        return {**record, "cut": prediction.cut} if prediction.cut else record
+        return {**record, "num_truncated": prediction.num_truncated} if prediction.num_truncated else record
 
-    def mark(self, example: ChoiceExample, prediction: Choice) -> Mark:
+    def mark(self, example: ChoiceExample, prediction: Choice) -> ExampleReport:
         """The right and the given choice as texts; a wrong one is as wrong as it was sure."""
         assert example.label is not None
         probability = max(prediction.scores)
-        return Mark(
+        return ExampleReport(
             id=example.id,
             text=" | ".join(filter(None, (example.prompt, example.stem, *example.choices))),
             gold=example.choices[example.label],
             answer=prediction.text,
             size=0.0 if prediction.label == example.label else probability,
             confidence=probability,
-            cut=prediction.cut,
+            num_truncated=prediction.num_truncated,
         )
 
     def score(self, examples: Iterable[ChoiceExample], predictions: Iterable[Choice]) -> dict[str, float]:

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bertkit.batch import IGNORE, Batch, Feature, Token, number_of
-from bertkit.contracts import Encoder, Objective, PieceTokenizer
+from bertkit.contracts import Encoder, Objective, SubwordTokenizer
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.running_text import RunningText
-from bertkit.data.segment_pairs import Passage, Passages, Sampling
+from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
 from bertkit.data.shards import Corpus
-from bertkit.encoder_types import AskedWords
+from bertkit.encoder_types import PretrainingObjective
 from bertkit.errors import data_error, usage_error
 from bertkit.objectives.bilm import BidirectionalLanguageModel
 from bertkit.objectives.clm import CausalLanguageModel, label_next
 from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
-from bertkit.objectives.nsp import NextSentence
-from bertkit.rng import Draws
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.rng import CounterRng
 from bertkit.task_types.word_streams import StreamSource
 from bertkit.text.words import Words
 
@@ -42,7 +42,7 @@ class PretrainingTask:
     so many drawn ``samples``, with None against all.
     """
 
-    words: AskedWords = "masked"
+    words: PretrainingObjective = "masked"
     masking: Masking = field(default_factory=Masking)
     sampling: Sampling = field(default_factory=Sampling)
     copies: int | None = None
@@ -60,7 +60,7 @@ class PretrainingTask:
                 "apart, with neighbours and with them alone."
             )
 
-    def source(self, corpus: Corpus, tokenizer: PieceTokenizer, *, seq_length: int, seed: int) -> Source:
+    def source(self, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int) -> Source:
         """Every example of a corpus split, as batches on demand."""
         if self.targets is not None:
             if not isinstance(tokenizer, Words):
@@ -89,7 +89,7 @@ class PretrainingTask:
         )
         if not self.sampling.next_sentence:
             return {"mlm": words}
-        sentences = NextSentence(encoder.hidden_size, initializer_range=config.initializer_range)
+        sentences = NextSentencePrediction(encoder.hidden_size, initializer_range=config.initializer_range)
         return {"mlm": words, "nsp": sentences}
 
 
@@ -97,7 +97,7 @@ class PretrainingSource:
     """Passages of one corpus split, with labels from themselves; a pure function of (seed, epoch, index)."""
 
     def __init__(
-        self, task: PretrainingTask, corpus: Corpus, tokenizer: PieceTokenizer, *, seq_length: int, seed: int
+        self, task: PretrainingTask, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int
     ) -> None:
         self.task = task
         self.tokenizer = tokenizer
@@ -117,13 +117,13 @@ class PretrainingSource:
             return 0
         return 2 + len(self._between) * self.task.sampling.next_sentence
 
-    def _lay_rows(self, corpus: Corpus, room: int) -> Passages | FullSentences | RunningText:
+    def _lay_rows(self, corpus: Corpus, room: int) -> SegmentPairs | FullSentences | RunningText:
         sampling = self.task.sampling
         if sampling.running_text:
             return RunningText(corpus, room=room, seed=self.seed)
         if sampling.full_sentences:
             return FullSentences(corpus, room=room, sep_id=int(self._sep[0]))
-        return Passages(corpus, sampling, room=room, seed=self.seed)
+        return SegmentPairs(corpus, sampling, room=room, seed=self.seed)
 
     def __len__(self) -> int:
         return len(self.passages)
@@ -138,7 +138,7 @@ class PretrainingSource:
             return label_next(batch)
         return mask_tokens(
             batch,
-            Draws(self.seed, epoch, indices),
+            CounterRng(self.seed, epoch, indices),
             self.task.masking,
             vocab_size=self.tokenizer.vocab_size,
             mask_id=self.tokenizer.mask_id,
@@ -146,7 +146,7 @@ class PretrainingSource:
             continues_word=self.tokenizer.continues_word,
         )
 
-    def encode(self, passage: Passage) -> Feature:
+    def encode(self, passage: SegmentPair) -> Feature:
         """``[CLS] A [SEP]`` with B and its label behind it where there is one (0 is next, 1 is random).
 
         Running text is A alone.
@@ -183,7 +183,7 @@ class DataReport:
     row_fill: float
     masked_share: float | None
     duplicate_rows: float
-    unknown_pieces: float
+    unknown_tokens: float
 
     def lines(self) -> list[str]:
         """The report for a person."""
@@ -195,7 +195,7 @@ class DataReport:
             f"row fill            {self.row_fill:.1%}",
             f"masked              {masked}",
             f"duplicate rows      {self.duplicate_rows:.2%}",
-            f"unknown pieces      {self.unknown_pieces:.2%}",
+            f"unknown pieces      {self.unknown_tokens:.2%}",
         ]
 
     def record(self) -> dict[str, float | int | None]:
@@ -222,5 +222,5 @@ def report_data(source: Source, sample: int = 1024) -> DataReport:
         row_fill=tokens / (count * source.seq_length),
         masked_share=float(masked.sum()) / tokens if "mlm" in batch.labels else None,
         duplicate_rows=1 - len(rows) / count,
-        unknown_pieces=float(((original == source.tokenizer.unk_id) & real).sum()) / tokens,
+        unknown_tokens=float(((original == source.tokenizer.unk_id) & real).sum()) / tokens,
     )

@@ -15,18 +15,18 @@ from bertkit.batch import IGNORE, Feature
 from bertkit.contracts import Encoder, Objective, Tokenizer
 from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2, score_answer
-from bertkit.objectives.span_extraction import Span
+from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.squad_files import COLUMNS, Faults, SpanExample, describe_faults, name_apart, read_questions
 from bertkit.task_types.task_files import Columns
-from bertkit.task_types.windows import Candidate, Pieces, find_candidates, owners, window_starts
+from bertkit.task_types.windows import Candidate, TokenArrays, find_candidates, owners, window_starts
 
 _CHARACTERS_AT_ONCE, _QUESTIONS_AT_ONCE = 500_000, 500
 """How much text is cut into tokens in one go."""
 
 
-class Passage(NamedTuple):
+class AnswerSpan(NamedTuple):
     """A part of the context: its characters ``start`` to ``end``, and its share among the best answers."""
 
     text: str
@@ -44,9 +44,9 @@ class SpanPrediction:
     """
 
     text: str
-    n_best: tuple[Passage, ...] = ()
+    n_best: tuple[AnswerSpan, ...] = ()
     null_odds: float = 0.0
-    cut: int = 0
+    num_truncated: int = 0
 
     @property
     def label(self) -> str:
@@ -54,7 +54,7 @@ class SpanPrediction:
         return self.text
 
     @property
-    def passage(self) -> Passage | None:
+    def passage(self) -> AnswerSpan | None:
         """The answer with its place and probability; None for no answer."""
         return self.n_best[0] if self.text else None
 
@@ -75,7 +75,7 @@ class SpanPrediction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpanTask(FileTask):
+class QuestionAnsweringTask(FileTask):
     """A passage of the context, or (``null``) none where ``null_odds`` are above ``threshold``, which is set on dev.
 
     The threshold is the ``null_score_diff_threshold`` of google-research/bert, the -tau of the paper (section 4.3). A
@@ -155,7 +155,7 @@ class SpanTask(FileTask):
 
     def encode(self, example: SpanExample, tokenizer: Tokenizer) -> list[Feature]:
         """``[CLS] question [SEP] part of the context [SEP]``, a window after the other."""
-        question, context = map(Pieces.of, tokenizer.encode_batch([example.question, example.context]))
+        question, context = map(TokenArrays.of, tokenizer.encode_batch([example.question, example.context]))
         return self._windows(example, question, context, tokenizer)
 
     def encode_all(
@@ -164,14 +164,14 @@ class SpanTask(FileTask):
         """The same for all; a context is cut into tokens once for all its questions that follow each other."""
         for block in _blocks(examples):
             contexts = list(dict.fromkeys(example.context for example in block))
-            pieces = dict(zip(contexts, map(Pieces.of, tokenizer.encode_batch(contexts)), strict=True))
+            pieces = dict(zip(contexts, map(TokenArrays.of, tokenizer.encode_batch(contexts)), strict=True))
             questions = tokenizer.encode_batch([example.question for example in block])
             for example, question in zip(block, questions, strict=True):
-                yield example, self._windows(example, Pieces.of(question), pieces[example.context], tokenizer)
+                yield example, self._windows(example, TokenArrays.of(question), pieces[example.context], tokenizer)
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh head that scores starts and ends."""
-        return {"span": Span(encoder.hidden_size)}
+        return {"span": SpanExtraction(encoder.hidden_size)}
 
     def decode(
         self, example: SpanExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
@@ -187,11 +187,11 @@ class SpanTask(FileTask):
         shares = np.exp(scores - scores.max(initial=-np.inf))
         shares /= shares.sum()
         passages = tuple(
-            Passage(example.context[start:end], start, end, float(share))
+            AnswerSpan(example.context[start:end], start, end, float(share))
             for (_, start, end), share in zip(best, shares, strict=False)
         )
         odds = null - best[0][0] if best else float(np.finfo(np.float32).max)
-        prediction = SpanPrediction("", passages, odds, sum(feature.cut for feature in features))
+        prediction = SpanPrediction("", passages, odds, sum(feature.num_truncated for feature in features))
         return self._decide(prediction)
 
     def calibrate(
@@ -218,7 +218,7 @@ class SpanTask(FileTask):
         if self.null:
             record["null_odds"] = round(prediction.null_odds, 6)
         record["n_best"] = [{**each._asdict(), "probability": round(each.probability, 6)} for each in prediction.n_best]
-        return record | ({"cut": prediction.cut} if prediction.cut else {})
+        return record | ({"num_truncated": prediction.num_truncated} if prediction.num_truncated else {})
 
     def score(self, examples: Iterable[SpanExample], predictions: Iterable[SpanPrediction]) -> dict[str, float]:
         """The official scores, as shares of 1; with ``null`` also those of questions with and without an answer."""
@@ -261,7 +261,9 @@ class SpanTask(FileTask):
             raise usage_error(f"max_length {self.max_length} has no room for {before} tokens of question and a text.")
         return room, min(room, self.stride)
 
-    def _windows(self, example: SpanExample, question: Pieces, context: Pieces, tokenizer: Tokenizer) -> list[Feature]:
+    def _windows(
+        self, example: SpanExample, question: TokenArrays, context: TokenArrays, tokenizer: Tokenizer
+    ) -> list[Feature]:
         kept = question.ids[: self.max_query]
         head = np.array([tokenizer.start_id, *kept, *tokenizer.between_ids], dtype=np.int32)
         before = len(head)
@@ -285,9 +287,9 @@ class SpanTask(FileTask):
                 Feature(
                     input_ids=input_ids,
                     segment_ids=np.repeat(np.array([0, 1], dtype=np.int8), [before, size + 1]),
-                    labels={Span.label: label},
+                    labels={SpanExtraction.label: label},
                     offsets=offsets,
-                    cut=0 if start else len(question.ids) - len(kept),
+                    num_truncated=0 if start else len(question.ids) - len(kept),
                 )
             )
         return features

@@ -21,9 +21,9 @@ from bertkit.formats.lines import at_line, open_lines
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_entities
 from bertkit.nn.mixture import MIXTURES, Mixture
-from bertkit.objectives.crf_tagging import TagsTogether
-from bertkit.objectives.feature_tagging import WORD_STARTS, TagFeatures
-from bertkit.objectives.token_classification import Tag
+from bertkit.objectives.crf_tagging import CrfTagging
+from bertkit.objectives.feature_tagging import WORD_STARTS, FeatureTagging
+from bertkit.objectives.token_classification import TokenClassification
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.conll_files import COLUMNS, Sentence, read_sentences
 from bertkit.task_types.held_out import describe_overlap, hold_out
@@ -86,7 +86,7 @@ class TagPrediction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagTask(FileTask):
+class TaggingTask(FileTask):
     """A tag of ``labels``, which are IOB2, for every word; files may have IOB1, BIOES or BILOU.
 
     With ``context`` a sentence is read with as much of its document around it as ``max_length`` has room for. One that
@@ -237,27 +237,29 @@ class TagTask(FileTask):
         return Feature(
             input_ids=input_ids,
             segment_ids=np.zeros(len(input_ids), dtype=np.int64),
-            labels={Tag.label: labels} if head is Tag else {head.label: labels, WORD_STARTS: starts},
+            labels={TokenClassification.label: labels}
+            if head is TokenClassification
+            else {head.label: labels, WORD_STARTS: starts},
             offsets=offsets,
         )
 
     @property
-    def _head(self) -> type[Tag | TagFeatures | TagsTogether]:
+    def _head(self) -> type[TokenClassification | FeatureTagging | CrfTagging]:
         """What tells the tags."""
         if self.crf:
-            return TagsTogether
-        return Tag if self.features is None else TagFeatures
+            return CrfTagging
+        return TokenClassification if self.features is None else FeatureTagging
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh head for tags."""
         if self.crf:
-            return {"tags": TagsTogether(encoder.hidden_size, self.labels)}
+            return {"tags": CrfTagging(encoder.hidden_size, self.labels)}
         if self.features is None:
-            return {"tags": Tag(encoder.hidden_size, len(self.labels))}
+            return {"tags": TokenClassification(encoder.hidden_size, len(self.labels))}
         if isinstance(encoder, WordEncoder):
             raise usage_error(f"{type(encoder).__name__} has no layers of one width: leave out task.features.")
         mixture = Mixture(self.features, encoder.num_layers, encoder.hidden_size)
-        return {"tags": TagFeatures(mixture, len(self.labels))}
+        return {"tags": FeatureTagging(mixture, len(self.labels))}
 
     def decode(
         self, example: TagExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]

@@ -19,8 +19,8 @@ from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, sniff
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.metrics.correlation import pearson, spearman
-from bertkit.objectives.regression import Regress
-from bertkit.objectives.sequence_classification import Classify
+from bertkit.objectives.regression import Regression
+from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.class_weights import balance_classes, check_weights, parse_weights, spread_weights
 from bertkit.task_types.columns import guess_columns
@@ -50,7 +50,7 @@ class Prediction:
 
     label: Answer
     scores: Mapping[str, float] = field(default_factory=dict)
-    cut: int = 0
+    num_truncated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTask(FileTask):
+class TextClassificationTask(FileTask):
     """A class of ``labels`` or, when there are none, a number, told from a text or (``pair``) two.
 
     ``spellings`` are the labels as published files write them, where that differs; names are understood too.
@@ -183,24 +183,24 @@ class TextTask(FileTask):
             return assemble_windows(tokenizer, *texts, max_length=length, stride=self.stride, labels=labels)
         if self.both_orders and example.second is not None:
             rows = [assemble(tokenizer, *pair, max_length=length) for pair in (texts, (example.second, example.first))]
-            return [replace(stack(rows, labels=labels), cut=rows[0].cut)]
+            return [replace(stack(rows, labels=labels), num_truncated=rows[0].num_truncated)]
         return [assemble(tokenizer, *texts, max_length=length, labels=labels)]
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """A fresh classifier or regressor."""
         if self.labels:
             weights = spread_weights(self.labels, self.class_weights)
-            return {"class": Classify(encoder.hidden_size, len(self.labels), weights=weights)}
-        return {"number": Regress(encoder.hidden_size)}
+            return {"class": SequenceClassification(encoder.hidden_size, len(self.labels), weights=weights)}
+        return {"number": Regression(encoder.hidden_size)}
 
     def decode(
         self, example: TextExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
     ) -> Prediction:
         """The most probable class, or the number on the scale of the files; windows speak with their mean."""
-        cut = sum(feature.cut for feature in features)
+        cut = sum(feature.num_truncated for feature in features)
         if not self.labels:
             value = float(mean_output(outputs, "value"))
-            return Prediction(value * self.numbers.unit + self.numbers.origin, cut=cut)
+            return Prediction(value * self.numbers.unit + self.numbers.origin, num_truncated=cut)
         scores = _softmax(mean_output(outputs, "logits"))
         named = dict(zip(self.labels, scores.tolist(), strict=True))
         return Prediction(self.labels[int(scores.argmax())], named, cut)
@@ -215,7 +215,7 @@ class TextTask(FileTask):
             record["probability"] = round(max(prediction.scores.values()), 6)
         if prediction.scores:
             record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
-        return {**record, "cut": prediction.cut} if prediction.cut else record
+        return {**record, "num_truncated": prediction.num_truncated} if prediction.num_truncated else record
 
     def spell(self, prediction: Prediction) -> str:
         """The answer as the files of the task write it; a number within its bounds, with three decimals."""

@@ -32,14 +32,14 @@ from bertkit.task_types.labels import (
     may_hold_several,
     split_cells,
 )
-from bertkit.task_types.multi_label import LabelsTask
-from bertkit.task_types.multiple_choice import ChoiceTask
-from bertkit.task_types.question_answering import SpanTask
+from bertkit.task_types.multi_label import MultiLabelTask
+from bertkit.task_types.multiple_choice import MultipleChoiceTask
+from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.task_types.squad_files import COLUMNS, holds_questions
 from bertkit.task_types.squad_files import read_json_file as read_json_file
-from bertkit.task_types.tagging import TagTask
+from bertkit.task_types.tagging import TaggingTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
-from bertkit.task_types.text_classification import Numbers, TextTask
+from bertkit.task_types.text_classification import Numbers, TextClassificationTask
 
 Kind = Literal["classes", "number", "labels"]
 
@@ -111,7 +111,7 @@ def guess(
     kind = kind or _guess_kind(first, columns, labels)
     asked = _Asked(kind=kind, labels=labels, rows=labels.counts.total())
     if kind == "labels":
-        separator = find_separator(labels) or LabelsTask.separator
+        separator = find_separator(labels) or MultiLabelTask.separator
         asked = replace(asked, labels=split_cells(labels, separator), separator=separator)
     if kind != "number" and not allow_rare_labels:
         check_spelling(asked.labels)
@@ -128,7 +128,9 @@ def _name(task: FileTask, given: Path) -> FileTask:
     return replace(absolute, name=f"files:{given.resolve().name}")
 
 
-def _build_choices(table: Table, files: TaskFiles, choices: tuple[str, ...], max_length: int) -> tuple[ChoiceTask, str]:
+def _build_choices(
+    table: Table, files: TaskFiles, choices: tuple[str, ...], max_length: int
+) -> tuple[MultipleChoiceTask, str]:
     """The task of choosing that the files pose, every row of which has been read, and what was taken for what."""
     columns = files.splits["train"].columns
     tables = files.tables(table.path.name, "train")
@@ -136,7 +138,7 @@ def _build_choices(table: Table, files: TaskFiles, choices: tuple[str, ...], max
     labelled = [cells for cells in rows if cells.label]
     if not labelled:
         raise data_error(f'{table.path}: no row has a label in column "{columns.label}".')
-    task = ChoiceTask(
+    task = MultipleChoiceTask(
         name=f"files:{table.path.name}",
         choices=choices,
         spelling=guess_spelling(labelled),
@@ -164,7 +166,9 @@ def _guess_questions(paths: Mapping[str, Sequence[Path]], name: str) -> Guess:
         split: Split(files=tuple(str(file.resolve()) for file in files), columns=COLUMNS)
         for split, files in paths.items()
     }
-    task = SpanTask(name=name, files=TaskFiles(splits=splits), null=True, heldout=0.0 if "dev" in splits else _HELDOUT)
+    task = QuestionAnsweringTask(
+        name=name, files=TaskFiles(splits=splits), null=True, heldout=0.0 if "dev" in splits else _HELDOUT
+    )
     rows = {split: list(task.rows(split)) for split in splits}
     without = sum(example.answers == () and example.impossible for example in rows["train"])
     task = replace(task, null=without > 0, rules="v2" if without else "v1")
@@ -186,7 +190,7 @@ def _guess_tags(paths: Mapping[str, Sequence[Path]], name: str, max_length: int)
         raise data_error(f"{paths['train'][0]}: every word has the tag O. There must be at least one entity.")
     tags = ("O", *(f"{letter}-{type}" for type in in_order(types) for letter in "BI"))
     heldout = 0.0 if "dev" in splits else _HELDOUT
-    task = TagTask(name=name, labels=tags, files=TaskFiles(splits=splits), max_length=max_length, heldout=heldout)
+    task = TaggingTask(name=name, labels=tags, files=TaskFiles(splits=splits), max_length=max_length, heldout=heldout)
     for split in splits.keys() - {"train"}:
         for _ in task.rows(split):
             pass
@@ -233,7 +237,7 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     return "classes"
 
 
-def _build(path: Path, files: TaskFiles, asked: _Asked, max_length: int, *, pair: bool) -> TextTask:
+def _build(path: Path, files: TaskFiles, asked: _Asked, max_length: int, *, pair: bool) -> TextClassificationTask:
     counts = asked.labels.counts
     if not counts:
         raise data_error(f'{path}: no row has a label in column "{files.splits["train"].columns.label}".')
@@ -247,10 +251,10 @@ def _build(path: Path, files: TaskFiles, asked: _Asked, max_length: int, *, pair
         "heldout": 0.0 if "dev" in files.splits else _HELDOUT,
     }
     if asked.kind == "number":
-        return TextTask(metric="pearson", also=("spearman",), numbers=_scale(asked.labels), **shared)
+        return TextClassificationTask(metric="pearson", also=("spearman",), numbers=_scale(asked.labels), **shared)
     if asked.kind == "labels":
-        return LabelsTask(labels=in_order(counts), separator=asked.separator, **shared)
-    return TextTask(metric="accuracy", also=("macro_f1", "matthews"), labels=in_order(counts), **shared)
+        return MultiLabelTask(labels=in_order(counts), separator=asked.separator, **shared)
+    return TextClassificationTask(metric="accuracy", also=("macro_f1", "matthews"), labels=in_order(counts), **shared)
 
 
 def _scale(labels: Labels) -> Numbers:

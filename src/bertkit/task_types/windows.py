@@ -19,14 +19,14 @@ from bertkit.batch import Feature
 from bertkit.contracts import Tokens
 
 
-class Pieces(NamedTuple):
+class TokenArrays(NamedTuple):
     """A text as arrays: ``ids`` (N,), of words (N, 1 + C), and ``offsets`` (N, 2), the characters of each token."""
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int32]
 
     @classmethod
-    def of(cls, tokens: Tokens) -> Pieces:
+    def of(cls, tokens: Tokens) -> TokenArrays:
         """From lists."""
         offsets = np.array(tokens.offsets, dtype=np.int32).reshape(-1, 2)
         return cls(np.array(tokens.ids, dtype=np.int32), offsets)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bertkit.task_types.conll_files import COLUMNS
-from bertkit.task_types.tagging import TagTask
+from bertkit.task_types.tagging import TaggingTask
 from bertkit.task_types.task_files import Split, TaskFiles
 
 _FILES = {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}
 
-conll2003 = TagTask(
+conll2003 = TaggingTask(
     name="conll2003",
     labels=("O", "B-LOC", "I-LOC", "B-MISC", "I-MISC", "B-ORG", "I-ORG", "B-PER", "I-PER"),
     files=TaskFiles(

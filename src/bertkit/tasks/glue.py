@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bertkit.formats.tables import Format
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
-from bertkit.task_types.text_classification import Numbers, TextTask
+from bertkit.task_types.text_classification import Numbers, TextClassificationTask
 
 _LITERAL = Format(kind="delimited", delimiter="\t", quotes=False)
 _NAMELESS_COLA = replace(_LITERAL, names=("source", "label", "original_mark", "sentence"))
@@ -50,7 +50,7 @@ def _mnli_files() -> TaskFiles:
     return replace(files, splits=splits)
 
 
-cola = TextTask(
+cola = TextClassificationTask(
     name="glue:cola",
     metric="matthews",
     also=("accuracy",),
@@ -60,7 +60,7 @@ cola = TextTask(
     about="Is the sentence acceptable English? Corpus of Linguistic Acceptability (Warstadt et al. 2018).",
 )
 
-sst2 = TextTask(
+sst2 = TextClassificationTask(
     name="glue:sst2",
     metric="accuracy",
     labels=("negative", "positive"),
@@ -69,7 +69,7 @@ sst2 = TextTask(
     about="Is the sentence of a film review favourable? Stanford Sentiment Treebank (Socher et al. 2013).",
 )
 
-mrpc = TextTask(
+mrpc = TextClassificationTask(
     name="glue:mrpc",
     metric="f1",
     also=("accuracy",),
@@ -80,7 +80,7 @@ mrpc = TextTask(
     about="Do two sentences from the news mean the same? Microsoft Research Paraphrase Corpus (Dolan et al. 2005).",
 )
 
-stsb = TextTask(
+stsb = TextClassificationTask(
     name="glue:stsb",
     metric="spearman",
     also=("pearson",),
@@ -90,7 +90,7 @@ stsb = TextTask(
     about="How alike in meaning are two sentences, 0 to 5? Semantic Textual Similarity Benchmark (Cer et al. 2017).",
 )
 
-qqp = TextTask(
+qqp = TextClassificationTask(
     name="glue:qqp",
     metric="f1",
     also=("accuracy",),
@@ -101,7 +101,7 @@ qqp = TextTask(
     about="Do two questions ask the same? Quora Question Pairs (2017).",
 )
 
-mnli = TextTask(
+mnli = TextClassificationTask(
     name="glue:mnli",
     metric="accuracy",
     labels=("entailment", "neutral", "contradiction"),
@@ -110,7 +110,7 @@ mnli = TextTask(
     about="Does the first sentence entail the second, contradict it or neither? MultiNLI (Williams et al. 2018).",
 )
 
-qnli = TextTask(
+qnli = TextClassificationTask(
     name="glue:qnli",
     metric="accuracy",
     labels=_ENTAILMENT,
@@ -119,7 +119,7 @@ qnli = TextTask(
     about="Does the sentence hold the answer to the question? Made from SQuAD (Rajpurkar et al. 2016).",
 )
 
-rte = TextTask(
+rte = TextClassificationTask(
     name="glue:rte",
     metric="accuracy",
     labels=_ENTAILMENT,
@@ -128,7 +128,7 @@ rte = TextTask(
     about="Does the first text entail the second? Recognizing Textual Entailment (Bentivogli et al. 2009).",
 )
 
-wnli = TextTask(
+wnli = TextClassificationTask(
     name="glue:wnli",
     metric="accuracy",
     labels=("not_entailment", "entailment"),
@@ -138,7 +138,7 @@ wnli = TextTask(
     about="Does the sentence with its pronoun replaced follow? Made from Winograd schemas (Levesque et al. 2011).",
 )
 
-ax = TextTask(
+ax = TextClassificationTask(
     name="glue:ax",
     metric="matthews",
     also=("accuracy",),
@@ -167,9 +167,9 @@ class Submitted(NamedTuple):
     """A ``file`` of a submission: the answers to a ``split`` of ``task`` by a model fine-tuned on ``answerer``."""
 
     file: str
-    task: TextTask
+    task: TextClassificationTask
     split: str
-    answerer: TextTask
+    answerer: TextClassificationTask
 
 
 SUBMISSION = (
@@ -192,7 +192,7 @@ class Column(NamedTuple):
     """A column of the paper's Table 1: which score of which task. ``counts`` in the average."""
 
     name: str
-    task: TextTask
+    task: TextClassificationTask
     score: str
     counts: bool = True
 

@@ -6,7 +6,7 @@ official programs.
 
 from __future__ import annotations
 
-from bertkit.task_types.question_answering import SpanTask
+from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.task_types.squad_files import COLUMNS
 from bertkit.task_types.task_files import Split, TaskFiles
 
@@ -16,13 +16,13 @@ def _files(home: str, train: str, dev: str) -> TaskFiles:
     return TaskFiles(home=home, splits=splits)
 
 
-v1 = SpanTask(
+v1 = QuestionAnsweringTask(
     name="squad:v1",
     files=_files("squad", "train-v1.1.json", "dev-v1.1.json"),
     about="Which passage of a paragraph answers the question? SQuAD 1.1 (Rajpurkar et al. 2016).",
 )
 
-v2 = SpanTask(
+v2 = QuestionAnsweringTask(
     name="squad:v2",
     null=True,
     rules="v2",
@@ -30,7 +30,7 @@ v2 = SpanTask(
     about="Which passage answers the question, if any does? SQuAD 2.0 (Rajpurkar et al. 2018).",
 )
 
-korquad = SpanTask(
+korquad = QuestionAnsweringTask(
     name="squad:korquad",
     rules="korquad",
     files=_files("korquad", "KorQuAD_v1.0_train.json", "KorQuAD_v1.0_dev.json"),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertkit.task_types.multiple_choice import ChoiceTask
+from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 
 _LABELLED = Columns(first="sent1", second="sent2", label="label", id="fold-ind")
 
-swag = ChoiceTask(
+swag = MultipleChoiceTask(
     name="swag",
     choices=("ending0", "ending1", "ending2", "ending3"),
     files=TaskFiles(

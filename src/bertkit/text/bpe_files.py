@@ -45,7 +45,7 @@ def read_folder(folder: Path, model: str, pairs: Sequence[Pair]) -> Found:
         return _read_rules(folder / RULES, model)
     for pieces, merges in pairs:
         if (folder / pieces).is_file():
-            vocabulary = _check_pieces(read_json(folder / pieces), folder / pieces)
+            vocabulary = _check_vocabulary(read_json(folder / pieces), folder / pieces)
             return Found(file=folder / pieces, pieces=vocabulary, merges=_read_merges(folder / merges))
     names = " or ".join(f"{pieces} with {merges}" for pieces, merges in pairs)
     raise data_error(f"no tokenizer of {model} at {folder}: it has neither {RULES} nor {names}.")
@@ -76,7 +76,7 @@ def _read_rules(file: Path, name: str) -> Found:
     added = {each["content"]: each["id"] for each in description.get("added_tokens", ())}
     return Found(
         file=file,
-        pieces=_check_pieces({**model["vocab"], **added}, file),
+        pieces=_check_vocabulary({**model["vocab"], **added}, file),
         merges=[_split(pair, f"{file}, merge {place:,}") for place, pair in enumerate(model["merges"], 1)],
         rules={
             "normalizer": description.get("normalizer"),
@@ -87,7 +87,7 @@ def _read_rules(file: Path, name: str) -> Found:
     )
 
 
-def _check_pieces(pieces: Any, file: Path) -> dict[str, int]:
+def _check_vocabulary(pieces: Any, file: Path) -> dict[str, int]:
     if not isinstance(pieces, dict) or not all(isinstance(number, int) for number in pieces.values()):
         raise data_error(f"{file} is not a vocabulary: a JSON object of pieces with their ids.")
     return pieces

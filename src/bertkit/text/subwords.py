@@ -45,20 +45,20 @@ class Subwords:
         if sorted(ids.values()) != list(range(len(ids))):
             raise data_error(f"{source} has {len(ids):,} pieces whose ids are not 0 to {len(ids) - 1:,}.")
         self._ids = ids
-        self._special_pieces = list(specials)
+        self._special_tokens = list(specials)
         self.pieces: list[str] = sorted(ids, key=lambda piece: ids[piece])
         self.vocab_size = len(ids)
 
     def to_json(self) -> str:
         """All of it as one string, for another process."""
-        return json.dumps({"rules": self._description(), "specials": self._special_pieces})
+        return json.dumps({"rules": self._description(), "specials": self._special_tokens})
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the rules and the vocabulary: equal if and only if texts become the same ids."""
         description = self._description()
         parts = {name: description[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
-        saved = json.dumps([parts, self._special_pieces], sort_keys=True)
+        saved = json.dumps([parts, self._special_tokens], sort_keys=True)
         return hashlib.sha256(saved.encode()).hexdigest()
 
     @cached_property

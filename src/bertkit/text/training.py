@@ -31,7 +31,7 @@ _LEAST_COUNT = 2
 _REPEATS = 1000
 
 
-def learn_pieces(texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]) -> list[str]:
+def learn_subwords(texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]) -> list[str]:
     """At most ``size`` pieces in the order of their ids: those of ``first``, letters, and what they merge to.
 
     ``rules`` is any tokenizer with the normalizer and the pre-tokenizer wanted. Without a word in ``texts`` there are

@@ -25,7 +25,7 @@ from bertkit.storage.atomic import write_file, write_json
 from bertkit.text.normalization import CONTINUES, Rules, Specials, UnicodeForm, assemble
 from bertkit.text.subwords import Subwords, mend
 from bertkit.text.tokenizer_files import CONFIG, RULES, VOCABULARY, config_of, read_folder
-from bertkit.text.training import learn_pieces
+from bertkit.text.training import learn_subwords
 
 _SMALLEST = 2 * len(Specials._fields)
 
@@ -117,7 +117,7 @@ def train(
     form = "NFC" if strip and unicode_form is None else unicode_form
     rules = Rules(lowercase=not cased, strip_accents=strip, form=form)
     specials = Specials()
-    pieces = learn_pieces(map(mend, texts), assemble({}, rules, specials), size=vocab_size, first=specials)
+    pieces = learn_subwords(map(mend, texts), assemble({}, rules, specials), size=vocab_size, first=specials)
     if len(pieces) == len(specials):
         raise data_error("there is no text to learn a vocabulary from: nothing but white space was read.")
     return WordPiece(assemble({piece: number for number, piece in enumerate(pieces)}, rules, specials))

@@ -77,7 +77,7 @@ class Remembered(Encoder):
     def __init__(self, encoder: Encoder, activations: Activations) -> None:
         super().__init__()
         assert not any(weight.requires_grad for weight in encoder.parameters()), "a frozen encoder does not learn"
-        self.hidden_size, self.num_layers, self.keep_layers = encoder.hidden_size, encoder.num_layers, True
+        self.hidden_size, self.num_layers, self.output_hidden_states = encoder.hidden_size, encoder.num_layers, True
         self.word_length = encoder.word_length
         self._encoder = (encoder.eval(),)  # in a tuple it is no module of this one
         self._activations = activations

@@ -25,7 +25,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from bertkit.errors import BertkitError
-from bertkit.rng import Draws
+from bertkit.rng import CounterRng
 from bertkit.training.precision import default_device
 
 PATIENCE = timedelta(minutes=10)
@@ -35,13 +35,13 @@ N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 
-class LostError(BertkitError):
+class PeerLostError(BertkitError):
     """Another process of the same training has ended, and this one cannot go on without it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
-    """One of ``size`` processes, counted by ``rank``. Alone in its world a process pays nothing for what is here.
+class ProcessGroup:
+    """One of ``size`` processes, counted by ``rank``. Alone in its group a process pays nothing for what is here.
 
     Whatever exchanges something must be called by all processes, and in the same order.
     """
@@ -62,9 +62,9 @@ class World:
 
     def seed(self, seed: int, step: int) -> int:
         """What this process draws its random numbers of ``step`` from."""
-        return int(Draws(seed, step, np.array([self.rank])).below("rank", 2**53)[0, 0])
+        return int(CounterRng(seed, step, np.array([self.rank])).below("rank", 2**53)[0, 0])
 
-    def total(self, numbers: Mapping[str, N]) -> dict[str, N]:
+    def all_reduce_sum(self, numbers: Mapping[str, N]) -> dict[str, N]:
         """The sums of what all processes have, under the same names; fractions are summed in float64."""
         if self.size == 1:
             return dict(numbers)
@@ -72,7 +72,7 @@ class World:
         dist.all_reduce(sums)
         return dict(zip(numbers, sums.tolist(), strict=True))
 
-    def highest(self, number: float) -> float:
+    def all_reduce_max(self, number: float) -> float:
         """The highest of the numbers that the processes have."""
         if self.size == 1:
             return number
@@ -80,11 +80,11 @@ class World:
         dist.all_reduce(found, dist.ReduceOp.MAX)
         return found.item()
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Go on when all are here."""
-        self.highest(0)
+        self.all_reduce_max(0)
 
-    def from_first(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         """What the first process has for ``value``."""
         if self.size == 1:
             return value
@@ -110,7 +110,7 @@ class World:
             gradient.copy_(its_sum.view_as(gradient))
 
 
-ALONE = World()
+SINGLE_PROCESS = ProcessGroup()
 
 
 def is_sharded(tensor: Tensor) -> bool:
@@ -135,20 +135,20 @@ def world_size() -> int:
 
 
 @contextmanager
-def join_world() -> Iterator[World]:
-    """The world that torchrun describes in the environment, until the end of the ``with``, where all meet again.
+def join_process_group() -> Iterator[ProcessGroup]:
+    """The group that torchrun describes in the environment, until the end of the ``with``, where all meet again.
 
-    Raises LostError where another process is gone.
+    Raises PeerLostError where another process is gone.
     """
     size = world_size()
     if size == 1:
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     try:
         store, number, _ = _meet()
-        # A world of its own in the store: of an earlier one addresses are left there at which nobody answers any more.
+        # A group of its own in the store: of an earlier one addresses are left there at which nobody answers any more.
         dist.init_process_group(
             "nccl" if torch.cuda.is_available() else "gloo",
             store=PrefixStore(f"world-{next(_worlds)}", store),
@@ -156,12 +156,12 @@ def join_world() -> Iterator[World]:
             world_size=size,
             timeout=PATIENCE,
         )
-        world = World(rank=rank(), size=size)
-        yield world
-        world.wait()
+        group = ProcessGroup(rank=rank(), size=size)
+        yield group
+        group.barrier()
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
-            raise LostError(_LOST) from error
+            raise PeerLostError(_LOST) from error
         raise
     finally:
         if dist.is_initialized():

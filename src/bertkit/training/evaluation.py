@@ -22,21 +22,21 @@ def evaluate_losses(
     Of a source with an order of its own they are so many batches; what the encoder carries is as it was afterwards.
     """
     device = next(model.parameters()).device
-    was_training, carried = model.training, model.encoder.carried()
+    was_training, state = model.training, model.encoder.state()
     model.eval()
-    model.encoder.carry({})
+    model.encoder.load_state({})
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     with torch.inference_mode(), autocast(device, precision):
         for indices in _list_batches(source, batch_size, min(len(source), limit or len(source))):
             batch = source.batch(0, indices).to(device)
             outputs = model(batch)
-            for name, term in {**model.loss(outputs, batch), **model.hits(outputs, batch)}.items():
+            for name, term in {**model.loss(outputs, batch), **model.metrics(outputs, batch)}.items():
                 sums[name] = sums.get(name, 0.0) + float(term.sum)
                 counts[name] = counts.get(name, 0) + term.count
             del outputs  # before there are those of the next batch
     model.train(was_training)
-    model.encoder.carry(carried)
+    model.encoder.load_state(state)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}
 
 

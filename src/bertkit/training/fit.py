@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, LossTerms
 from bertkit.contracts import BatchSource
-from bertkit.data.batches import batch_indices, batches_in_epoch, work_ahead
+from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
-from bertkit.training.distributed import ALONE, World, whole
-from bertkit.training.memory import keep_freed_memory
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, whole
+from bertkit.training.memory import disable_malloc_trim
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
 from bertkit.training.precision import Precision, autocast
 from bertkit.training.schedule import ScheduleConfig, rate
@@ -91,8 +91,8 @@ class TrainingState:
             "optimizer": named_state(self.model, self.optimizer),
             "random": random,
         }
-        carried = self.model.encoder.carried()
-        return {**groups, "carried": carried} if carried else groups
+        state = self.model.encoder.state()
+        return {**groups, "carried": state} if state else groups
 
     def restore(self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0) -> None:
         """Put back what ``groups`` returned after ``step`` steps, the last ``skipped_in_a_row`` of them skipped."""
@@ -102,7 +102,7 @@ class TrainingState:
         if torch.cuda.is_available() and "cuda" in groups["random"]:
             torch.cuda.set_rng_state(groups["random"]["cuda"])
         device = next(self.model.parameters()).device
-        self.model.encoder.carry({name: each.to(device) for name, each in groups.get("carried", {}).items()})
+        self.model.encoder.load_state({name: each.to(device) for name, each in groups.get("carried", {}).items()})
         self.step, self.skipped_in_a_row = step, skipped_in_a_row
 
 
@@ -113,7 +113,7 @@ def fit(
     *,
     first_step: int = 0,
     until: int | None = None,
-    world: World = ALONE,
+    group: ProcessGroup = SINGLE_PROCESS,
     count_flops: Callable[[Batch], int] | None = None,
 ) -> Iterator[Step]:
     """Train from ``state.step`` to ``until``; epochs of ``source`` are counted from ``first_step``.
@@ -125,19 +125,19 @@ def fit(
     Raises DivergenceError after ten steps in a row whose loss or gradient is not finite; such steps change nothing.
     """
     device = next(state.model.parameters()).device
-    read = partial(_read_share, source, plan, world=world, pin=device.type == "cuda", count_flops=count_flops)
+    read = partial(_read_share, source, plan, group=group, pin=device.type == "cuda", count_flops=count_flops)
     workers = int(device.type != "cpu") if plan.loader_workers is None else plan.loader_workers
     steps = range(state.step, plan.schedule_from + plan.total_steps if until is None else until)
     state.model.train()
-    keep_freed_memory()
+    disable_malloc_trim()
     begin = time.perf_counter()
-    for share in work_ahead((partial(read, step - first_step) for step in steps), workers):
-        if world.size > 1:
-            torch.manual_seed(world.seed(plan.seed, state.step))
-        counts = world.total({**count_labels(state.model, share.batches), **share.work})
+    for share in prefetch((partial(read, step - first_step) for step in steps), workers):
+        if group.size > 1:
+            torch.manual_seed(group.seed(plan.seed, state.step))
+        counts = group.all_reduce_sum({**count_labels(state.model, share.batches), **share.work})
         lr = plan.optimizer.lr * rate(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
-        losses = world.total(accumulate_gradients(state.model, share.batches, counts, device, plan.precision))
-        world.sum_gradients(state.model.parameters())
+        losses = group.all_reduce_sum(accumulate_gradients(state.model, share.batches, counts, device, plan.precision))
+        group.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
         state.step += 1
         yield Step(
@@ -169,7 +169,7 @@ def _read_share(
     plan: Plan,
     step: int,
     *,
-    world: World,
+    group: ProcessGroup,
     pin: bool,
     count_flops: Callable[[Batch], int] | None,
 ) -> _Share:
@@ -180,7 +180,7 @@ def _read_share(
     epoch, place = divmod(step, batches_in_epoch(source, plan.batch_size))
     indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
     batches, work = [], {_TOKENS: 0, _FLOPS: 0}
-    for part in world.share(indices, plan.micro_batch_size or plan.batch_size):
+    for part in group.share(indices, plan.micro_batch_size or plan.batch_size):
         batch = source.batch(epoch, part if len(part) else indices[:1])
         if len(part):
             work[_TOKENS] += batch.num_tokens

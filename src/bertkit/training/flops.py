@@ -33,7 +33,7 @@ def count_flops(model: Model, batch: Batch) -> int:
     the encoder and the objectives count is taken 3 times 2 times. Padding and whatever else need not be computed does
     not count, computed or not; neither does what is no product, nor recomputation.
     """
-    return 3 * 2 * model.count_products(batch)
+    return 3 * 2 * model.count_macs(batch)
 
 
 def peak_flops(device: torch.device, precision: Precision) -> float | None:

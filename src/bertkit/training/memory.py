@@ -30,7 +30,7 @@ def available_memory(device: torch.device) -> int | None:
     return host_memory()[1]
 
 
-def keep_freed_memory() -> bool:
+def disable_malloc_trim() -> bool:
     """Let this process keep large blocks that it frees; True where the C library could be told.
 
     glibc gives a large block back to the system when it is freed, and every step then faults its pages in
