@@ -1,6 +1,6 @@
-"""The architecture of docs/architecture.md, as tests: who may import whom, how large things may grow, what is promised.
+"""The rules of docs/architecture.md as tests: who may import whom, how large things may grow, what is promised.
 
-The source is read with ``ast``, nothing is imported, so a broken file fails here by its name.
+The source is read with ``ast`` and not imported, so a broken module fails here by its name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from bertkit.cli.main import HELP
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "bertkit"
+TESTS = ROOT / "tests"
 
 LAYERS = (
-    ("_version", "errors", "config", "rng", "lookup", "storage"),
-    ("batch", "contracts"),
+    ("_version", "errors", "config", "rng", "lookup", "optional", "storage"),
+    ("batch", "contracts", "options"),
     ("formats", "text", "nn", "metrics"),
     ("encoder_types", "objectives", "data", "runs"),
     ("encoders", "task_types", "model"),
@@ -40,21 +41,25 @@ LAYERS = (
     ("cli", "__init__"),
     ("__main__",),
 )
-FLOORS = {name: number for number, names in enumerate(LAYERS) for name in names}
-SHELVES = {"encoders", "objectives", "tasks"}
+LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
+SHARED_LAYERS = 2
+"""In the lowest layers, whose modules are the project's vocabulary, modules of one layer may import each other."""
 
-FILE_LINES, FUNCTION_LINES, CONSTRUCTOR_PARAMETERS = 400, 60, 12
-EXCEPTIONS: dict[str, str] = {
-    "pretraining.record.PretrainRun": "a record: every setting of a pre-training run, always read by field name",
-    "finetuning.record.FinetuneRun": "a record, as PretrainRun",
-    "encoder_types.spec.HuggingFaceSpec": "a record: all that Hugging Face's folder of an encoder can differ in",
-    "encoders.bert.BertConfig": "a record: the hyper-parameters of the paper's table, one field each",
-    "encoders.roberta.RobertaConfig": "a record, as BertConfig",
-    "cli.training.FinetuneOptions": "a record: one field an option",
-    "cli.training.PretrainOptions": "a record: one field an option",
-    "reproduction.scales.Scale": "a record: all that a reproduction's size consists of",
-    "report.doctor.Diagnosis": "a record: one field a line of the report",
-}
+PLUG_INS = {"encoders", "objectives", "tasks"}
+
+MODULE_LINES, FUNCTION_LINES, CLASS_LINES = 400, 60, 150
+PARAMETERS, METHODS = 10, 15
+PRIVATE_SHARE = 0.25
+EXCEPTIONS: dict[str, str] = {}
+"""What may be larger, by name, with the reason."""
+
+LOOKUPS = {"lookup", "optional"}
+"""The modules that may import by a name in a string: plug-ins by name, and optional dependencies."""
+
+PROGRAM = re.compile(r"^\s*(from bertkit|import bertkit)[\w.]* *(import|$)", re.MULTILINE)
+"""Source code of a program that imports bertkit."""
+
+WITHOUT_TESTS = {"_version", "__main__"}
 
 SECONDS_TO_START = 0.150
 
@@ -69,11 +74,12 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
 
 
-def floor(name: str) -> int:
-    return FLOORS[name.partition(".")[0]]
+def layer(name: str) -> int:
+    return LAYER_OF[name.partition(".")[0]]
 
 
-def folder(name: str) -> str:
+def package(name: str) -> str:
+    """The package of a module; empty for a module beside the packages."""
     return name.partition(".")[0] if (SOURCE / name.partition(".")[0]).is_dir() else ""
 
 
@@ -89,8 +95,8 @@ def imported(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.ImportFrom):
         assert node.level == 0, f"relative import in line {node.lineno}; write the whole name"
         for alias in node.names:
-            whole = f"{node.module}.{alias.name}"
-            yield whole if is_module(whole) else str(node.module)
+            full_name = f"{node.module}.{alias.name}"
+            yield full_name if is_module(full_name) else str(node.module)
 
 
 def is_module(name: str) -> bool:
@@ -107,100 +113,170 @@ def own_imports() -> Iterator[tuple[str, str]]:
                     yield name_of(path), name.removeprefix("bertkit.")
 
 
-def test_every_file_has_a_floor() -> None:
-    assert {name.partition(".")[0] for name in map(name_of, files())} == set(FLOORS)
+def is_allowed(importer: str, name: str) -> bool:
+    """Whether the layers permit this import."""
+    return (
+        layer(name) < layer(importer)
+        or bool(package(importer) and package(importer) == package(name))
+        or layer(name) == layer(importer) < SHARED_LAYERS
+        or importer == "__init__"  # which names what it loads later, for type checkers
+    )
 
 
-def test_a_file_imports_from_lower_floors_only() -> None:
+def test_every_module_has_a_layer() -> None:
+    assert {name.partition(".")[0] for name in map(name_of, files())} == set(LAYER_OF)
+
+
+def test_modules_import_from_lower_layers_only() -> None:
     wrong = [
-        f"{importer} (floor {floor(importer)}) imports {name} (floor {floor(name)})"
+        f"{importer} (layer {layer(importer)}) imports {name} (layer {layer(name)})"
         for importer, name in own_imports()
-        if not (
-            floor(name) < floor(importer)
-            or (folder(importer) and folder(importer) == folder(name))
-            or floor(name) == floor(importer) <= 1
-            or importer == "__init__"  # which names what it loads later, for type checkers
-        )
+        if not is_allowed(importer, name)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_nothing_imports_itself_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     graph: dict[str, set[str]] = {}
     for importer, name in own_imports():
         graph.setdefault(importer, set()).add(name)
+    finished: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         assert name not in path, " -> ".join((*path[path.index(name) :], name))
-        for each in graph.get(name, ()):
-            visit(each, (*path, name))
+        if name not in finished:
+            for each in graph.get(name, ()):
+                visit(each, (*path, name))
+            finished.add(name)
 
     for name in graph:
         visit(name, ())
 
 
-def test_files_on_a_shelf_do_not_know_each_other() -> None:
+def test_plug_ins_do_not_import_one_another() -> None:
     wrong = [
-        f"{importer} imports its neighbour {name}"
+        f"{importer} imports {name}"
         for importer, name in own_imports()
-        if folder(importer) == folder(name) and folder(name) in SHELVES and re.search(r"\.[^_]", name)
+        if package(importer) == package(name) and package(name) in PLUG_INS and re.search(r"\.[^_]", name)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_private_files_stay_in_their_folder() -> None:
+def test_private_modules_are_imported_by_their_own_package_only() -> None:
     wrong = [
-        f"{importer} imports {name}, which is private to {folder(name)}/"
+        f"{importer} imports {name}, which is private to {package(name)}/"
         for importer, name in own_imports()
-        if name.partition(".")[2].startswith("_") and folder(importer) != folder(name)
+        if name.partition(".")[2].startswith("_") and package(importer) != package(name)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_at_most_a_quarter_of_a_package_is_private() -> None:
+    private: dict[str, int] = {}
+    total: dict[str, int] = {}
+    for path in files():
+        name = name_of(path)
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        total[package(name)] = total.get(package(name), 0) + lines
+        if name.partition(".")[2].startswith("_"):
+            private[package(name)] = private.get(package(name), 0) + lines
+    shares = {name: private[name] / total[name] for name in private}
+    assert not {name: share for name, share in shares.items() if share > PRIVATE_SHARE}
 
 
 def test_imports_are_at_the_top_and_cli_does_not_load_torch() -> None:
     wrong = []
     for path in files():
         for function in ast.walk(tree(path)):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and folder(name_of(path)) != "cli":
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and package(name_of(path)) != "cli":
                 names = [name for node in ast.walk(function) for name in imported(node)]
                 wrong += [f"{name_of(path)}.{function.name} imports {name}" for name in names]
-        if folder(name_of(path)) == "cli":
+        if package(name_of(path)) == "cli":
             names = [name for node in tree(path).body for name in imported(node)]
             wrong += [f"{name_of(path)} imports {name} at the top" for name in names if name.startswith("torch")]
     assert not wrong, "\n".join(wrong)
 
 
-def constructor_parameters(node: ast.ClassDef) -> int:
-    """Those of ``__init__``, or the fields of a dataclass."""
-    for each in node.body:
-        if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            return len(each.args.posonlyargs + each.args.args + each.args.kwonlyargs) - 1
-    if any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
-        return sum(isinstance(each, ast.AnnAssign) for each in node.body)
-    return 0
-
-
-def over_budget() -> dict[str, str]:
-    """Whatever is larger than it should be, by name, with its size."""
-    found = {}
+def test_no_import_is_hidden_in_a_string() -> None:
+    """Neither ``import_module("...")`` nor a program in a string: the rules above would not see them."""
+    wrong = []
     for path in files():
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        if lines > FILE_LINES:
-            found[name_of(path)] = f"{lines} lines"
+        if name_of(path) in {*LOOKUPS, "__init__"}:
+            continue
         for node in ast.walk(tree(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
-                if lines > FUNCTION_LINES:
-                    found[f"{name_of(path)}.{node.name}"] = f"{lines} lines"
-            elif isinstance(node, ast.ClassDef) and constructor_parameters(node) > CONSTRUCTOR_PARAMETERS:
-                found[f"{name_of(path)}.{node.name}"] = f"{constructor_parameters(node)} parameters"
-    return found
+            if isinstance(node, ast.Name | ast.Attribute):
+                called = node.id if isinstance(node, ast.Name) else node.attr
+                if called in ("import_module", "__import__", "exec"):
+                    wrong.append(f"{name_of(path)}, line {node.lineno}: {called}")
+            elif isinstance(node, ast.Constant) and PROGRAM.search(str(node.value)):
+                wrong.append(f"{name_of(path)}, line {node.lineno}: a program in a string")
+    assert not wrong, "\n".join(wrong)
 
 
-def test_nothing_grows_beyond_its_budget_unnoticed() -> None:
-    found = over_budget()
+def is_record(node: ast.ClassDef) -> bool:
+    return any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def count_parameters(arguments: ast.arguments) -> int:
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def sizes(path: Path) -> Iterator[tuple[str, str]]:
+    """(name, what is too large about it) for everything in a module that is over its budget."""
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    if lines > MODULE_LINES:
+        yield name_of(path), f"{lines} lines"
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        name = f"{name_of(path)}.{node.name}"
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if isinstance(node, ast.ClassDef):
+            methods = sum(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body)
+            fields = sum(isinstance(each, ast.AnnAssign) for each in node.body) if is_record(node) else 0
+            if lines > CLASS_LINES:
+                yield name, f"{lines} lines"
+            if methods > METHODS:
+                yield name, f"{methods} methods"
+            if fields > PARAMETERS:
+                yield name, f"{fields} fields"
+        elif lines > FUNCTION_LINES:
+            yield name, f"{lines} lines"
+        elif count_parameters(node.args) > PARAMETERS:
+            yield name, f"{count_parameters(node.args)} parameters"
+
+
+def test_nothing_exceeds_its_budget_without_a_reason() -> None:
+    found = {name: size for path in files() for name, size in sizes(path)}
     assert not {name: size for name, size in found.items() if name not in EXCEPTIONS}
     assert not set(EXCEPTIONS) - set(found), "an exception that is no longer needed"
+
+
+def test_every_module_has_its_test_module() -> None:
+    modules = [path.relative_to(SOURCE) for path in files() if path.name != "__init__.py"]
+    missing = [
+        str(path)
+        for path in modules
+        if path.stem not in WITHOUT_TESTS and not (TESTS / path.parent / f"test_{path.name.lstrip('_')}").exists()
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_package_has_a_docstring_and_no_code() -> None:
+    wrong = []
+    for path in SOURCE.rglob("*/__init__.py"):
+        if ast.get_docstring(tree(path)) is None:
+            wrong.append(f"{name_of(path)} has no docstring")
+        allowed = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign)
+        wrong += [f"{name_of(path)}, line {node.lineno}" for node in tree(path).body if not isinstance(node, allowed)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_public_name_is_a_package() -> None:
+    """``bertkit.tasks()`` would stop working once the package ``bertkit.tasks`` has been imported."""
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {path.stem for path in SOURCE.glob("*.py")}
+    assert not packages & set(bertkit.__all__)
 
 
 def test_the_public_surface_is_what_the_docs_list() -> None:
@@ -216,18 +292,18 @@ def test_the_tree_in_the_readme_is_the_tree() -> None:
     block = re.search(r"```text\nsrc/bertkit/\n(.*?)```", readme, re.DOTALL)
     assert block, "README.md shows no tree of src/bertkit/"
     shown = {line.split()[0].rstrip("/") for line in block[1].splitlines() if line.startswith("  ")}
-    there = {path.name for path in SOURCE.iterdir() if not path.name.startswith("_") and path.suffix != ".typed"}
-    assert shown == there
+    actual = {path.name for path in SOURCE.iterdir() if not path.name.startswith("_") and path.suffix != ".typed"}
+    assert shown == actual
 
 
-@pytest.mark.parametrize("shelf", ["encoders", "objectives", "tasks"])
-def test_what_is_on_a_shelf_is_in_the_docs(shelf: str) -> None:
+@pytest.mark.parametrize("folder", sorted(PLUG_INS))
+def test_every_plug_in_is_in_the_docs(folder: str) -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    for path in sorted((SOURCE / shelf).glob("[!_]*.py")):
-        assert f"`{shelf}/{path.name}`" in page
+    for path in sorted((SOURCE / folder).glob("[!_]*.py")):
+        assert f"`{folder}/{path.name}`" in page
 
 
-def test_every_file_of_the_docs_can_be_found_from_the_readme() -> None:
+def test_every_page_of_the_docs_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for path in sorted((ROOT / "docs").glob("*.md")):
         assert f"docs/{path.name}" in readme
@@ -244,15 +320,15 @@ def test_the_version_is_the_newest_heading_of_the_changelog() -> None:
 
 
 def seconds_to_run(script: str) -> float:
-    """The least of several runs, as processor time: on a busy machine the clock measures the others."""
-    taken = []
+    """The shortest of several runs, in processor seconds, which other processes on the machine do not change."""
+    durations = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert ended.stdout in ("", HELP)
-        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(taken)
+        durations.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(durations)
 
 
 @pytest.mark.parametrize(
@@ -260,12 +336,12 @@ def seconds_to_run(script: str) -> float:
     ["import bertkit", "import sys; sys.argv[1:] = ['--help']; from bertkit.cli.main import main; main()"],
     ids=["import", "help"],
 )
-def test_it_starts_at_once_and_without_torch(script: str) -> None:
+def test_start_up_is_fast_and_without_torch(script: str) -> None:
     assert seconds_to_run(script) < SECONDS_TO_START
     heavy = "{'torch', 'numpy', 'cyclopts', 'rich'}"
     subprocess.run([sys.executable, "-c", f"{script}; import sys; assert not {heavy} & set(sys.modules)"], check=True)
 
 
 @pytest.mark.skipif("BERTKIT_TEST_INSTALLED" not in os.environ, reason="set by `make test`, which tests the wheel")
-def test_what_is_tested_is_the_installed_wheel() -> None:
+def test_the_installed_wheel_is_what_is_tested() -> None:
     assert Path(bertkit.__file__).parent == Path(sysconfig.get_paths()["purelib"]) / "bertkit"
