@@ -1,15 +1,25 @@
-"""Results in words: mean, standard deviation and best over seeds, and tables in Markdown."""
+"""Results as text: mean, standard deviation and best over seeds; tables for Markdown and for the terminal."""
 
 from __future__ import annotations
 
+import io
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_UNLIMITED_WIDTH = 100_000
+"""Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Scores of several seeds. ``sd`` is that of a sample (n - 1), None for a single score."""
+    """Scores of several seeds. ``sd`` is the standard deviation of a sample (n - 1), None for a single score."""
 
     mean: float
     sd: float | None
@@ -17,7 +27,7 @@ class Summary:
     count: int
 
     def __str__(self) -> str:
-        """``0.8123 ± 0.0041 (best 0.8170 of 5)``, or the one score."""
+        """``0.8123 ± 0.0041 (best 0.8170 of 5)``, or the single score."""
         if self.sd is None:
             return f"{self.mean:.4f}"
         return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
@@ -30,13 +40,43 @@ def summarise(scores: Sequence[float]) -> Summary:
     return Summary(mean=statistics.fmean(scores), sd=sd, best=max(scores), count=len(scores))
 
 
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output: TextIO) -> None:
+    """Write a table to ``output``; numbers are aligned to the right, and floats have four decimals.
+
+    On a terminal it is fitted to the width of the window. Elsewhere it is plain text: columns separated by two spaces,
+    one line per row, no colour and no rules.
+    """
+    cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    on_terminal = output.isatty()
+    table = Table(
+        box=box.SIMPLE_HEAD if on_terminal else None,
+        padding=(0, 1) if on_terminal else (0, 2, 0, 0),
+        pad_edge=False,
+        header_style="bold" if on_terminal else "",
+    )
+    for place, name in enumerate(header):
+        is_numeric = bool(cells) and all(_is_number(row[place]) for row in cells)
+        table.add_column(Text(name), justify="right" if is_numeric else "left")
+    for row in cells:
+        table.add_row(*(Text(cell, justify="right" if _is_number(cell) else None) for cell in row))
+    if on_terminal:
+        Console(file=output, highlight=False).print(table)
+        return
+    page = io.StringIO()
+    Console(file=page, width=_UNLIMITED_WIDTH, color_system=None, force_terminal=False).print(table)
+    output.writelines(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with aligned columns; numbers stand right, and a ``|`` in a cell is escaped."""
-    cells = [[_spell(cell) for cell in row] for row in rows]
+    """A table with aligned columns; numbers are aligned to the right, and a ``|`` in a cell is escaped."""
+    cells = [[_format_cell(cell) for cell in row] for row in rows]
     texts = [[_escape(name) for name in header], *cells]
-    assert all(len(row) == len(header) for row in texts), "rows of a table have one length"
+    assert all(len(row) == len(header) for row in texts), "all rows of a table need as many cells as its header"
     widths = [max(3, *(len(row[place]) for row in texts)) for place in range(len(header))]
-    right = [bool(cells) and all(_is_number(row[place]) for row in cells) for place in range(len(header))]
+    right = [
+        bool(cells) and all(_is_number(row[place]) or row[place] == "-" for row in cells)
+        for place in range(len(header))
+    ]
     rule = [
         ("-" * (width - 1) + ":") if is_right else "-" * width for width, is_right in zip(widths, right, strict=True)
     ]
@@ -51,7 +91,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return f"| {' | '.join(padded)} |"
 
 
-def _spell(cell: object) -> str:
+def _format_cell(cell: object) -> str:
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return _escape(str(cell))
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:.4f}"
@@ -62,4 +102,4 @@ def _escape(text: str) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "", 1).removeprefix("-").isdecimal() or cell == "-"
+    return cell.replace(",", "").replace(".", "", 1).removeprefix("-").isdecimal()
