@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from typing_extensions import TypeVar
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Feature, LossTerms, Outputs, Token
 from bertkit.errors import usage_error
@@ -219,13 +220,33 @@ class Objective(nn.Module, ABC):
         return {self.label: int((batch.on_host.labels[self.label] != IGNORE).sum())}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task(ABC):
-    """Labelled (or label-free) text and how it is asked and marked; users name *values* of this type.
+class Example(Protocol):
+    """What every example of a task has: an ``id``, and a ``label`` that is None where there is no gold answer."""
 
-    ``metric`` is the score that picks the best epoch; higher is better. ``labels`` are the class names, empty
-    where the answer is no class. Every example has a ``label``; None means that it has no gold answer, which
-    is legal everywhere but in ``score``.
+    @property
+    def id(self) -> str:
+        """The name of the example in a file of predictions."""
+        ...
+
+    @property
+    def label(self) -> object:
+        """The gold answer, or None."""
+        ...
+
+
+E = TypeVar("E", bound=Example, default=Any)
+"""The type of a task's examples."""
+
+P = TypeVar("P", default=Any)
+"""The type of a task's predictions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC, Generic[E, P]):
+    """A task of the user: how its examples are read, encoded, decoded and scored. Tasks are *values* of this type.
+
+    ``metric`` is the score that picks the best epoch; higher is better. ``labels`` are the class names, empty where
+    the answer is not a class.
     """
 
     name: str
@@ -234,28 +255,28 @@ class Task(ABC):
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
-        """The task as plain JSON, enough to read and answer input again."""
+        """The task as JSON, from which it can be loaded again."""
 
     @abstractmethod
-    def examples(self, split: str) -> Sequence[Any]:
+    def examples(self, split: str) -> Sequence[E]:
         """The examples of ``train``, ``dev`` or ``test``, in the order of the file."""
 
     @abstractmethod
-    def encode(self, example: Any, tokenizer: Tokenizer) -> list[Feature]:
+    def encode(self, example: E, tokenizer: Tokenizer) -> list[Feature]:
         """One feature, or several windows of one example."""
 
-    def encode_all(self, examples: Iterable[Any], tokenizer: Tokenizer) -> Iterator[tuple[Any, list[Feature]]]:
-        """Every example with its features, in order; a task may look ahead to cut many texts at once."""
+    def encode_all(self, examples: Iterable[E], tokenizer: Tokenizer) -> Iterator[tuple[E, list[Feature]]]:
+        """Every example with its features, in order; a task may tokenize many texts at once."""
         return ((example, self.encode(example, tokenizer)) for example in examples)
 
     @abstractmethod
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
-        """Fresh heads for this encoder, by name."""
+        """Untrained heads for this encoder, by name."""
 
     @abstractmethod
-    def decode(self, example: Any, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]) -> Any:
-        """The answer to one example from the outputs of its features."""
+    def decode(self, example: E, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]) -> P:
+        """The prediction for one example from the outputs of its features."""
 
     @abstractmethod
-    def score(self, examples: Iterable[Any], predictions: Iterable[Any]) -> dict[str, float]:
-        """The official metrics of the task."""
+    def score(self, examples: Iterable[E], predictions: Iterable[P]) -> dict[str, float]:
+        """The official metrics of the task, by name; every example needs its gold answer."""
