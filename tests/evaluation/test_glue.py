@@ -17,7 +17,7 @@ from bertkit.cli import app
 from bertkit.config import to_json
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.finetuning.run import FinetuneResult, SeedResult
+from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.model import Model
 from bertkit.storage.atomic import write_json
 from bertkit.task_types import TextClassificationTask

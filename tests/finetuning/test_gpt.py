@@ -23,7 +23,7 @@ from bertkit.data.features import collate
 from bertkit.encoders import gpt
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.starting_point import add_language_model, begin_encoder
+from bertkit.finetuning.starting_point import add_language_model, build_encoder
 from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel, label_next
@@ -87,7 +87,7 @@ def weights(run: Path) -> dict[str, Tensor]:
 
 def begin(model: Path, **changes: Any) -> gpt.Gpt:
     run = FinetuneRun(task=sst2, model=model, output=Path("run"), **changes)
-    encoder = begin_encoder(run, load_tokenizer(model).vocab_size)
+    encoder = build_encoder(run, load_tokenizer(model).vocab_size)
     assert isinstance(encoder, gpt.Gpt)
     return encoder
 

@@ -13,7 +13,7 @@ from bertkit import api
 from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer, read_config, save_model
 from bertkit.encoder_types import WordEncoder
 from bertkit.encoders.elmo import Elmo, size
-from bertkit.finetuning.word_models import assemble
+from bertkit.finetuning.word_models import build_word_model
 from bertkit.model import Model
 from bertkit.task_types import FileTask
 from bertkit.tasks.squad import v1
@@ -64,7 +64,7 @@ def test_from_parts_to_answers(
 ) -> None:
     """ELMo and the vectors stay as they were; all else learns, and answers the same from its folder."""
     task, run = request.getfixturevalue(asked), tmp_path / "run"
-    model = assemble(name, tmp_path / name, elmo=parts / "elmo", vectors=parts / "glove.txt", changes=changes)
+    model = build_word_model(name, tmp_path / name, elmo=parts / "elmo", vectors=parts / "glove.txt", settings=changes)
     result = api.finetune(task, model=model, output=run, lr=1e-2, **QUICK)
     assert {name: score.value for name, score in api.evaluate(run).scores.items()} == result.best.scores
     assert read_config(run) == read_config(model)
@@ -80,9 +80,9 @@ def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: 
     """With vectors alone, and with ELMo: ESIM then reads nothing else, BiDAF both."""
     tokenizer = load_tokenizer(parts / "elmo")
     assert isinstance(tokenizer, words.Words)
-    plain = load_encoder(assemble(name, tmp_path / "plain", vectors=parts / "glove.txt", words=tokenizer))
+    plain = load_encoder(build_word_model(name, tmp_path / "plain", vectors=parts / "glove.txt", words=tokenizer))
     vectors = parts / "glove.txt" if name == "bidaf" else None
-    with_elmo = load_encoder(assemble(name, tmp_path / "elmo", elmo=parts / "elmo", vectors=vectors))
+    with_elmo = load_encoder(build_word_model(name, tmp_path / "elmo", elmo=parts / "elmo", vectors=vectors))
     assert isinstance(plain, WordEncoder)
     assert isinstance(with_elmo, WordEncoder)
     assert (plain.words.width, with_elmo.words.width) == {"esim": (13, 12), "bidaf": (113, 125)}[name]
@@ -91,7 +91,7 @@ def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: 
 
 def test_every_seed_begins_elsewhere(parts: Path, endings: FileTask, tmp_path: Path) -> None:
     """What was copied is the same; what was not is drawn."""
-    model = assemble("esim", tmp_path / "esim", elmo=parts / "elmo", changes={"hidden_size": 7})
+    model = build_word_model("esim", tmp_path / "esim", elmo=parts / "elmo", settings={"hidden_size": 7})
     found = []
     for number, seed in enumerate((3, 3, 4)):
         api.finetune(endings, model=model, output=tmp_path / str(number), first_seed=seed, lr=0.0, **QUICK)

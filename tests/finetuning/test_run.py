@@ -12,7 +12,7 @@ from torch import Tensor
 from bertkit import api
 from bertkit.encoders.bert import specimen
 from bertkit.errors import BertkitError
-from bertkit.finetuning.run import layer_lr_scales
+from bertkit.finetuning.train_seed import layer_lr_scales
 from bertkit.model import Model
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.runs import read_run

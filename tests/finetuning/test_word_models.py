@@ -24,8 +24,8 @@ from bertkit.encoders.tagger import Tagger
 from bertkit.errors import BertkitError
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import finetune
-from bertkit.finetuning.starting_point import begin_encoder
-from bertkit.finetuning.word_models import assemble, rivals
+from bertkit.finetuning.starting_point import build_encoder
+from bertkit.finetuning.word_models import build_word_model, list_word_models
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.report.progress import Progress
@@ -64,8 +64,8 @@ def glove(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(elmo: Path, glove: Path, tmp_path: Path) -> Path:
-    return assemble(
-        "tagger", tmp_path / "tagger", elmo=elmo, vectors=glove, reads={"filters": ((2, 3),)}, changes=SMALL
+    return build_word_model(
+        "tagger", tmp_path / "tagger", elmo=elmo, vectors=glove, reader_settings={"filters": ((2, 3),)}, settings=SMALL
     )
 
 
@@ -84,14 +84,14 @@ def test_what_is_given_is_copied(folder: Path, elmo: Path, words: Words) -> None
     assert read_config(folder).words.mixture_l2 == 0.1, "as the published tagger"
     assert load_tokenizer(folder).fingerprint == words.fingerprint
     about = read_metadata(folder)
-    assert about["kind"] == "assembled"
+    assert about["kind"] == "word-model"
     assert about["vectors"]["found"] == 3
-    assert about["vectors"]["learned"] is False
+    assert about["vectors"]["trained"] is False
 
 
 def test_what_is_not_given_is_not_read(words: Words, glove: Path, tmp_path: Path) -> None:
     reads = {"filters": ()}
-    assemble("tagger", tmp_path / "m", vectors=glove, words=words, reads=reads, changes=SMALL)
+    build_word_model("tagger", tmp_path / "m", vectors=glove, words=words, reader_settings=reads, settings=SMALL)
     encoder = load_encoder(tmp_path / "m")
     assert isinstance(encoder, WordEncoder)
     assert encoder.words.width == 5
@@ -101,9 +101,9 @@ def test_what_is_not_given_is_not_read(words: Words, glove: Path, tmp_path: Path
 def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path: Path) -> None:
     run = FinetuneRun(task=conll2003, model=folder, output=tmp_path / "run")
     torch.manual_seed(1)
-    one = weights(begin_encoder(run, 14))
+    one = weights(build_encoder(run, 14))
     torch.manual_seed(2)
-    other = weights(begin_encoder(run, 14))
+    other = weights(build_encoder(run, 14))
     same = {name for name, weight in one.items() if torch.equal(weight, other[name])}
     copied = {name for name in one if name.startswith(("words.elmo.", "words.vectors."))}
     assert same == copied | {"words.mixture.weights", "words.mixture.gamma"}
@@ -112,12 +112,14 @@ def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path
 def test_vectors_may_be_learned_on_a_corpus(words: Words, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the river near the bridge\n\nMiller saw Stone\n" * 9, encoding="utf-8")
     prepare([tmp_path / "a.txt"], tokenizer=words, output=tmp_path / "data", heldout=0.0)
-    assemble("tagger", tmp_path / "m", vectors=tmp_path / "data", reads={"vector_size": 13}, changes=SMALL)
+    build_word_model(
+        "tagger", tmp_path / "m", vectors=tmp_path / "data", reader_settings={"vector_size": 13}, settings=SMALL
+    )
     assert read_config(tmp_path / "m").words.vector_size == 13
-    assert read_metadata(tmp_path / "m")["vectors"]["learned"] is True
+    assert read_metadata(tmp_path / "m")["vectors"]["trained"] is True
     others = train(["other words"], word_length=LETTERS)
-    with pytest.raises(BertkitError, match="prepared with other words"):
-        assemble("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
+    with pytest.raises(BertkitError, match="prepared with another vocabulary"):
+        build_word_model("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
 
 
 def write_sentences(path: Path, count: int, draw: random.Random) -> None:
@@ -147,12 +149,12 @@ def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_assembled_is_said(elmo: Path, glove: Path, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r'"taggr" cannot be assembled\. Did you mean "?tagger'):
-        assemble("taggr", tmp_path / "m", elmo=elmo)
-    with pytest.raises(BertkitError, match="is no ELMo"):
-        assemble("tagger", tmp_path / "m", elmo=folder)
-    with pytest.raises(BertkitError, match="there is no vocabulary of words"):
-        assemble("tagger", tmp_path / "m", vectors=glove)
+    with pytest.raises(BertkitError, match=r'no word model named "taggr"\. Did you mean "?tagger'):
+        build_word_model("taggr", tmp_path / "m", elmo=elmo)
+    with pytest.raises(BertkitError, match="is not an ELMo"):
+        build_word_model("tagger", tmp_path / "m", elmo=folder)
+    with pytest.raises(BertkitError, match="needs a vocabulary of words"):
+        build_word_model("tagger", tmp_path / "m", vectors=glove)
     with pytest.raises(BertkitError, match='tagger has no setting "hidden"'):
-        assemble("tagger", tmp_path / "m", elmo=elmo, changes={"hidden": 7})
-    assert "bert" not in rivals()
+        build_word_model("tagger", tmp_path / "m", elmo=elmo, settings={"hidden": 7})
+    assert "bert" not in list_word_models()

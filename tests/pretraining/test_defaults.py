@@ -12,7 +12,7 @@ from bertkit.config import Setting, apply
 from bertkit.encoders import bert
 from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.word_models import rivals
+from bertkit.finetuning.word_models import list_word_models
 from bertkit.pretraining.defaults import initializer_range, profile_settings
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types import FileTask
@@ -100,7 +100,7 @@ def test_networks_of_words_learn_by_plain_adam(
 
 
 def test_every_network_of_words_has_the_profile_of_its_name() -> None:
-    assert set(rivals()) < set(get_args(FinetuneProfile))
+    assert set(list_word_models()) < set(get_args(FinetuneProfile))
 
 
 @pytest.mark.parametrize(("task", "lr", "batch_size"), [(rte, 2e-5, 16), (cola, 1e-5, 16), (sst2, 1e-5, 32)])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.finetuning.run import FinetuneResult, SeedResult
+from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.pretraining.run import PretrainResult
 from bertkit.quick_start.report import QuickstartResult, draw_curve
 from bertkit.task_types.pretraining import DataReport

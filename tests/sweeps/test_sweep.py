@@ -23,8 +23,9 @@ from safetensors.torch import load_file
 from bertkit import api
 from bertkit.cli import app
 from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.finetuning.data import FinetuningData, load_data
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import FinetuningData, load_data, run_seeds
+from bertkit.finetuning.run import run_seeds
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning

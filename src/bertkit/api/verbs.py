@@ -34,7 +34,7 @@ from bertkit.evaluation.evaluate import evaluate as run_evaluation
 from bertkit.evaluation.report import Evaluation
 from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import FinetuneResult
+from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune as run_finetuning
 from bertkit.inference.fill import Filling
 from bertkit.inference.pipeline import Pipeline

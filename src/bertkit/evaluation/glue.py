@@ -10,7 +10,7 @@ from typing import Any
 
 from bertkit import config
 from bertkit.errors import data_error, usage_error
-from bertkit.finetuning.run import FinetuneResult
+from bertkit.finetuning.results import FinetuneResult
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.report.progress import Progress
 from bertkit.runs import read_run

@@ -1,7 +1,8 @@
-"""The encoder that a fine-tuning begins with, and what is put on it beside the heads of the task."""
+"""The model that a fine-tuning begins with: a pre-trained encoder, changed as the run says, and heads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,21 +11,51 @@ from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import Transformer
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.word_models import ASSEMBLED
+from bertkit.finetuning.word_models import WORD_MODEL
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
 
+_HEAD_SETTINGS = ("shape", "labels", "features", "crf")
+"""The settings of a task that its heads depend on; only taggers have ``features`` and ``crf``."""
 
-def begin_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
-    """The encoder of ``run.model``, or the same network with fresh weights; ``vocab_size`` is its tokenizer's.
 
-    Pieces that it knows nothing of yet, such as the three that GPT gets for fine-tuning, have drawn embeddings.
+def build_model(run: FinetuneRun, vocab_size: int) -> Model:
+    """The encoder of ``run`` with heads: those of ``run.model`` where they fit the task, else new ones."""
+    encoder = build_encoder(run, vocab_size)
+    heads = run.task.objectives(encoder)
+    model = Model(encoder, heads)
+    if model.frozen and (run.from_scratch or run.reinit_layers or run.layer_decay < 1 or run.lstm_layers):
+        raise usage_error(
+            "features come from an encoder as it is: no from_scratch, reinit_layers, layer_decay or lstm_layers."
+        )
+    if keeps_heads(run):
+        trained = model_folder.load_model(run.model, run.task.objectives)
+        for name, head in heads.items():
+            head.load_state_dict(trained.objectives[name].state_dict())
+    return model
+
+
+def keeps_heads(run: FinetuneRun) -> bool:
+    """Whether ``run.model`` was fine-tuned for a task with the same heads, and the run goes on from them."""
+    trained = model_folder.read_metadata(run.model).get("task")
+    return not run.from_scratch and trained is not None and have_same_heads(trained, run.task.record())
+
+
+def have_same_heads(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether models for these two tasks, given as records, have heads of the same shape and meaning."""
+    return all((one.get(name) or None) == (other.get(name) or None) for name in _HEAD_SETTINGS)
+
+
+def build_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
+    """The encoder of ``run.model``, or the same network with new weights; ``vocab_size`` is that of its tokenizer.
+
+    Subwords without an embedding, such as the three special tokens that GPT gets for fine-tuning, are initialised.
     """
     config = model_folder.read_config(run.model)
     encoder: Encoder = (
         model_folder.encoder_of(config)(config) if run.from_scratch else model_folder.load_encoder(run.model)
     )
-    if model_folder.read_metadata(run.model).get("kind") == ASSEMBLED:
+    if model_folder.read_metadata(run.model).get("kind") == WORD_MODEL:
         encoder.reset_untrained_parameters()
     if run.reinit_layers:
         if run.reinit_layers > encoder.num_layers:
@@ -38,20 +69,20 @@ def begin_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
     return encoder
 
 
-def _add_lstm(encoder: Any, run: FinetuneRun) -> Any:
+def _add_lstm(encoder: Encoder, run: FinetuneRun) -> Encoder:
     """The encoder with a BiLSTM on top, unless it has that already from an earlier fine-tuning."""
-    known = getattr(encoder.config, "lstm_layers", None)
-    if known is None:
+    existing = getattr(encoder.config, "lstm_layers", None)
+    if existing is None:
         raise usage_error(f"lstm_layers is for BERT; {run.model} is another network.")
-    if known not in (0, run.lstm_layers):
-        raise usage_error(f"lstm_layers is {run.lstm_layers}; {run.model} has a BiLSTM of {known} on top already.")
-    return encoder if known else enlarge(encoder, lstm_layers=run.lstm_layers)
+    if existing not in (0, run.lstm_layers):
+        raise usage_error(f"lstm_layers is {run.lstm_layers}; {run.model} has a BiLSTM of {existing} on top already.")
+    return encoder if existing else enlarge(encoder, lstm_layers=run.lstm_layers)
 
 
-def enlarge(encoder: Any, **changes: Any) -> Any:
-    """A larger network of the same kind, with other values for some fields of its configuration.
+def enlarge(encoder: Any, **changes: int) -> Any:
+    """A larger network of the same kind, with ``changes`` to its configuration.
 
-    It has the weights of ``encoder``, a longer table its rows at the beginning; all else is drawn.
+    It has the weights of ``encoder``; rows that a longer table adds, and new parameters, are initialised.
     """
     larger = type(encoder)(replace(encoder.config, **changes))
     weights = larger.state_dict()
@@ -61,14 +92,14 @@ def enlarge(encoder: Any, **changes: Any) -> Any:
 
 
 def add_language_model(model: Model, weight: float) -> Model:
-    """The same modules with one question more, which piece comes next; its loss counts ``weight`` times.
+    """The same modules with a next-token loss of this ``weight`` beside the task's (Radford et al. 2018, equation 5).
 
-    ``model`` itself answers as before, without it.
+    ``model`` itself is not changed: its predictions are computed without the language model.
     """
     encoder = model.encoder
     if model.frozen or not isinstance(encoder, Transformer) or not encoder.causal:
         raise usage_error("lm_loss_weight is for a model that is trained and reads from left to right, such as GPT.")
-    language = CausalLanguageModel(encoder.embeddings.word)
-    language.weight = weight
+    language_model = CausalLanguageModel(encoder.embeddings.word)
+    language_model.weight = weight
     heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
-    return Model(encoder, {**heads, "causal": language})
+    return Model(encoder, {**heads, "causal": language_model})

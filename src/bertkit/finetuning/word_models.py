@@ -1,7 +1,7 @@
-"""A rival of BERT as a model folder: a network that reads words, with ELMo's weights and word vectors copied into it.
+"""Word-level baselines of BERT as model folders: networks of words, with ELMo's weights and word vectors copied in.
 
-Nothing else of it is trained yet. ``finetune`` takes the folder like one that was pre-trained, and draws what was not
-copied anew for every seed.
+Nothing else in such a folder is trained yet. ``finetune`` takes it like a pre-trained model, and initialises with every
+seed whatever was not copied.
 """
 
 from __future__ import annotations
@@ -22,97 +22,98 @@ from bertkit.errors import did_you_mean, usage_error
 from bertkit.model import Model
 from bertkit.text.words import Words
 
-ASSEMBLED = "assembled"
+WORD_MODEL = "word-model"
 """The ``kind`` of such a folder in ``bertkit.json``."""
 
-_WIDTH = 100
-"""Numbers of a vector that is learned where nobody says how many."""
+_VECTOR_SIZE = 100
+"""Size of the vectors that are trained here, if no size is given."""
 
 
-def rivals() -> dict[str, HuggingFaceSpec]:
-    """The networks that can be assembled, by the names of their files."""
+def list_word_models() -> dict[str, HuggingFaceSpec]:
+    """The networks that read words, by the names of their files."""
     found = names.values("encoders", HuggingFaceSpec).items()
     return {name.partition(":")[0]: each for name, each in found if issubclass(each.encoder, WordEncoder)}
 
 
-def assemble(
+def build_word_model(
     name: str,
     output: Path,
     *,
     elmo: Path | None = None,
     vectors: Path | None = None,
     words: Words | None = None,
-    reads: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
+    reader_settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the model folder ``output`` of the encoder ``name``, and return it.
 
-    ``elmo`` is the model folder of an ELMo, and ``vectors`` a file in GloVe's text format, or a corpus prepared as
-    words to learn them on; the network reads words without what is not given. ``words`` is the vocabulary, if it is not
-    ELMo's. ``reads`` are fields of ``WordReaderConfig`` that are not to be those of the published network, such as a
-    ``vector_size`` to learn, and ``changes`` fields of its configuration.
+    ``elmo`` is the model folder of an ELMo; ``vectors`` is a file in GloVe's text format, or a corpus prepared as words
+    to train vectors on. The network has no input for the one that is not given. ``words`` is the vocabulary, if it is
+    not ELMo's. ``reader_settings`` are fields of ``WordReaderConfig`` that differ from the published network, such as
+    the ``vector_size`` to train, and ``settings`` fields of the encoder's own configuration.
     """
-    kind = _find(name)
-    read = None if elmo is None else _load_elmo(elmo)
+    spec = _find(name)
+    elmo_encoder = None if elmo is None else _load_elmo(elmo)
     words = words or _find_words(elmo, vectors)
-    wanted = {**kind.encoder.reads, **(reads or {})}
-    table = None if vectors is None else _find_vectors(vectors, words, wanted.get("vector_size") or _WIDTH)
-    wanted |= {"vector_size": 0 if table is None else table.table.shape[1]}
-    wanted |= {"vocab_size": words.vocab_size, "word_length": words.word_length, "elmo": read and read.config}
-    reader = configure(WordReaderConfig, "a reader of words", wanted)
-    encoder: WordEncoder = kind.encoder(configure(kind.config, name, {"words": reader, **(changes or {})}))
+    fields = {**spec.encoder.reads, **(reader_settings or {})}
+    table = None if vectors is None else _find_vectors(vectors, words, fields.get("vector_size") or _VECTOR_SIZE)
+    fields |= {"vector_size": 0 if table is None else table.table.shape[1]}
+    fields |= {"vocab_size": words.vocab_size, "word_length": words.word_length}
+    fields |= {"elmo": elmo_encoder and elmo_encoder.config}
+    reader = configure(WordReaderConfig, "a reader of words", fields)
+    encoder: WordEncoder = spec.encoder(configure(spec.config, name, {"words": reader, **(settings or {})}))
     with torch.no_grad():
         if encoder.words.vectors is not None and table is not None:
             encoder.words.vectors.weight.copy_(torch.from_numpy(table.table))
-        if encoder.words.elmo is not None and read is not None:
-            encoder.words.elmo.load_state_dict(read.state_dict())
+        if encoder.words.elmo is not None and elmo_encoder is not None:
+            encoder.words.elmo.load_state_dict(elmo_encoder.state_dict())
     model_folder.save_model(output, Model(encoder, {}), words, about=_describe(name, elmo, vectors, table))
     return output
 
 
 def _find(name: str) -> Any:
-    known = rivals()
+    known = list_word_models()
     if name not in known:
-        raise usage_error(f'"{name}" cannot be assembled.{did_you_mean(name, known)} There are: {", ".join(known)}.')
+        raise usage_error(f'no word model named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.')
     return known[name]
 
 
 def _load_elmo(folder: Path) -> Elmo:
     encoder = model_folder.load_encoder(folder)
     if not isinstance(encoder, Elmo):
-        raise usage_error(f"{folder} is no ELMo. Pre-train one, and name its folder.")
+        raise usage_error(f"{folder} is not an ELMo. Pre-train one, and name its folder.")
     return encoder
 
 
 def _find_words(elmo: Path | None, vectors: Path | None) -> Words:
-    """The vocabulary that comes with what is given."""
+    """The vocabulary of the ELMo, or else of the corpus."""
     tokenizer: object = None
     if elmo is not None:
         tokenizer = model_folder.load_tokenizer(elmo)
     elif vectors is not None and vectors.is_dir():
         tokenizer = Corpus.open(vectors).load_tokenizer()
     if not isinstance(tokenizer, Words):
-        raise usage_error("there is no vocabulary of words: give an ELMo, or `words`.")
+        raise usage_error("a word model needs a vocabulary of words: give an ELMo, or `words`.")
     return tokenizer
 
 
-def _find_vectors(source: Path, words: Words, width: int) -> Vectors:
-    """Those of a file, or learned on a prepared corpus."""
+def _find_vectors(source: Path, words: Words, size: int) -> Vectors:
+    """The vectors in a file, or vectors of this size trained on a prepared corpus."""
     if not source.is_dir():
         return read_vectors(source, words.pieces)
     corpus = Corpus.open(source)
     if corpus.load_tokenizer().fingerprint != words.fingerprint:
-        raise usage_error(f"{source} was prepared with other words than those that the network reads.")
-    return train_vectors(corpus, width)
+        raise usage_error(f"{source} was prepared with another vocabulary than the one of the model.")
+    return train_vectors(corpus, size)
 
 
 def _describe(name: str, elmo: Path | None, vectors: Path | None, table: Vectors | None) -> dict[str, Any]:
-    """What ``bertkit.json`` says: what was copied from where, and for how many words there was a vector."""
-    about: dict[str, Any] = {"kind": ASSEMBLED, "encoder": name, "elmo": elmo and str(elmo)}
+    """For ``bertkit.json``: which weights come from where, and how many words have a vector."""
+    about: dict[str, Any] = {"kind": WORD_MODEL, "encoder": name, "elmo": elmo and str(elmo)}
     if table is not None:
         about["vectors"] = {
             "from": str(vectors),
-            "learned": vectors is not None and vectors.is_dir(),
+            "trained": vectors is not None and vectors.is_dir(),
             "found": int(table.found.sum()),
             "words": len(table.found),
         }

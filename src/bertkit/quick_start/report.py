@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.finetuning.run import FinetuneResult
+from bertkit.finetuning.results import FinetuneResult
 from bertkit.inference.pipeline import Pipeline
 from bertkit.pretraining.run import PretrainResult
 from bertkit.quick_start.docstrings import Document, draw

@@ -23,7 +23,8 @@ from bertkit.config import Setting, apply
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.finetuning.defaults import finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import FinetuneResult, finetune
+from bertkit.finetuning.results import FinetuneResult
+from bertkit.finetuning.run import finetune
 from bertkit.pretraining.cost import read_cost
 from bertkit.report.progress import Progress
 from bertkit.reproduction.benchmarks import Question, ask

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.finetuning.defaults import FinetuneProfile
-from bertkit.finetuning.word_models import assemble
+from bertkit.finetuning.word_models import build_word_model
 from bertkit.pretraining.run import pretrain, resume
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
@@ -160,13 +160,13 @@ class Systems:
         changes = {field: max(4, 2 * round(scale.rival_share * width / 2)) for field, width in rival.widths.items()}
 
         def make(progress: Progress) -> None:
-            assemble(
+            build_word_model(
                 rival.encoder,
                 output,
                 elmo=self._folder(elmo) if rival.elmo else None,
                 vectors=self._corpora.file_of_vectors if rival.vectors else None,
                 words=self._corpora.words(),
-                changes=changes,
+                settings=changes,
             )
 
         ours = {"optimizer.lr": scale.rival_lr, "epochs": scale.rival_epochs}

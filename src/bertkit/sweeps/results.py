@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertkit import config
-from bertkit.finetuning.run import FinetuneResult
+from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.tables import markdown_table
 from bertkit.storage.atomic import read_json, write_file, write_json
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from bertkit import config
 from bertkit.checkpoint.model_folder import read_config
 from bertkit.errors import DivergenceError, usage_error
+from bertkit.finetuning.data import FinetuningData, load_data
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.run import FinetuningData, begin_run, load_data, run_seeds
+from bertkit.finetuning.run import begin_run, run_seeds, settings_record
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarise
@@ -85,14 +86,14 @@ class _Worker:
         self._base = sweep.base
         self._folder = sweep.base.output
         self._progress = progress
-        self._job: FinetuningData | None = None
+        self._data: FinetuningData | None = None
         self._grid = [] if sweep.trials else list(span(sweep.axes))
         self._trials: Trials | None = None
 
     def begin(self, origins: Mapping[str, str]) -> None:
         """Write what was asked, or see that it is what the folder holds."""
         asked = {
-            "run": {**config.to_json(self._base), "task": self._base.task.record()},
+            "run": settings_record(self._base),
             "axes": config.to_json(self._sweep.axes),
             "sampler": self._sweep.sampler if self._sweep.trials else None,
         }
@@ -167,11 +168,11 @@ class _Worker:
         total = self._sweep.trials or len(points)
         self._progress.say(f"point {points.index(point) + 1} of {total}: {point}")
         run = point.run(self._base, folder.path)
-        begin_run(folder, {**config.to_json(run), "task": run.task.record()}, run.task)
-        if self._job is None or not self._job.serves(run):
-            self._job = load_data(run, self._progress, self._job)
+        begin_run(folder, settings_record(run), run.task)
+        if self._data is None or not self._data.fits(run):
+            self._data = load_data(run, self._progress, self._data)
         try:
-            run_seeds(self._job.for_run(run), folder, interrupts, self._progress)
+            run_seeds(self._data.for_run(run), folder, interrupts, self._progress)
         except DivergenceError as error:
             self._progress.finish()
             self._progress.say(f"{point} has failed: {error}")

@@ -1,0 +1,107 @@
+"""The examples of a fine-tuning run, read and encoded once for all its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bertkit.batch import Feature
+from bertkit.checkpoint import model_folder
+from bertkit.contracts import SubwordTokenizer
+from bertkit.data.batches import FeatureSource
+from bertkit.errors import data_error, usage_error
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.starting_point import keeps_heads
+from bertkit.objectives.clm import label_next
+from bertkit.report.progress import Progress
+from bertkit.task_types import FileTask
+from bertkit.training.activations import Activations
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuningData:
+    """Data of a fine-tuning run: encoded training features, dev examples, and cached activations of a frozen encoder.
+
+    ``num_examples`` counts the training examples (one may have several features), and ``further`` are dev sets beside
+    ``dev``, such as ``dev_mismatched``.
+    """
+
+    run: FinetuneRun
+    tokenizer: SubwordTokenizer
+    train: FeatureSource
+    num_examples: int
+    dev: Sequence[Any]
+    further: Mapping[str, Sequence[Any]]
+    activations: Activations
+
+    def fits(self, run: FinetuneRun) -> bool:
+        """Whether ``run`` reads the same examples, encoded in the same way."""
+        names = ("task", "model", "limit", "dev_limit")
+        same_examples = all(getattr(self.run, name) == getattr(run, name) for name in names)
+        return same_examples and (self.train.label is None) == (run.lm_loss_weight == 0)
+
+    def for_run(self, run: FinetuneRun) -> FinetuningData:
+        """The same data for another run that it fits."""
+        assert self.fits(run)
+        return replace(self, run=run)
+
+
+def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | None = None) -> FinetuningData:
+    """Read and encode the examples of ``run``, and report their number and lengths.
+
+    The activations of a frozen encoder that were cached in ``earlier`` are used again where the model is the same.
+    Raises a data error if there are no labelled examples, a usage error if one is longer than the model can read.
+    """
+    task = run.task
+    tokenizer = model_folder.load_tokenizer(run.model)
+    train = task.examples("train")[: run.limit]
+    dev = task.examples("dev")[: run.dev_limit]
+    if not train or not dev:
+        advice = " Too few different texts to hold some out: name a --dev FILE." if train and task.heldout else ""
+        raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
+    encoded = [features for _, features in task.encode_all(train, tokenizer)]
+    features = [feature for each in encoded for feature in each]
+    _check_lengths(run, features)
+    windows = f" in {len(features):,} windows" if len(features) > len(train) else ""
+    progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(features)}")
+    if keeps_heads(run):
+        progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
+    if sentence := _describe_truncation(task, encoded):
+        progress.say(sentence)
+    same_model = earlier is not None and earlier.run.model == run.model
+    return FinetuningData(
+        run=run,
+        tokenizer=tokenizer,
+        train=FeatureSource(features, pad_id=tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
+        num_examples=len(train),
+        dev=dev,
+        further={split: task.labelled(split)[: run.dev_limit] for split in task.further_devs()},
+        activations=earlier.activations if earlier is not None and same_model else Activations(run.output),
+    )
+
+
+def _check_lengths(run: FinetuneRun, features: Sequence[Feature]) -> None:
+    positions = getattr(model_folder.read_config(run.model), "max_positions", None)
+    if positions is not None and max(map(len, features)) > positions:
+        raise usage_error(
+            f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "
+            f"Cut them: --set task.max_length={positions}"
+        )
+
+
+def _describe_lengths(features: Sequence[Feature]) -> str:
+    lengths = sorted(len(feature) for feature in features)
+    return f"{lengths[len(lengths) // 2]} tokens at the median, {lengths[-1]} at most"
+
+
+def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]]) -> str:
+    """How many tokens the training examples lost, in a sentence; empty if none were truncated."""
+    lost = [sum(feature.num_truncated for feature in each) for each in encoded]
+    if not any(lost):
+        return ""
+    share = sum(lost) / (sum(lost) + sum(len(feature) for each in encoded for feature in each))
+    return (
+        f"{sum(map(bool, lost)):,} of {len(encoded):,} training examples were cut to {task.max_length} tokens; "
+        f"{share:.1%} of the tokens are lost. {task.advise_on_cuts()}"
+    )

@@ -1,0 +1,91 @@
+"""The results of a fine-tuning run: one record per seed in ``seeds/``, and their summary in ``results.json``."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertkit import config
+from bertkit.metrics.classification import ClassScore
+from bertkit.runs import RunFolder
+from bertkit.storage.atomic import read_json, write_json
+
+RESULTS = "results.json"
+_SEEDS = "seeds"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedResult:
+    """One restart: the dev scores after each epoch, and the epoch whose weights are kept.
+
+    ``scores`` are those of the kept epoch, with further dev sets under names such as ``accuracy_mismatched``. ``parts``
+    are scores by entity type, or by label where several labels apply to an example.
+    """
+
+    seed: int
+    epochs: list[dict[str, float]]
+    best_epoch: int
+    scores: dict[str, float]
+    seconds: float
+    examples_per_second: float
+    parts: list[ClassScore] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneResult:
+    """All restarts. ``mean`` and ``sd`` (sample standard deviation, None for one seed) are of the task's metric."""
+
+    folder: Path
+    metric: str
+    seeds: list[SeedResult]
+    mean: float
+    sd: float | None
+    best: SeedResult
+
+
+def summarize(folder: RunFolder, metric: str, seeds: list[SeedResult]) -> FinetuneResult:
+    """The result of a run from the results of all its seeds; of equal seeds the first is the best."""
+    values = [result.scores[metric] for result in seeds]
+    return FinetuneResult(
+        folder=folder.path,
+        metric=metric,
+        seeds=seeds,
+        mean=statistics.fmean(values),
+        sd=statistics.stdev(values) if len(values) > 1 else None,
+        best=max(seeds, key=lambda result: result.scores[metric]),
+    )
+
+
+def is_new_best(result: SeedResult, earlier: Sequence[SeedResult], metric: str) -> bool:
+    """Whether ``result`` is better than every other finished seed in ``earlier``."""
+    return all(result.scores[metric] > each.scores[metric] for each in earlier if each.seed != result.seed)
+
+
+def write_seed(folder: RunFolder, result: SeedResult) -> None:
+    """Write the record that marks a seed as finished."""
+    (folder.path / _SEEDS).mkdir(exist_ok=True)
+    write_json(_seed_file(folder, result.seed), config.to_json(result))
+
+
+def read_seed(folder: RunFolder, seed: int) -> SeedResult | None:
+    """The result of a finished seed; None if it is not finished."""
+    path = _seed_file(folder, seed)
+    return config.from_json(SeedResult, read_json(path)) if path.exists() else None
+
+
+def read_seeds(folder: RunFolder) -> list[SeedResult]:
+    """The results of all finished seeds, by increasing seed."""
+    paths = sorted((folder.path / _SEEDS).glob("*.json"), key=lambda path: int(path.stem))
+    return [config.from_json(SeedResult, read_json(path)) for path in paths]
+
+
+def read_results(run: Path) -> FinetuneResult:
+    """``results.json`` of the finished fine-tuning in ``run``."""
+    file = run / RESULTS
+    return config.from_json(FinetuneResult, read_json(file), source=str(file))
+
+
+def _seed_file(folder: RunFolder, seed: int) -> Path:
+    return folder.path / _SEEDS / f"{seed}.json"

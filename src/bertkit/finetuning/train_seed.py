@@ -1,0 +1,157 @@
+"""One restart of a fine-tuning: train with one seed, score dev after every epoch, keep the best epoch."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bertkit.checkpoint import model_folder
+from bertkit.data.batches import batches_in_epoch
+from bertkit.finetuning.data import FinetuningData
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
+from bertkit.finetuning.starting_point import add_language_model, build_model
+from bertkit.inference.predict import predict
+from bertkit.metrics.classification import ClassScore
+from bertkit.model import Model
+from bertkit.report.progress import Progress
+from bertkit.runs import RunFolder
+from bertkit.task_types import FileTask
+from bertkit.training.activations import remember
+from bertkit.training.fit import Plan, TrainingState, fit
+from bertkit.training.interrupts import Interrupted, Interrupts
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.precision import choose_precision, default_device
+
+
+class _DevScores(NamedTuple):
+    """The task with its thresholds calibrated on dev, and the scores there."""
+
+    task: FileTask
+    scores: dict[str, float]
+    parts: list[ClassScore]
+
+
+class _EpochSelection:
+    """The dev scores of every epoch, and the weights after the best one (of equal epochs the last)."""
+
+    def __init__(self, task: FileTask) -> None:
+        self.epochs: list[dict[str, float]] = []
+        self.best_epoch = 0
+        self.best = _DevScores(task, {}, [])
+        self._weights: dict[str, Tensor] = {}
+
+    def add(self, found: _DevScores, model: Model) -> None:
+        """Note the scores of the next epoch, and copy the weights if it is the best so far."""
+        metric = found.task.metric
+        self.epochs.append(found.scores)
+        if found.scores[metric] >= max(scores[metric] for scores in self.epochs):
+            self.best, self.best_epoch = found, len(self.epochs)
+            self._weights = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def restore(self, model: Model) -> None:
+        """Set ``model`` back to the weights of the best epoch."""
+        model.load_state_dict(self._weights)
+
+
+def train_seed(
+    data: FinetuningData, seed: int, folder: RunFolder, interrupts: Interrupts, progress: Progress
+) -> SeedResult:
+    """Train with ``seed`` and save the result, and the model if no earlier seed is better.
+
+    Raises Interrupted at the first step after Ctrl-C or SIGTERM; nothing of this seed is kept then.
+    """
+    begin = time.monotonic()
+    run = data.run
+    folder.forget(lambda record: record.get("seed") == seed)  # left by an earlier start that was interrupted
+    torch.manual_seed(seed)
+    model = build_model(run, data.tokenizer.vocab_size).to(default_device())
+    # The frozen encoder is run once per row: every later epoch and seed looks its activations up.
+    predictor = remember(model, data.activations) if model.frozen else model
+    trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
+    per_epoch = batches_in_epoch(data.train, run.batch_size)
+    plan = _plan(run, seed, steps=per_epoch * run.epochs)
+    progress.start(f"seed {seed}", plan.total_steps, "step")
+    selection = _EpochSelection(run.task)
+    busy = 0.0
+    for step in fit(_begin(trained, run), data.train, plan):
+        busy += step.seconds
+        progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
+        folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
+        if step.step % per_epoch == 0:
+            found = _score_dev(data, predictor)
+            folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
+            selection.add(found, trained)
+        if interrupts.requested:
+            progress.finish()
+            finished = seed - run.first_seed
+            message = f"stopped in seed {seed}; {finished} finished seeds are kept. Go on with the same command."
+            raise Interrupted(interrupts.requested, message)
+    progress.finish()
+    selection.restore(trained)
+    best = selection.best
+    result = SeedResult(
+        seed=seed,
+        epochs=selection.epochs,
+        best_epoch=selection.best_epoch,
+        scores=best.scores | _score_further(data, predictor, best.task),
+        seconds=time.monotonic() - begin,
+        examples_per_second=len(data.train) * run.epochs / busy,
+        parts=best.parts,
+    )
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
+    progress.say(f"seed {seed}: {shown} (epoch {result.best_epoch} of {run.epochs})")
+    _save(data, model, best.task, folder, result)
+    return result
+
+
+def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
+    return Plan(
+        total_steps=steps,
+        batch_size=run.batch_size,
+        micro_batch_size=run.micro_batch_size,
+        optimizer=run.optimizer,
+        schedule=run.schedule,
+        precision=run.precision or choose_precision(default_device()),
+        seed=seed,
+    )
+
+
+def _begin(model: Model, run: FinetuneRun) -> TrainingState:
+    scales = layer_lr_scales(model, run.layer_decay) if run.layer_decay < 1 else {}
+    penalties = {f"encoder.{name}": factor for name, factor in model.encoder.penalties().items()}
+    return TrainingState(model, build_optimizer(model, run.optimizer, scales, penalties))
+
+
+def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:
+    """Factors of the learning rate by encoder parameter: ``decay`` for the last layer, its square for the one below.
+
+    The embeddings have the smallest factor; heads, and whatever is on top of the last layer, have all of the rate.
+    """
+    encoder, top = model.encoder, model.encoder.num_layers + 1
+    return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
+
+
+def _score_dev(data: FinetuningData, model: Model) -> _DevScores:
+    task, predictions = data.run.task.calibrate(data.dev, predict(model, data.run.task, data.dev, data.tokenizer))
+    return _DevScores(task, task.score(data.dev, predictions), task.score_parts(data.dev, predictions))
+
+
+def _score_further(data: FinetuningData, model: Model, task: FileTask) -> dict[str, float]:
+    """The scores of ``dev_mismatched`` with ``_mismatched`` added to their names, and so for every further dev set."""
+    found: dict[str, float] = {}
+    for split, examples in data.further.items():
+        scores = task.score(examples, predict(model, task, examples, data.tokenizer))
+        found |= {f"{name}{split.removeprefix('dev')}": value for name, value in scores.items()}
+    return found
+
+
+def _save(data: FinetuningData, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
+    """Save the model if this seed is the best so far, then the record that marks the seed as finished."""
+    if is_new_best(result, read_seeds(folder), task.metric):
+        about = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": result.scores}
+        model_folder.save_model(folder.model, model, data.tokenizer, about=about)
+    write_seed(folder, result)
