@@ -143,10 +143,10 @@ class Encoder(nn.Module, ABC):
     stateful: bool = False
 
     @abstractmethod
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """Hidden states of the ``wanted`` positions, or of every one; the others hold what nobody reads.
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """Hidden states where ``positions`` is True, or everywhere without it; the other entries are arbitrary.
 
-        Padding is never wanted, and ``wanted`` is on the host. The pooled state is always there.
+        ``positions`` is on the host and never True on padding. The pooled state is always there.
         """
 
     def depth(self, name: str) -> int:
@@ -171,8 +171,8 @@ class Encoder(nn.Module, ABC):
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from this; from nothing where it is empty."""
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiplications of ``forward`` that the ``wanted`` states, and the ``pooled`` ones, cannot do without.
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """The multiplications of ``forward`` needed for the states at ``positions``, and for the ``pooled`` ones.
 
         0 where nobody has counted them.
         """

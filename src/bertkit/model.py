@@ -40,7 +40,7 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The answers of every objective, by its name."""
-        states = self.encoder(batch, self._wanted(batch.on_host))
+        states = self.encoder(batch, self._needed_positions(batch.on_host))
         return {name: objective(states, batch) for name, objective in self._named_objectives()}
 
     def counts(self, batch: Batch) -> dict[str, int]:
@@ -52,11 +52,11 @@ class Model(nn.Module):
 
     def count_macs(self, batch: Batch) -> int:
         """The multiplications of ``forward`` that the answers cannot do without, as far as somebody counts them."""
-        wanted = self._wanted(batch)
+        positions = self._needed_positions(batch)
         objectives = [objective for _, objective in self._named_objectives()]
         inside = self.encoder.count_macs(
             batch,
-            batch.attention_mask if wanted is None else wanted,
+            batch.attention_mask if positions is None else positions,
             pooled=any(each.reads_pooled for each in objectives),
         )
         return inside + sum(each.count_macs(batch) for each in objectives)
@@ -76,15 +76,15 @@ class Model(nn.Module):
             terms |= objective.metrics(outputs[name], batch)
         return terms
 
-    def _wanted(self, batch: Batch) -> Tensor | None:
+    def _needed_positions(self, batch: Batch) -> Tensor | None:
         """The tokens whose states some objective reads; None for all."""
-        wanted = torch.zeros_like(batch.attention_mask)
+        positions = torch.zeros_like(batch.attention_mask)
         for _, objective in self._named_objectives():
             reads = objective.reads(batch)
             if reads is None:
                 return None
-            wanted |= reads
-        return wanted
+            positions |= reads
+        return positions
 
     def _named_objectives(self) -> list[tuple[str, Objective]]:
         pairs = []

@@ -28,7 +28,7 @@ def compare(real: torch.Tensor, *, chosen: bool) -> None:
     block = Bert(size("1/12/3", vocab_size=99, dropout=0.0, attention_dropout=0.0)).layers[0]
     layout = PackedRows.of(real)
     choice = TokenSubset.of(real & (torch.arange(13) % 5 == 0), real) if chosen else None
-    states = torch.randn(39 if layout.slots is None else len(layout.slots), 12)
+    states = torch.randn(39 if layout.indices is None else len(layout.indices), 12)
     torch._dynamo.reset()
     outcomes = []
     for each in (block, torch.compile(block, backend="eager", fullgraph=True)):

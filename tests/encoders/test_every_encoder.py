@@ -93,26 +93,26 @@ def test_rows_do_not_see_each_other(encoder: Encoder, padded_batch: Batch) -> No
 
 def test_wanted_states_are_the_same_as_all_states(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.eval()
-    wanted = torch.zeros_like(padded_batch.attention_mask)
-    wanted[0, 5] = wanted[0, 9] = wanted[2, 1] = wanted[3, 1] = True
-    everything, some = encoder(padded_batch), encoder(padded_batch, wanted)
+    positions = torch.zeros_like(padded_batch.attention_mask)
+    positions[0, 5] = positions[0, 9] = positions[2, 1] = positions[3, 1] = True
+    everything, some = encoder(padded_batch), encoder(padded_batch, positions)
     assert some.hidden_states.shape == everything.hidden_states.shape
-    torch.testing.assert_close(some.hidden_states[wanted], everything.hidden_states[wanted], rtol=0, atol=1e-5)
+    torch.testing.assert_close(some.hidden_states[positions], everything.hidden_states[positions], rtol=0, atol=1e-5)
     torch.testing.assert_close(some.pooled, everything.pooled, rtol=0, atol=1e-5)
 
 
 def test_wanting_less_does_not_change_the_gradient(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.eval()
-    wanted = torch.zeros_like(padded_batch.attention_mask)
-    wanted[0, 5] = wanted[0, 9] = wanted[2, 1] = wanted[3, 1] = True
+    positions = torch.zeros_like(padded_batch.attention_mask)
+    positions[0, 5] = positions[0, 9] = positions[2, 1] = positions[3, 1] = True
 
     def gradients(asked: torch.Tensor | None) -> list[torch.Tensor]:
         encoder.zero_grad()
         states = encoder(padded_batch, asked)
-        (states.hidden_states[wanted].sin().sum() + states.pooled.sum()).backward()
+        (states.hidden_states[positions].sin().sum() + states.pooled.sum()).backward()
         return [weight.grad for weight in encoder.parameters() if weight.grad is not None]
 
-    for less, more in zip(gradients(wanted), gradients(None), strict=True):
+    for less, more in zip(gradients(positions), gradients(None), strict=True):
         torch.testing.assert_close(less, more, rtol=1e-4, atol=1e-5)
 
 
@@ -142,16 +142,16 @@ def test_save_and_load_are_bit_equal(encoder: Encoder, padded_batch: Batch, tmp_
 
 
 def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: Batch) -> None:
-    """Of the states, of any gradient, or of the random state behind them; with dropout, and where little is wanted."""
-    wanted = padded_batch.attention_mask & (torch.arange(13) % 5 == 1)
+    """Of the states, of any gradient, or of the random state behind them; with dropout, and with few positions."""
+    positions = padded_batch.attention_mask & (torch.arange(13) % 5 == 1)
     found = []
     for encoder.gradient_checkpointing in (False, True):
         torch.manual_seed(7)
         encoder.zero_grad()
         passes = []
-        for each in (None, wanted):
+        for each in (None, positions):
             states = encoder(padded_batch, each)
-            (states.hidden_states[wanted].cos().sum() + states.pooled.sum()).backward()
+            (states.hidden_states[positions].cos().sum() + states.pooled.sum()).backward()
             passes.append(states.pooled)
         gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
         found.append([*passes, *gradients, torch.get_rng_state()])
@@ -175,10 +175,10 @@ def test_the_last_layer_is_drawn_anew_or_it_says_that_it_has_none(encoder: Encod
 @pytest.mark.parametrize("some", [False, True])
 def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Batch, some: bool) -> None:
     """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
-    wanted = torch.zeros_like(padded_batch.attention_mask)
-    wanted[0, 5] = wanted[3, 1] = True
+    positions = torch.zeros_like(padded_batch.attention_mask)
+    positions[0, 5] = positions[3, 1] = True
     meta = torch.device("meta")
-    states = encoder.to(meta)(padded_batch.to(meta), wanted if some else None)
+    states = encoder.to(meta)(padded_batch.to(meta), positions if some else None)
     (states.hidden_states.sum() + states.pooled.sum()).backward()
 
 
@@ -186,6 +186,6 @@ def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Bat
 def test_positions_begin_as_sinusoids_where_that_is_asked_for(architecture: Any) -> None:
     config = architecture.size("3/12/2", vocab_size=99, position_init="sinusoids", initializer_range=0.5)
     table = architecture.HF.encoder(config).embeddings.position.weight
-    wanted = torch.empty_like(table)
-    fill_sinusoids(wanted, 0.5)
-    assert torch.equal(table, wanted)
+    expected = torch.empty_like(table)
+    fill_sinusoids(expected, 0.5)
+    assert torch.equal(table, expected)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from bertkit import api
 from bertkit.errors import BertkitError
 from bertkit.finetuning.results import FinetuneResult
-from bertkit.training.activations import Activations
+from bertkit.training.activations import ActivationCache
 
 OPTIONS: dict[str, Any] = {"epochs": 2, "batch_size": 7, "lr": 1e-2, "progress": "quiet"}
 
@@ -41,13 +41,13 @@ def finetune(columns: list[Path], model: Path, output: Path, **options: Any) -> 
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The rows that encoders were asked about."""
     keys: list[bytes] = []
-    keep = Activations.keep
+    keep = ActivationCache.write
 
-    def count(self: Activations, key: bytes, states: NDArray[np.float16]) -> None:
+    def count(self: ActivationCache, key: bytes, states: NDArray[np.float16]) -> None:
         keys.append(key)
         keep(self, key, states)
 
-    monkeypatch.setattr(Activations, "keep", count)
+    monkeypatch.setattr(ActivationCache, "write", count)
     return keys
 
 

@@ -45,8 +45,8 @@ def test_attention_is_the_formula(padded: bool, training: bool) -> None:
     brick, states = make_attention().train(training), torch.randn(B, T, H)
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None] if padded else None
     layout = PackedRows.of(torch.ones(B, T, dtype=torch.bool) if mask is None else mask)
-    expected = layout.collect(attend(brick, states, mask))
-    torch.testing.assert_close(brick(layout.collect(states), layout), expected, rtol=0, atol=1e-5)
+    expected = layout.unpad(attend(brick, states, mask))
+    torch.testing.assert_close(brick(layout.unpad(states), layout), expected, rtol=0, atol=1e-5)
 
 
 def test_readers_read_all_and_are_read_by_none() -> None:
@@ -54,7 +54,7 @@ def test_readers_read_all_and_are_read_by_none() -> None:
     mask = torch.arange(T) < torch.tensor([T, 5, 1])[:, None]
     layout, wanted = PackedRows.of(mask), torch.zeros(B, T, dtype=torch.bool)
     wanted[0, [7, 2]] = wanted[1, 4] = wanted[2, 0] = True
-    some = brick(layout.collect(states), layout, TokenSubset.of(wanted, mask))
+    some = brick(layout.unpad(states), layout, TokenSubset.of(wanted, mask))
     torch.testing.assert_close(some, attend(brick, states, mask)[wanted], rtol=0, atol=1e-5)
 
 
@@ -65,7 +65,7 @@ def test_attention_gradients_are_those_of_the_formula(training: bool) -> None:
     wanted = torch.randn(B, T, H)
     inputs = [states, *brick.parameters()]
     layout = PackedRows.of(mask)
-    ours = torch.autograd.grad((layout.spread(brick(layout.collect(states), layout)) * wanted).sum(), inputs)
+    ours = torch.autograd.grad((layout.pad(brick(layout.unpad(states), layout)) * wanted).sum(), inputs)
     plain = torch.autograd.grad((attend(brick, states, mask)[mask] * wanted[mask]).sum(), inputs)
     for left, right in zip(ours, plain, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-5)

@@ -46,7 +46,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_it_is_the_formula_and_so_are_its_gradients(real: Tensor) -> None:
     brick, states = make_attention().train(), torch.randn(B, T, H, requires_grad=True)
     wanted, inputs, layout = torch.randn(B, T, H), [states, *brick.parameters()], PackedRows.of(real)
-    ours = layout.spread(brick(layout.collect(states), layout))
+    ours = layout.pad(brick(layout.unpad(states), layout))
     plain = attend(brick, states)
     torch.testing.assert_close(ours[real], plain[real], rtol=0, atol=1e-5)
     gradients = torch.autograd.grad((ours * wanted)[real].sum(), inputs)
@@ -65,7 +65,7 @@ def test_no_output_depends_on_a_later_token(real: Tensor, chosen: bool) -> None:
     )
     readers = real & (torch.arange(B * T).view(B, T) % 3 > 0) if chosen else real
     choice = TokenSubset.of(readers, real) if chosen else None
-    read = brick(layout.collect(states), layout, choice)[: int(readers.sum())]
+    read = brick(layout.unpad(states), layout, choice)[: int(readers.sum())]
     assert read.shape == (int(readers.sum()), H)
     for output, (row, reader) in zip(read, readers.nonzero().tolist(), strict=True):
         (gradient,) = torch.autograd.grad(output.sin().sum(), [states], retain_graph=True)
@@ -84,9 +84,9 @@ def test_a_chosen_reader_reads_what_it_would_among_all(lengths: list[int], seed:
     readers = real & (torch.rand(real.shape, generator=generator) < 0.5)
     readers[:, 0] = True
     brick, layout = make_attention().eval(), PackedRows.of(real)
-    states = layout.collect(torch.randn(*real.shape, H, generator=generator))
+    states = layout.unpad(torch.randn(*real.shape, H, generator=generator))
     some = brick(states, layout, TokenSubset.of(readers, real))
-    torch.testing.assert_close(some, layout.spread(brick(states, layout))[readers], rtol=0, atol=1e-5)
+    torch.testing.assert_close(some, layout.pad(brick(states, layout))[readers], rtol=0, atol=1e-5)
 
 
 def test_all_later_tokens_may_change() -> None:
@@ -94,6 +94,6 @@ def test_all_later_tokens_may_change() -> None:
     changed = states.clone()
     changed[:, 7:] = torch.randn(B, T - 7, H)
     layout = PackedRows(B, T)
-    one, other = (layout.spread(brick(each.flatten(0, 1), layout)) for each in (states, changed))
+    one, other = (layout.pad(brick(each.flatten(0, 1), layout)) for each in (states, changed))
     torch.testing.assert_close(one[:, :7], other[:, :7], rtol=0, atol=1e-6)
     assert (one[:, 7:] != other[:, 7:]).any(dim=-1).all()

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from bertkit.nn import cpu_kernels
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
-from bertkit.nn.cpu_kernels import trains_on_cpu
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.packing import PackedRows
@@ -26,15 +26,15 @@ def make_block(rate: float) -> PostNormBlock:
 
 
 def test_they_apply_where_a_gradient_is_to_come() -> None:
-    assert trains_on_cpu(torch.zeros(3, requires_grad=True))
-    assert not trains_on_cpu(torch.zeros(3))
-    assert not trains_on_cpu(torch.zeros(3, device="meta", requires_grad=True))
+    assert cpu_kernels.applies(torch.zeros(3, requires_grad=True))
+    assert not cpu_kernels.applies(torch.zeros(3))
+    assert not cpu_kernels.applies(torch.zeros(3, device="meta", requires_grad=True))
 
 
 def test_a_traced_block_trains_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     block, states = make_block(0.1), torch.randn(39, H, requires_grad=True)
-    assert not trains_on_cpu(states)
+    assert not cpu_kernels.applies(states)
     torch.autograd.backward(block(states, PackedRows(3, 13)).sum())
     assert all(weight.grad is not None for weight in block.parameters())
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
+from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 
 
 # 40,009 entries a row: the work is done in several blocks of rows.
@@ -31,7 +31,7 @@ def test_without_a_gradient_the_loss_is_torchs_too(rows: int, vocab: int) -> Non
 @pytest.mark.parametrize(("rows", "vocab"), [(0, 13), (7, 13), (99, 40_009)])
 def test_the_highest_are_torchs(rows: int, vocab: int) -> None:
     logits = torch.randn(rows, vocab).bfloat16()
-    assert torch.equal(find_highest(logits), logits.argmax(dim=-1))
+    assert torch.equal(argmax_logits(logits), logits.argmax(dim=-1))
 
 
 def test_narrow_logits_give_a_float32_loss() -> None:

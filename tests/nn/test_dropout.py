@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bertkit.nn.dropout import Dropout, RowDropout, draw_kept, keep_scale
+from bertkit.nn.dropout import Dropout, RowDropout, keep_scale, sample_kept
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
@@ -18,13 +18,13 @@ def test_rate_and_scale(rate: float, dtype: torch.dtype) -> None:
 
 
 def test_the_realised_rate_and_the_scale_agree() -> None:
-    kept = draw_kept(torch.Size([4_000_037]), 0.1)
+    kept = sample_kept(torch.Size([4_000_037]), 0.1)
     assert kept.float().mean().item() * keep_scale(0.1) == pytest.approx(1.0, abs=0.0005)
     assert bool(((kept == 0) | (kept == 1)).all())
 
 
 def test_entries_are_independent_of_their_neighbours() -> None:
-    dropped = draw_kept(torch.Size([4_000_000]), 0.3) == 0
+    dropped = sample_kept(torch.Size([4_000_000]), 0.3) == 0
     for distance in (1, 2, 3, 4, 128):
         together = (dropped[distance:] & dropped[:-distance]).float().mean().item()
         assert together == pytest.approx(0.09, abs=0.001)
@@ -76,7 +76,7 @@ def test_the_number_of_threads_is_nothing_to_it() -> None:
     for threads in (2, 1):
         torch.set_num_threads(threads)
         torch.manual_seed(7)
-        drawn.append(draw_kept(torch.Size([400_037]), 0.1))
+        drawn.append(sample_kept(torch.Size([400_037]), 0.1))
     assert torch.equal(*drawn)
 
 

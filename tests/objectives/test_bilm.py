@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.errors import BertkitError
-from bertkit.nn.sampled_softmax import draw_words, sample_logits
+from bertkit.nn.sampled_softmax import sample_logits, sample_words
 from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words, specimen
 
 H = 14
@@ -67,7 +67,7 @@ def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_
     torch.manual_seed(5)
     outputs = head.train()(states_of(hidden), batch)
     torch.manual_seed(5)
-    samples = draw_words(37, 99)
+    samples = sample_words(37, 99)
     total = torch.zeros(())
     for row in range(4):
         for at in range(13):

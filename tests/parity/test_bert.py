@@ -118,7 +118,7 @@ def test_attention(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch, 
     expected = their_brick.self(states, attention_mask=their_mask(padded_batch) if padded else None)[0]
     real = padded_batch.attention_mask if padded else torch.ones_like(padded_batch.attention_mask)
     layout = PackedRows.of(real)
-    update = brick.attention(layout.collect(states), layout)
+    update = brick.attention(layout.unpad(states), layout)
     close(update, their_brick.output.dense(expected)[real], SIMPLE)
     close(brick.attention_norm(states[real], update), their_brick.output(expected, states)[real], SIMPLE)
 

@@ -95,8 +95,8 @@ def test_embeddings(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
 def test_attention(pair: tuple[Gpt, Any], states: Tensor) -> None:
     ours, their_model = pair
     layout = PackedRows(4, 13)
-    update = block(ours, 1).attention(layout.collect(states), layout)
-    close(layout.spread(update), their_model.h[1].attn(states)[0], SIMPLE)
+    update = block(ours, 1).attention(layout.unpad(states), layout)
+    close(layout.pad(update), their_model.h[1].attn(states)[0], SIMPLE)
 
 
 def test_feed_forward_and_norm(pair: tuple[Gpt, Any], states: Tensor) -> None:
@@ -110,7 +110,7 @@ def test_feed_forward_and_norm(pair: tuple[Gpt, Any], states: Tensor) -> None:
 def test_layer(pair: tuple[Gpt, Any], states: Tensor) -> None:
     ours, their_model = pair
     layout = PackedRows(4, 13)
-    raised = layout.spread(ours.layers[0](layout.collect(states), layout))
+    raised = layout.pad(ours.layers[0](layout.unpad(states), layout))
     close(raised, their_model.h[0](states)[0], COMPOSITE)
 
 

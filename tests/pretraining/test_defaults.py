@@ -21,7 +21,7 @@ from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import cola, mrpc, rte, sst2
 from bertkit.tasks.swag import swag
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.schedule import ScheduleConfig, rate
+from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 
 @pytest.mark.parametrize("size", bert.SIZES)
@@ -118,5 +118,5 @@ def test_the_rate_of_gpt_is_that_of_its_program() -> None:
     settings = finetuning_profile_settings("gpt", rte)
     schedule = ScheduleConfig(warmup=settings["schedule.warmup"], decay=settings["schedule.decay"])
     for step in (14, 37, 999, 6500):
-        assert rate(schedule, step, 7000) == pytest.approx(1 - step / 7000)
-    assert rate(schedule, 7, 7000) == pytest.approx(0.5)
+        assert lr_factor(schedule, step, 7000) == pytest.approx(1 - step / 7000)
+    assert lr_factor(schedule, 7, 7000) == pytest.approx(0.5)

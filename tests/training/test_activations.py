@@ -18,7 +18,7 @@ from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.nn.mixture import Mixture
 from bertkit.objectives.feature_tagging import FeatureTagging
-from bertkit.training.activations import Activations, Remembered, remember
+from bertkit.training.activations import ActivationCache, CachedEncoder, cache_activations
 
 
 class Counting(Encoder):
@@ -31,9 +31,9 @@ class Counting(Encoder):
         self.hidden_size, self.num_layers = self.inner.hidden_size, self.inner.num_layers
         self.rows = 0
 
-    def forward(self, batch: Batch, wanted: torch.Tensor | None = None) -> EncoderOutput:
+    def forward(self, batch: Batch, positions: torch.Tensor | None = None) -> EncoderOutput:
         self.rows += len(batch)
-        output: EncoderOutput = self.inner(batch, wanted)
+        output: EncoderOutput = self.inner(batch, positions)
         return output
 
 
@@ -44,7 +44,7 @@ def take(batch: Batch, rows: list[int], width: int = 13) -> Batch:
 
 def test_a_row_is_computed_once_whatever_batch_it_comes_in(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
-    remembered = Remembered(encoder, Activations(tmp_path))
+    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
     remembered(take(padded_batch, [0, 1, 2]))
     assert encoder.rows == 3
     remembered(take(padded_batch, [2, 1, 3]))
@@ -55,7 +55,7 @@ def test_a_row_is_computed_once_whatever_batch_it_comes_in(tmp_path: Path, padde
 
 def test_what_is_looked_up_is_what_the_encoder_says(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
-    remembered = Remembered(encoder, Activations(tmp_path))
+    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
     expected = encoder.inner(padded_batch).layers
     real = padded_batch.attention_mask
     for _ in range(2):
@@ -68,18 +68,18 @@ def test_what_is_looked_up_is_what_the_encoder_says(tmp_path: Path, padded_batch
 
 def test_only_the_wanted_tokens_are_kept_and_others_are_another_question(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
-    remembered = Remembered(encoder, Activations(tmp_path))
-    wanted = padded_batch.attention_mask & (torch.arange(13) % 3 == 1)
-    layers = remembered(padded_batch, wanted).layers
-    assert layers[2][wanted].ne(0).any(dim=1).all()
-    assert not layers[2][~wanted].any()
+    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
+    positions = padded_batch.attention_mask & (torch.arange(13) % 3 == 1)
+    layers = remembered(padded_batch, positions).layers
+    assert layers[2][positions].ne(0).any(dim=1).all()
+    assert not layers[2][~positions].any()
     assert remembered(padded_batch).layers[2][padded_batch.attention_mask].ne(0).any(dim=1).all()
 
 
 def test_words_of_characters_are_remembered_too(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = elmo().requires_grad_(False).eval()
     encoder.output_hidden_states = True
-    remembered = Remembered(encoder, Activations(tmp_path))
+    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
     spelled = replace(padded_batch, input_ids=padded_batch.input_ids.unsqueeze(2) * torch.arange(1, 8) % 101)
     other = replace(spelled, input_ids=spelled.input_ids.flip(2))
     for batch in (spelled, other, spelled):
@@ -92,7 +92,7 @@ def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path,
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     head = FeatureTagging(Mixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
     model = Model(encoder, {"tags": head})
-    learner = remember(model, Activations(tmp_path)).train()
+    learner = cache_activations(model, ActivationCache(tmp_path)).train()
     batch = padded_batch.with_labels(word_tags=padded_batch.input_ids % 5)
     loss = learner.loss(learner(batch), batch)["word_tags"].sum
     loss.backward()  # type: ignore[no-untyped-call]
@@ -107,7 +107,7 @@ def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path,
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path, padded_batch: Batch) -> None:
-    remembered = Remembered(Counting(), Activations(tmp_path))
+    remembered = CachedEncoder(Counting(), ActivationCache(tmp_path))
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))

@@ -135,7 +135,7 @@ def test_the_count_of_a_reader_of_words_is_that_of_the_products_that_run(name: s
 
 
 def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flops, "measure_products", lambda device: {"float32": 86.0, "bfloat16": 206.0})
+    monkeypatch.setattr(flops, "measure_matmul_speed", lambda device: {"float32": 86.0, "bfloat16": 206.0})
     assert peak_flops(CPU, "bfloat16") == 206e9
     assert peak_flops(CPU, "float32") == 86e9
 

@@ -121,8 +121,8 @@ def test_a_parameter_may_have_a_share_of_the_rate() -> None:
 
 def test_equal_shares_change_nothing() -> None:
     model = nn.Sequential(nn.Linear(13, 7), nn.LayerNorm(7))
-    shares = dict.fromkeys(dict(model.named_parameters()), 1.0)
-    groups = [build_optimizer(model, OptimizerConfig(), each).param_groups for each in (None, shares)]
+    lr_scales = dict.fromkeys(dict(model.named_parameters()), 1.0)
+    groups = [build_optimizer(model, OptimizerConfig(), each).param_groups for each in (None, lr_scales)]
     assert [[id(p) for p in group["params"]] for group in groups[0]] == [
         [id(p) for p in group["params"]] for group in groups[1]
     ]
@@ -149,7 +149,7 @@ def test_a_penalty_is_the_gradient_of_the_squares() -> None:
     for inside in (True, False):
         torch.manual_seed(7)
         model = nn.Linear(7, 3)
-        optimizer = build_optimizer(model, config, penalties={} if inside else {"weight": 0.37})
+        optimizer = build_optimizer(model, config, l2_penalties={} if inside else {"weight": 0.37})
         for _ in range(3):
             optimizer.zero_grad()
             penalty = 0.37 * model.weight.square().sum() if inside else torch.zeros(())

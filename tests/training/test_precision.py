@@ -15,17 +15,17 @@ def test_the_cpu_takes_bfloat16_only_where_it_is_faster(
     monkeypatch: pytest.MonkeyPatch, speedup: float, wanted: str
 ) -> None:
     speeds = {"float32": 100.0, "bfloat16": 100.0 * speedup}
-    monkeypatch.setattr(precision, "measure_products", lambda device: speeds)
+    monkeypatch.setattr(precision, "measure_matmul_speed", lambda device: speeds)
     assert precision.choose_precision(CPU) == wanted
     assert f"{speedup} times as fast" in precision.explain_precision(CPU)
 
 
 def test_products_are_measured_once_and_leave_float32_as_it_was() -> None:
     before = torch.get_float32_matmul_precision()
-    speeds = precision.measure_products(CPU)
+    speeds = precision.measure_matmul_speed(CPU)
     assert set(speeds) == {"float32", "float32 medium", "bfloat16"}
     assert min(speeds.values()) > 0
-    assert precision.measure_products(CPU) is speeds
+    assert precision.measure_matmul_speed(CPU) is speeds
     assert torch.get_float32_matmul_precision() == before
 
 
@@ -39,5 +39,5 @@ def test_autocast_changes_products_and_not_parameters(name: precision.Precision,
 
 def test_measuring_draws_none_of_torchs_random_numbers() -> None:
     before = torch.get_rng_state()
-    precision.measure_products.__wrapped__(CPU)
+    precision.measure_matmul_speed.__wrapped__(CPU)
     assert torch.equal(torch.get_rng_state(), before)

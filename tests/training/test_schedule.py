@@ -4,46 +4,46 @@ from __future__ import annotations
 
 import pytest
 
-from bertkit.training.schedule import ScheduleConfig, rate
+from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 
 def test_bert_decays_from_step_zero_and_drops_at_the_joint() -> None:
     config = ScheduleConfig(warmup=0.1)
-    assert rate(config, 0, 1000) == 0
-    assert rate(config, 99, 1000) == pytest.approx(0.99)
-    assert rate(config, 100, 1000) == pytest.approx(0.9)
-    assert rate(config, 999, 1000) == pytest.approx(0.001)
+    assert lr_factor(config, 0, 1000) == 0
+    assert lr_factor(config, 99, 1000) == pytest.approx(0.99)
+    assert lr_factor(config, 100, 1000) == pytest.approx(0.9)
+    assert lr_factor(config, 999, 1000) == pytest.approx(0.001)
 
 
 def test_linear_decays_from_the_end_of_the_warmup() -> None:
     config = ScheduleConfig(warmup=0.1, decay="linear")
-    assert rate(config, 50, 1000) == pytest.approx(0.5)
-    assert rate(config, 100, 1000) == 1
-    assert rate(config, 550, 1000) == pytest.approx(0.5)
-    assert rate(config, 1000, 1000) == 0
+    assert lr_factor(config, 50, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 100, 1000) == 1
+    assert lr_factor(config, 550, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 1000, 1000) == 0
 
 
 def test_constant_stays() -> None:
-    assert rate(ScheduleConfig(warmup=0.0, decay="constant"), 999, 1000) == 1
+    assert lr_factor(ScheduleConfig(warmup=0.0, decay="constant"), 999, 1000) == 1
 
 
 def test_late_stays_up_until_the_last_fifth() -> None:
     config = ScheduleConfig(warmup=0.1, decay="late")
-    assert rate(config, 50, 1000) == pytest.approx(0.5)
-    assert rate(config, 100, 1000) == rate(config, 800, 1000) == 1
-    assert rate(config, 900, 1000) == pytest.approx(0.5)
-    assert rate(config, 1000, 1000) == 0
+    assert lr_factor(config, 50, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 100, 1000) == lr_factor(config, 800, 1000) == 1
+    assert lr_factor(config, 900, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 1000, 1000) == 0
 
 
 def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:
     config = ScheduleConfig(warmup=0.1, decay="cosine")
-    assert rate(config, 50, 1000) == pytest.approx(0.5)
-    assert rate(config, 100, 1000) == 1
-    assert rate(config, 325, 1000) == pytest.approx(0.5 + 0.5 * 0.5**0.5)
-    assert rate(config, 550, 1000) == pytest.approx(0.5)
-    assert rate(config, 1000, 1000) == 0
+    assert lr_factor(config, 50, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 100, 1000) == 1
+    assert lr_factor(config, 325, 1000) == pytest.approx(0.5 + 0.5 * 0.5**0.5)
+    assert lr_factor(config, 550, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 1000, 1000) == 0
 
 
 @pytest.mark.parametrize("decay", ["bert", "linear", "cosine", "constant", "late"])
 def test_one_step_is_enough(decay: str) -> None:
-    assert 0 <= rate(ScheduleConfig(decay=decay), 0, 1) <= 1  # type: ignore[arg-type]
+    assert 0 <= lr_factor(ScheduleConfig(decay=decay), 0, 1) <= 1  # type: ignore[arg-type]

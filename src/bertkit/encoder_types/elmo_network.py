@@ -136,7 +136,7 @@ class Elmo(Encoder):
                 parts = {name: state[f"{side}.{layer}.{name}"] for name in LstmState._fields}
                 self._left[side, layer] = LstmState(**parts)
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words, wanted or not: a direction computes what it passes.
 
         Of words with one number more than ``word_length`` the first is left out: that of the word itself, for readers
@@ -150,7 +150,7 @@ class Elmo(Encoder):
         kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if self.output_hidden_states else ()
         return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, whatever is wanted: of their filters, highways and projection, and of every LSTM."""
         config = self.config
         filters = sum(
@@ -171,8 +171,8 @@ class Elmo(Encoder):
             raise usage_error(f"a batch has {found}; this model reads words of {length}.")
         layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
         words = batch.input_ids.flatten(0, 1)[:, -length:]
-        listed = words if layout.slots is None else words[layout.slots]
-        return layout.spread(self.projection(self.highways(self.words(listed))))
+        listed = words if layout.indices is None else words[layout.indices]
+        return layout.pad(self.projection(self.highways(self.words(listed))))
 
     def _run(
         self, direction: int, words: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"]

@@ -105,29 +105,31 @@ class Transformer(Encoder):
         for part in (*self.layers[self.num_layers - blocks :], *on_top):
             initialize(part, self.config.initializer_range)
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of the blocks."""
         real = batch.attention_mask
         if pooled:
-            wanted = wanted.scatter(1, self._places(real)[:, None], value=True)
-        return _count_block_products(self.config, real, wanted, causal=self.causal)
+            positions = positions.scatter(1, self._places(real)[:, None], value=True)
+        return _count_block_products(self.config, real, positions, causal=self.causal)
 
     def _places(self, real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
         """Where the token is that stands for its row."""
         return real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
 
-    def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of the one that stands for its row, over these embeddings."""
+    def read(
+        self, states: Float[Tensor, "B T H"], batch: Batch, positions: Bool[Tensor, "B T"] | None
+    ) -> EncoderOutput:
+        """States at ``positions`` and of the one that stands for its row, over these embeddings."""
         real = batch.on_host.attention_mask
         places = self._places(real)
-        if wanted is not None:
-            wanted = wanted.scatter(1, places[:, None], value=True)
+        if positions is not None:
+            positions = positions.scatter(1, places[:, None], value=True)
         hidden, layers = self.layers(
             states,
             real,
-            wanted,
-            keep=self.output_hidden_states,
-            recompute=self.gradient_checkpointing,
+            positions,
+            output_hidden_states=self.output_hidden_states,
+            gradient_checkpointing=self.gradient_checkpointing,
         )
         return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, places), layers=layers)
 
@@ -156,15 +158,17 @@ class PooledTransformer(Transformer):
         if self.lstm is not None:
             self.lstm.reset_parameters()
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of the blocks, and of the pooler where it is read."""
-        below = super().count_macs(batch, wanted, pooled=pooled)
+        below = super().count_macs(batch, positions, pooled=pooled)
         return below + int(pooled) * len(batch) * self.hidden_size**2
 
-    def read(self, states: Float[Tensor, "B T H"], batch: Batch, wanted: Bool[Tensor, "B T"] | None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and the pooled one, over these embeddings."""
+    def read(
+        self, states: Float[Tensor, "B T H"], batch: Batch, positions: Bool[Tensor, "B T"] | None
+    ) -> EncoderOutput:
+        """States at ``positions`` and the pooled one, over these embeddings."""
         if self.lstm is None:
-            read = super().read(states, batch, wanted)
+            read = super().read(states, batch, positions)
             return replace(read, pooled=self.pooler(read.pooled))
         read = super().read(states, batch, None)
         real = batch.on_host.attention_mask

@@ -102,10 +102,10 @@ class WordReader(nn.Module):
         if self.vectors is not None or self.characters is not None:
             layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
             words = batch.input_ids.flatten(0, 1)
-            words = words if layout.slots is None else words[layout.slots]
+            words = words if layout.indices is None else words[layout.indices]
             listed = [self.vectors(words[:, 0])] if self.vectors is not None else []
             listed += [self.characters(words[:, 1:])] if self.characters is not None else []
-            parts.append(layout.spread(torch.cat(listed, dim=1)))
+            parts.append(layout.pad(torch.cat(listed, dim=1)))
         if self.elmo is not None:
             parts.append(self._read_elmo(self.elmo, batch))
         return torch.cat(parts, dim=2)
@@ -138,7 +138,7 @@ class WordReader(nn.Module):
         with torch.no_grad():
             layers = elmo(texts).layers
         mixed = self.mixture(layers, texts.attention_mask)
-        return together.to(device).spread(self.dropout(apart.to(device).collect(mixed)))
+        return together.to(device).pad(self.dropout(apart.to(device).unpad(mixed)))
 
 
 class WordEncoder(Encoder):

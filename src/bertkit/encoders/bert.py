@@ -109,9 +109,9 @@ class Bert(PooledTransformer):
         )
         super().__init__(config, embeddings, causal=config.causal, lstm_layers=config.lstm_layers)
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of the pooled one; raises a usage error where a row is too long."""
-        return self.read(self.embeddings(batch.input_ids, batch.segment_ids), batch, wanted)
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """States at ``positions`` and of the pooled one; raises a usage error where a row is too long."""
+        return self.read(self.embeddings(batch.input_ids, batch.segment_ids), batch, positions)
 
 
 FOREIGN_PREFIX = "bert."

@@ -100,7 +100,7 @@ class Bidaf(WordEncoder):
             highway.carry.reset_parameters()
             nn.init.constant_(highway.carry.bias, _CARRY_BIAS)
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words of the context, wanted or not: it is read to its end."""
         context, query = (part.to(batch.input_ids.device) for part in _find_texts(batch.on_host))
         words = self.highways(self.words(batch))
@@ -111,8 +111,8 @@ class Bidaf(WordEncoder):
         hidden = context.put(self.dropout(torch.cat([flowed, modelled, ended], dim=2)))
         return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever is wanted, and of the attention flow."""
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever ``positions`` are, and of the attention flow."""
         context, query = _find_texts(batch.on_host)
         asked, read = int(query.real.sum()), int(context.real.sum())
         word = sum(weight.numel() for weight in self.highways.parameters() if weight.ndim == 2)

@@ -78,7 +78,7 @@ class BilstmAttention(WordEncoder):
         for layer in (self.of_text, self.of_pair):
             layer.reset_parameters()
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words, wanted or not: texts are read to their ends."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
@@ -92,7 +92,7 @@ class BilstmAttention(WordEncoder):
         hidden = torch.tanh(self.of_text(states)).masked_fill(~batch.attention_mask.unsqueeze(2), 0)
         return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, of what the words of pairs find, and of the classifier for each row and wanted word."""
         host = batch.on_host
         first, second = split_segments(host.segment_ids, host.attention_mask)
@@ -100,7 +100,7 @@ class BilstmAttention(WordEncoder):
         again = int(host.attention_mask[paired].sum())
         found = 3 * 2 * self.config.width * count_pairs(first, second)
         lstms = self.reading.count_macs(batch.num_tokens) + self.comparing.count_macs(again)
-        classifiers = (int((~paired).sum()) + int(wanted.sum())) * self.of_text.weight.numel()
+        classifiers = (int((~paired).sum()) + int(positions.sum())) * self.of_text.weight.numel()
         classifiers += int(paired.sum()) * self.of_pair.weight.numel()
         return self.words.count_macs(batch) + lstms + found + classifiers
 

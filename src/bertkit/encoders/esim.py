@@ -83,7 +83,7 @@ class Esim(WordEncoder):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words, wanted or not: both texts are read to their ends."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
@@ -95,8 +95,8 @@ class Esim(WordEncoder):
         pooled = self.dropout(F.relu(self.output(self.dropout(pooled))))
         return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever is wanted, and of what they find in the other text."""
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+        """Those of all words, whatever ``positions`` are, and of what they find in the other text."""
         host, tokens = batch.on_host, batch.num_tokens
         found = 3 * 2 * self.hidden_size * count_pairs(*split_segments(host.segment_ids, host.attention_mask))
         lstms = self.encoding.count_macs(tokens) + self.composition.count_macs(tokens)

@@ -96,9 +96,9 @@ class Gpt(Transformer):
         super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
         self.reset_parameters()
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of the last; raises a usage error where a row is too long."""
-        return self.read(self.embeddings(batch.input_ids), batch, wanted)
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """States at ``positions`` and of the last; raises a usage error where a row is too long."""
+        return self.read(self.embeddings(batch.input_ids), batch, positions)
 
 
 FOREIGN_PREFIX = "transformer."

@@ -110,9 +110,9 @@ class Roberta(PooledTransformer):
         )
         super().__init__(config, embeddings)
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """States of the ``wanted`` tokens and of ``<s>``; raises a usage error where a row is too long."""
-        return self.read(self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids)), batch, wanted)
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """States at ``positions`` and of ``<s>``; raises a usage error where a row is too long."""
+        return self.read(self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids)), batch, positions)
 
 
 FOREIGN_PREFIX = "roberta."

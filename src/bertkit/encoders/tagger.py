@@ -72,12 +72,12 @@ class Tagger(WordEncoder):
         self.words.reset_untrained_parameters()
         self.lstm.reset_parameters()
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
         """The states of all words, wanted or not: both directions pass every one."""
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 
-    def count_macs(self, batch: Batch, wanted: Bool[Tensor, "B T"], *, pooled: bool) -> int:
+    def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
         """Those of all words, whatever is wanted."""
         return self.words.count_macs(batch) + self.lstm.count_macs(batch.num_tokens)
 

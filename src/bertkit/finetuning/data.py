@@ -16,7 +16,7 @@ from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
 from bertkit.report.progress import Progress
 from bertkit.task_types import FileTask
-from bertkit.training.activations import Activations
+from bertkit.training.activations import ActivationCache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class FinetuningData:
     num_examples: int
     dev: Sequence[Any]
     further: Mapping[str, Sequence[Any]]
-    activations: Activations
+    activations: ActivationCache
 
     def fits(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples, encoded in the same way."""
@@ -77,7 +77,7 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         num_examples=len(train),
         dev=dev,
         further={split: task.labelled(split)[: run.dev_limit] for split in task.further_devs()},
-        activations=earlier.activations if earlier is not None and same_model else Activations(run.output),
+        activations=earlier.activations if earlier is not None and same_model else ActivationCache(run.output),
     )
 
 

@@ -20,7 +20,7 @@ from bertkit.model import Model
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
 from bertkit.task_types import FileTask
-from bertkit.training.activations import remember
+from bertkit.training.activations import cache_activations
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.interrupts import Interrupted, Interrupts
 from bertkit.training.optimizer import build_optimizer
@@ -70,7 +70,7 @@ def train_seed(
     torch.manual_seed(seed)
     model = build_model(run, data.tokenizer.vocab_size).to(default_device())
     # The frozen encoder is run once per row: every later epoch and seed looks its activations up.
-    predictor = remember(model, data.activations) if model.frozen else model
+    predictor = cache_activations(model, data.activations) if model.frozen else model
     trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
     per_epoch = batches_in_epoch(data.train, run.batch_size)
     plan = _plan(run, seed, steps=per_epoch * run.epochs)

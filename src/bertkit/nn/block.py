@@ -1,6 +1,9 @@
-"""One layer of a Transformer encoder, normalised after each sub-layer ("post-LN").
+"""One layer of a Transformer encoder, normalised after each sub-layer ("post-LN", Vaswani et al. 2017, section 3.1).
 
-Letters: L tokens in a list, M of them that are raised, H hidden width.
+    x = LayerNorm(x + dropout(attention(x)))
+    y = LayerNorm(x + dropout(feed_forward(x)))
+
+Letters: L tokens in the packed list, M of them whose output is computed, H hidden width.
 """
 
 from __future__ import annotations
@@ -10,23 +13,23 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.feed_forward import FeedForward
-from bertkit.nn.packing import PackedRows, TokenSubset, choose
+from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
 
 
 class ResidualNorm(nn.LayerNorm):
-    """``LayerNorm(states + dropout(update))``: how a sub-layer's output joins the stream."""
+    """``LayerNorm(states + dropout(update))``: adds the output of a sub-layer to the residual stream."""
 
     def __init__(self, width: int, *, eps: float, dropout: nn.Module) -> None:
         super().__init__(width, eps=eps)
         self.dropout = dropout
 
     def forward(self, states: Float[Tensor, "... H"], update: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:  # type: ignore[override]
-        """The stream after the sub-layer."""
+        """The residual stream after the sub-layer whose output is ``update``."""
         return super().forward(states + self.dropout(update))
 
 
 class PostNormBlock(nn.Module):
-    """Attention, then feed-forward, each followed by dropout, residual and LayerNorm."""
+    """Self-attention, then feed-forward, each followed by dropout, residual connection and LayerNorm."""
 
     def __init__(
         self,
@@ -46,13 +49,13 @@ class PostNormBlock(nn.Module):
         self,
         states: Float[Tensor, "L H"],
         layout: PackedRows,
-        choice: TokenSubset | None = None,
+        subset: TokenSubset | None = None,
     ) -> Float[Tensor, "M H"]:
-        """The states one layer higher; ``layout`` says which of them read each other.
+        """The output of the block; ``layout`` says which tokens share a row and so attend to each other.
 
-        With a ``choice`` only its tokens are raised: the others are read by them and no more.
+        With a ``subset`` only its tokens are computed; the others serve as keys and values.
         """
-        readers = states if choice is None else choose(states, choice.index)
-        joined = self.attention_norm(readers, self.attention(states, layout, choice))
-        raised: Tensor = self.feed_forward_norm(joined, self.feed_forward(joined))
-        return raised
+        selected = states if subset is None else select_tokens(states, subset.indices)
+        attended = self.attention_norm(selected, self.attention(states, layout, subset))
+        output: Tensor = self.feed_forward_norm(attended, self.feed_forward(attended))
+        return output

@@ -1,11 +1,38 @@
-"""When the passes written by hand for CPU training apply."""
+"""When the hand-written forward and backward passes apply, and the type of the context that they share.
+
+Dropout, attention and cross-entropy have one each, for training on a CPU: there torch draws dropout masks on one
+thread, has no attention kernel with dropout, and makes float32 copies of all logits (numbers in each module).
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+if TYPE_CHECKING:
+
+    class Context(FunctionCtx):
+        """The ``ctx`` of a ``torch.autograd.Function``. torch makes its class at run time, so only mypy sees this one.
+
+        ``scale`` and ``size`` are what some forward passes keep for their backward pass besides tensors.
+        """
+
+        saved_tensors: tuple[Tensor, ...]
+        scale: float
+        size: int
+
+        def save_for_backward(self, *tensors: Tensor | None) -> None:
+            """Keep ``tensors`` as ``saved_tensors``; None stays None."""
+else:
+    Context = FunctionCtx
 
 
-def trains_on_cpu(states: Tensor) -> bool:
-    """On a CPU, with a gradient to come, and not while torch.compile or an exporter is tracing."""
+def applies(states: Tensor) -> bool:
+    """On a CPU, when a gradient will be needed, and not while torch.compile or an exporter traces the model.
+
+    A tracer cannot look into a hand-written pass, and inference gains nothing from one.
+    """
     return states.device.type == "cpu" and states.requires_grad and not torch.compiler.is_compiling()

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn.cpu_kernels import trains_on_cpu
+from bertkit.nn import cpu_kernels
 
 _LEVELS = 65_536
 _LOWEST = -32_768
@@ -33,7 +33,7 @@ _SECOND = 0x94D049BB133111EB - (1 << 64)
 
 
 def keep_scale(rate: float) -> float:
-    """One over the share of entries that ``draw_kept`` keeps."""
+    """One over the share of entries that ``sample_kept`` keeps."""
     return _LEVELS / (_LEVELS - _dropped_levels(rate))
 
 
@@ -41,7 +41,7 @@ def _dropped_levels(rate: float) -> int:
     return min(round(rate * _LEVELS), _LEVELS - 1)
 
 
-def draw_kept(shape: torch.Size, rate: float) -> Tensor:
+def sample_kept(shape: torch.Size, rate: float) -> Tensor:
     """int16 ones for what stays and zeros for what is dropped, on the CPU, from torch's generator."""
     entries = math.prod(shape)
     parts = _draw_words((entries + 3) // 4).view(torch.int16)[:entries]
@@ -58,7 +58,7 @@ def _draw_words(count: int) -> Tensor:
 
 
 def drop_(states: Tensor, kept: Tensor) -> Tensor:
-    """Zero in place what is not ``kept`` (as ``draw_kept`` made it). Nothing is scaled.
+    """Zero in place what is not ``kept`` (as ``sample_kept`` made it). Nothing is scaled.
 
     Two-byte floats are multiplied as integers: one or zero times their bits, many times faster than a
     product of mixed types.
@@ -73,7 +73,7 @@ def drop_(states: Tensor, kept: Tensor) -> Tensor:
 class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, rate: float) -> Tensor:
-        kept = draw_kept(states.shape, rate)
+        kept = sample_kept(states.shape, rate)
         ctx.save_for_backward(kept)
         ctx.scale = keep_scale(rate)
         return drop_(states * ctx.scale, kept)
@@ -95,7 +95,7 @@ class Dropout(nn.Module):
         """``states`` with holes, any shape."""
         if not self.training or self.rate == 0:
             return states
-        if not trains_on_cpu(states):
+        if not cpu_kernels.applies(states):
             return F.dropout(states, self.rate)
         dropped: Tensor = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]
         return dropped

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.packing import choose
+from bertkit.nn.packing import select_tokens
 
 
 class Pooler(nn.Module):
@@ -27,7 +27,7 @@ class Pooler(nn.Module):
 def pick_tokens(states: Float[Tensor, "B T H"], places: Int[Tensor, " B"]) -> Float[Tensor, "B H"]:
     """The token of each row at its place; ``places`` are on the host."""
     slots = torch.arange(len(places)) * states.shape[1] + places
-    return choose(states.flatten(0, 1), slots.to(states.device, non_blocking=True))
+    return select_tokens(states.flatten(0, 1), slots.to(states.device, non_blocking=True))
 
 
 def mean_pool(states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:

@@ -25,7 +25,7 @@ class Samples(NamedTuple):
     draws: int
 
 
-def draw_words(count: int, vocab_size: int) -> Samples:
+def sample_words(count: int, vocab_size: int) -> Samples:
     """``count`` words out of more, from torch's generator, in the order in which they were first drawn."""
     assert 0 < count < vocab_size, f"{count} of {vocab_size} words cannot be drawn"
     drawn = torch.empty(0, dtype=torch.long)
@@ -41,7 +41,7 @@ def draw_words(count: int, vocab_size: int) -> Samples:
     return Samples(drawn[first], int(first[-1]) + 1)
 
 
-def expect_counts(words: Int[Tensor, " N"], draws: int, vocab_size: int) -> Float[Tensor, " N"]:
+def inclusion_probabilities(words: Int[Tensor, " N"], draws: int, vocab_size: int) -> Float[Tensor, " N"]:
     """The chance of each word to be among those of so many draws: ``1 - (1 - p) ** draws``.
 
     Departure from TensorFlow: it takes ``p * draws`` where no word came twice, which is hardly ever.
@@ -63,7 +63,7 @@ def sample_logits(
     words = samples.words.to(rows.device, non_blocking=True)
     of_right = (rows * weight[right]).sum(dim=1) + bias[right]
     of_words = torch.addmm(bias[words], rows, weight[words].T)
-    of_right = of_right - expect_counts(right, samples.draws, vocab_size).log()
-    of_words = of_words - expect_counts(words, samples.draws, vocab_size).log()
+    of_right = of_right - inclusion_probabilities(right, samples.draws, vocab_size).log()
+    of_words = of_words - inclusion_probabilities(words, samples.draws, vocab_size).log()
     of_words = of_words.masked_fill(words == right.unsqueeze(1), -math.inf)
     return torch.cat([of_right.unsqueeze(1), of_words], dim=1)

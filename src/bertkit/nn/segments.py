@@ -36,11 +36,11 @@ class Part:
 
     def take(self, states: Float[Tensor, "B T W"]) -> Float[Tensor, "B S W"]:
         """The states of its tokens, with zeros where a row has fewer."""
-        return self.own.spread(self.origin.collect(states))
+        return self.own.pad(self.origin.unpad(states))
 
     def put(self, states: Float[Tensor, "B S W"]) -> Float[Tensor, "B T W"]:
         """The other way round: its tokens where they stand in the whole rows, and zeros elsewhere."""
-        return self.origin.spread(self.own.collect(states))
+        return self.origin.pad(self.own.unpad(states))
 
     @staticmethod
     def of(chosen: Bool[Tensor, "B T"]) -> Part:

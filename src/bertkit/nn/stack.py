@@ -1,6 +1,7 @@
-"""The blocks of a Transformer, one above the other.
+"""The blocks of a Transformer, applied one after the other to packed tokens.
 
-Letters: B rows, T tokens of the longest row, L tokens in a list, M of them that are raised, H hidden width.
+Letters: B rows, T tokens of the longest row, L tokens in the packed list, M of them whose output is computed, H hidden
+width.
 """
 
 from __future__ import annotations
@@ -12,70 +13,80 @@ from torch.utils.checkpoint import checkpoint
 
 from bertkit.nn.packing import PackedRows, TokenSubset, round_up
 
-_WORTH_CHOOSING = 0.75
-"""Above this share of the tokens, picking them out costs what it saves."""
+_MAX_SUBSET = 0.75
+"""Above this share of the tokens, selecting them costs as much as it saves."""
 
 
 class BlockStack(nn.ModuleList):
-    """Padding is never computed: all but attention works on a list of the real tokens.
+    """Blocks applied to the real tokens only: padding is never computed.
 
-    The last block raises the wanted tokens alone: with masked words a sixth of them, with a classifier next to none.
+    The last block computes only the positions that an objective reads: about a sixth of the tokens with masked words,
+    one per row with a classifier.
     """
 
     def forward(
         self,
         states: Float[Tensor, "B T H"],
-        real: Bool[Tensor, "B T"],
-        wanted: Bool[Tensor, "B T"] | None,
+        mask: Bool[Tensor, "B T"],
+        positions: Bool[Tensor, "B T"] | None,
         *,
-        keep: bool,
-        recompute: bool,
+        output_hidden_states: bool,
+        gradient_checkpointing: bool,
     ) -> tuple[Float[Tensor, "B T H"], tuple[Float[Tensor, "B T H"], ...]]:
-        """The last block's states, and with ``keep`` what went into every block and came out of the last.
+        """The output of the last block, and with ``output_hidden_states`` also the input of every block.
 
-        ``real`` and ``wanted`` are on the host. With ``keep`` or without ``wanted`` all tokens are raised; where no
-        token was, stands what nobody reads. With ``recompute`` blocks are computed again on the way back.
+        ``mask`` (True on real tokens) and ``positions`` (whose output is needed; None for all) are on the host.
+        ``output_hidden_states`` needs the output of every position. The tuple is empty without it, and otherwise has
+        one entry per block plus one for the last output. Entries that are not computed are arbitrary.
+
+        With ``gradient_checkpointing`` the backward pass recomputes each block (Chen et al., arXiv 1604.06174).
         """
-        layout = PackedRows.of(real).to(states.device)
-        choice = None if wanted is None or keep else _choose_places(wanted, real, states.device)
-        states = layout.collect(states)
-        kept: list[Tensor] = []
+        layout = PackedRows.of(mask).to(states.device)
+        subset = None
+        if positions is not None and not output_hidden_states:
+            subset = _select_positions(positions, mask, states.device)
+        tokens = layout.unpad(states)
+        hidden_states: list[Tensor] = []
         for block in self:
-            if keep:
-                kept.append(layout.spread(states))
-            states = _raise(block, states, layout, choice if block is self[-1] else None, recompute=recompute)
-        raised = _put_back(states, layout, choice)
-        return raised, (*kept, raised) if keep else ()
+            if output_hidden_states:
+                hidden_states.append(layout.pad(tokens))
+            tokens = _run_block(
+                block, tokens, layout, subset if block is self[-1] else None, recompute=gradient_checkpointing
+            )
+        output = _pad_output(tokens, layout, subset)
+        return output, (*hidden_states, output) if output_hidden_states else ()
 
 
-def _raise(
-    block: nn.Module, states: Float[Tensor, "L H"], layout: PackedRows, choice: TokenSubset | None, *, recompute: bool
+def _run_block(
+    block: nn.Module, tokens: Float[Tensor, "L H"], layout: PackedRows, subset: TokenSubset | None, *, recompute: bool
 ) -> Float[Tensor, "M H"]:
-    """The states one block higher. The random state is put back before a block is computed again."""
-    if recompute and states.requires_grad:
-        raised: Tensor = checkpoint(block, states, layout, choice, use_reentrant=False)
+    """The output of one block. ``checkpoint`` restores the random state, so recomputed dropout is the same."""
+    if recompute and tokens.requires_grad:
+        output: Tensor = checkpoint(block, tokens, layout, subset, use_reentrant=False)
     else:
-        raised = block(states, layout, choice)
-    return raised
+        output = block(tokens, layout, subset)
+    return output
 
 
-def _choose_places(wanted: Bool[Tensor, "B T"], real: Bool[Tensor, "B T"], device: torch.device) -> TokenSubset | None:
-    """The wanted tokens; None where they are hardly fewer than all.
+def _select_positions(
+    positions: Bool[Tensor, "B T"], mask: Bool[Tensor, "B T"], device: torch.device
+) -> TokenSubset | None:
+    """The tokens at ``positions``; None where they are almost all tokens.
 
-    Up to a round number (see ``layout.py``) others come along, from the beginnings of all rows.
+    Other tokens, from the beginnings of all rows, are added up to a round number (see ``packing.py``).
     """
-    count = int(wanted.sum())
-    if count > _WORTH_CHOOSING * int(real.sum()):
+    count = int(positions.sum())
+    if count > _MAX_SUBSET * int(mask.sum()):
         return None
-    others = (real & ~wanted).T.nonzero()[: round_up(count) - count]
-    chosen = wanted.clone()
-    chosen[others[:, 1], others[:, 0]] = True
-    return TokenSubset.of(chosen, real).to(device)
+    others = (mask & ~positions).T.nonzero()[: round_up(count) - count]
+    selected = positions.clone()
+    selected[others[:, 1], others[:, 0]] = True
+    return TokenSubset.of(selected, mask).to(device)
 
 
-def _put_back(states: Float[Tensor, "L H"], layout: PackedRows, choice: TokenSubset | None) -> Float[Tensor, "B T H"]:
-    """The raised states where their tokens stand; elsewhere what nobody reads."""
-    if choice is None:
-        return layout.spread(states)
-    slots = choice.index if layout.slots is None else layout.slots[choice.index]
-    return PackedRows(layout.rows, layout.width, slots).spread(states)
+def _pad_output(tokens: Float[Tensor, "M H"], layout: PackedRows, subset: TokenSubset | None) -> Float[Tensor, "B T H"]:
+    """The computed tokens at their entries of the padded rows."""
+    if subset is None:
+        return layout.pad(tokens)
+    indices = subset.indices if layout.indices is None else layout.indices[subset.indices]
+    return PackedRows(layout.rows, layout.width, indices).pad(tokens)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
-from bertkit.nn.packing import fill_up
+from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
+from bertkit.nn.packing import pad_indices
 
 
 class VocabularyHead(Objective):
@@ -37,7 +37,7 @@ class VocabularyHead(Objective):
         if self.label not in batch.labels:
             return rows
         labelled = (batch.on_host.labels[self.label].flatten() != IGNORE).nonzero().squeeze(1)
-        return rows[fill_up(labelled).to(rows.device, non_blocking=True)]
+        return rows[pad_indices(labelled).to(rows.device, non_blocking=True)]
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the labelled positions."""
@@ -47,7 +47,7 @@ class VocabularyHead(Objective):
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``mlm_accuracy`` or the like: positions whose highest logit is the label's."""
         labels = self._wanted(batch)
-        right = (find_highest(outputs["logits"][: len(labels)]) == labels).sum()
+        right = (argmax_logits(outputs["logits"][: len(labels)]) == labels).sum()
         return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
 
     def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:

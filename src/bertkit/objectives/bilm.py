@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
 from bertkit.errors import usage_error
-from bertkit.nn.cross_entropy import find_highest, sum_cross_entropy
-from bertkit.nn.packing import fill_up
-from bertkit.nn.sampled_softmax import draw_words, sample_logits
+from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
+from bertkit.nn.packing import pad_indices
+from bertkit.nn.sampled_softmax import sample_logits, sample_words
 
 
 def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -72,10 +72,10 @@ class BidirectionalLanguageModel(Objective):
         if self.label not in batch.labels:
             return {"logits": self.output(rows)}
         asked, right = self._asked(batch)
-        rows = rows[fill_up(asked).to(rows.device, non_blocking=True)]
+        rows = rows[pad_indices(asked).to(rows.device, non_blocking=True)]
         if self.num_samples is None or not self.training:
             return {"logits": self.output(rows)}
-        right = fill_up(right).to(rows.device, non_blocking=True)
+        right = pad_indices(right).to(rows.device, non_blocking=True)
         return {"sampled": self._sample(rows, right, self.num_samples)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
@@ -93,7 +93,7 @@ class BidirectionalLanguageModel(Objective):
         if "sampled" in outputs:
             return {}
         _, right = self._asked(batch)
-        found = find_highest(outputs["logits"][: len(right)])
+        found = argmax_logits(outputs["logits"][: len(right)])
         metrics = (found == right.to(found.device, non_blocking=True)).sum()
         return {f"{self.label}_accuracy": LossTerm(metrics, len(right))}
 
@@ -109,7 +109,7 @@ class BidirectionalLanguageModel(Objective):
         return asked, labels[asked]
 
     def _sample(self, rows: Float[Tensor, "M E"], right: Int[Tensor, " M"], count: int) -> Float[Tensor, "M R"]:
-        samples = draw_words(count, self.output.out_features)
+        samples = sample_words(count, self.output.out_features)
         return sample_logits(rows, right, self.output.weight, self.output.bias, samples)
 
 

@@ -21,7 +21,7 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Objective
 from bertkit.nn.crf import Crf
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.nn.packing import PackedRows, choose
+from bertkit.nn.packing import PackedRows, select_tokens
 from bertkit.objectives._word_positions import WORD_STARTS, count_hits, find_starts, find_words, number_places, pick
 
 _SURE = 30.0
@@ -64,8 +64,8 @@ class CrfTagging(Objective):
         tags = self._tag_of[self.crf.decode(pick(said, places), there.to(said.device))]
         told = _SURE * F.one_hot(tags, self.num_tags).float()
         rows, width = host.shape
-        flat = choose(told.flatten(0, 1), number_places(there).to(said.device))
-        logits = PackedRows(rows, width, number_places(host).to(said.device)).spread(flat)
+        flat = select_tokens(told.flatten(0, 1), number_places(there).to(said.device))
+        logits = PackedRows(rows, width, number_places(host).to(said.device)).pad(flat)
         return {"said": said, "logits": logits}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:

@@ -16,7 +16,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
-from bertkit.nn.packing import PackedRows, choose
+from bertkit.nn.packing import PackedRows, select_tokens
 from bertkit.objectives._word_positions import (
     WORD_STARTS,
     count_hits,
@@ -63,8 +63,8 @@ class FeatureTagging(Objective):
         places = places.to(device, non_blocking=True)
         words = self.mixture([pick(layer, places) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, there)))
-        said = choose(logits.flatten(0, 1), number_places(there & starts.any(dim=1, keepdim=True)).to(device))
-        return {"logits": PackedRows(rows, width, number_places(starts).to(device)).spread(said)}
+        said = select_tokens(logits.flatten(0, 1), number_places(there & starts.any(dim=1, keepdim=True)).to(device))
+        return {"logits": PackedRows(rows, width, number_places(starts).to(device)).pad(said)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""

@@ -7,7 +7,7 @@ import torch
 from bertkit.model import Model
 from bertkit.pretraining.job import build_model
 from bertkit.pretraining.record import PretrainRun
-from bertkit.training.precision import default_device, measure_products
+from bertkit.training.precision import default_device, measure_matmul_speed
 
 _EMBEDDINGS = ("encoder.embeddings.", "encoder.words.", "encoder.highways.", "encoder.projection.")
 
@@ -28,5 +28,5 @@ def count_parameters(run: PretrainRun) -> dict[str, int]:
 
 def affordable_tokens(run: PretrainRun, seconds: float) -> float:
     """About how many tokens a step of so many seconds reads: 6 FLOP a parameter, at half the speed of products."""
-    speed = measure_products(default_device())[str(run.precision)] * 1e9
+    speed = measure_matmul_speed(default_device())[str(run.precision)] * 1e9
     return seconds * speed / 2 / (6 * sum(count_parameters(run).values()))

@@ -69,7 +69,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         origins = {**(origins or {}), **_measured(run, job.run)}
         about: dict[str, Any] = {"data_report": job.data.record(), "data": fingerprint(job.run)}
         # So far there was nothing to lose, and a signal ended it at once; from here on the first one asks.
-        with Interrupts(several=group.size > 1) as interrupts:
+        with Interrupts(distributed=group.size > 1) as interrupts:
             folder.begin(**job.about, kind="pretrain", origins=origins, **about)
             return _train(job, folder, interrupts, progress)
 
@@ -96,7 +96,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             restore_state(job, newest, saved)
             progress.say(f"resuming at step {job.state.step:,} of {job.total_steps:,}")
         _require_space(job, folder)
-        with Interrupts(several=group.size > 1) as interrupts:
+        with Interrupts(distributed=group.size > 1) as interrupts:
             if folder.writes:
                 folder.forget(lambda record: bool(record["step"] > job.state.step))
                 folder.note(**job.about)

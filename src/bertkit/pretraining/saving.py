@@ -11,13 +11,13 @@ from bertkit.checkpoint import training_state as store
 from bertkit.errors import DivergenceError
 from bertkit.pretraining.job import PretrainingJob, build_model, load_sharding
 from bertkit.runs import RunFolder
-from bertkit.training.distributed import whole
+from bertkit.training.distributed import full_tensor
 
 
 def save_state(job: PretrainingJob, folder: RunFolder) -> int:
     """Save what is good; no process goes on, or leaves, before the checkpoint is whole."""
     state, groups = job.state, job.state.groups()
-    if not all(bool(whole(weight).isfinite().all()) for weight in state.model.parameters()):
+    if not all(bool(full_tensor(weight).isfinite().all()) for weight in state.model.parameters()):
         raise DivergenceError(f"a weight is not finite at step {state.step}; the checkpoints before are good.")
     job.corpus.check_untouched()
 
@@ -55,7 +55,7 @@ def save_result(job: PretrainingJob, folder: Path, heldout: Mapping[str, float])
     """Write the model as it is now into ``folder``."""
     model = job.state.model
     if job.run.shard and job.group.size > 1:
-        weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
+        weights = {name: full_tensor(tensor) for name, tensor in model.state_dict().items()}
         model = build_model(job.run)
         model.load_state_dict(weights)
     if job.group.is_first:

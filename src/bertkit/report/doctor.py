@@ -13,7 +13,13 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.training.memory import host_memory
-from bertkit.training.precision import Precision, choose_precision, default_device, explain_precision, measure_products
+from bertkit.training.precision import (
+    Precision,
+    choose_precision,
+    default_device,
+    explain_precision,
+    measure_matmul_speed,
+)
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 
@@ -78,7 +84,7 @@ def examine() -> Diagnosis:
         memory_available=memory_available,
         device=torch.cuda.get_device_name(device) if on_cuda else "CPU",
         device_memory=torch.cuda.get_device_properties(device).total_memory if on_cuda else None,
-        gflops=dict(measure_products(device)),
+        gflops=dict(measure_matmul_speed(device)),
         precision=choose_precision(device),
         reason=explain_precision(device),
         installed={name: importlib.metadata.version(name) for name in libraries},

@@ -16,7 +16,7 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import describe_duration
 from bertkit.report.tables import markdown_table
 from bertkit.training.flops import count_flops
-from bertkit.training.precision import choose_precision, default_device, measure_products
+from bertkit.training.precision import choose_precision, default_device, measure_matmul_speed
 
 _REACHED = 0.5
 
@@ -77,7 +77,7 @@ def plan_pretraining(name: str, run: PretrainRun) -> PlannedPretraining:
 def measure_speed() -> float:
     """FLOP/s that training is expected to reach here."""
     device = default_device()
-    return _REACHED * measure_products(device)[choose_precision(device)] * 1e9
+    return _REACHED * measure_matmul_speed(device)[choose_precision(device)] * 1e9
 
 
 def _make_up_row(run: PretrainRun, length: int) -> Batch:

@@ -31,7 +31,7 @@ class _Place(NamedTuple):
     shape: tuple[int, ...]
 
 
-class Activations:
+class ActivationCache:
     """A file of layer states in half precision, one block a row of a batch; it is gone when the process ends.
 
     A token takes 2 bytes for each layer and hidden number: BERT-base on the words of CoNLL-2003 is 5 GB.
@@ -50,7 +50,7 @@ class Activations:
     def __contains__(self, key: bytes) -> bool:
         return key in self._places
 
-    def keep(self, key: bytes, states: NDArray[np.float16]) -> None:
+    def write(self, key: bytes, states: NDArray[np.float16]) -> None:
         """Write the states of a row."""
         with explain_writing(self._folder):
             start = self._file.seek(0, os.SEEK_END)
@@ -67,14 +67,14 @@ class Activations:
         return states
 
 
-class Remembered(Encoder):
+class CachedEncoder(Encoder):
     """A frozen encoder that computes a row when it meets it first, and looks it up from then on.
 
     What it says to a row depends on nothing but the row: it has no dropout, and other rows of a batch change no more
     than the last bits. It belongs to the weights that it was given, which are no part of its own state.
     """
 
-    def __init__(self, encoder: Encoder, activations: Activations) -> None:
+    def __init__(self, encoder: Encoder, activations: ActivationCache) -> None:
         super().__init__()
         assert not any(weight.requires_grad for weight in encoder.parameters()), "a frozen encoder does not learn"
         self.hidden_size, self.num_layers, self.output_hidden_states = encoder.hidden_size, encoder.num_layers, True
@@ -82,10 +82,10 @@ class Remembered(Encoder):
         self._encoder = (encoder.eval(),)  # in a tuple it is no module of this one
         self._activations = activations
 
-    def forward(self, batch: Batch, wanted: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The layers at the ``wanted`` tokens, and zeros elsewhere, for the pooled state too."""
+    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+        """The layers at the ``positions`` tokens, and zeros elsewhere, for the pooled state too."""
         host, device = batch.on_host, batch.input_ids.device
-        chosen = host.attention_mask if wanted is None else wanted
+        chosen = host.attention_mask if positions is None else positions
         keys = [_key(*row) for row in zip(host.input_ids, host.segment_ids, host.attention_mask, chosen, strict=True)]
         if unknown := {key: row for row, key in enumerate(keys) if key not in self._activations}:
             self._meet(host, chosen, unknown, device)
@@ -103,13 +103,13 @@ class Remembered(Encoder):
         with torch.no_grad():
             layers = torch.stack(self._encoder[0](part.to(device)).layers).half().cpu()
         for place, (key, row) in enumerate(unknown.items()):
-            self._activations.keep(key, layers[:, place, chosen[row]].numpy())
+            self._activations.write(key, layers[:, place, chosen[row]].numpy())
 
 
-def remember(model: Model, activations: Activations) -> Model:
+def cache_activations(model: Model, activations: ActivationCache) -> Model:
     """The heads of a frozen model on activations that are computed once."""
     heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
-    return Model(Remembered(model.encoder, activations), heads)
+    return Model(CachedEncoder(model.encoder, activations), heads)
 
 
 def _key(input_ids: Tensor, segment_ids: Tensor, real: Tensor, chosen: Tensor) -> bytes:

@@ -21,11 +21,11 @@ from bertkit.contracts import BatchSource
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
-from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, whole
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, full_tensor
 from bertkit.training.memory import disable_malloc_trim
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
 from bertkit.training.precision import Precision, autocast
-from bertkit.training.schedule import ScheduleConfig, rate
+from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 _SKIPS_BEFORE_GIVING_UP = 10
 _CLIPPING_MARGIN = 1e-6
@@ -135,7 +135,7 @@ def fit(
         if group.size > 1:
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts = group.all_reduce_sum({**count_labels(state.model, share.batches), **share.work})
-        lr = plan.optimizer.lr * rate(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
+        lr = plan.optimizer.lr * lr_factor(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
         losses = group.all_reduce_sum(accumulate_gradients(state.model, share.batches, counts, device, plan.precision))
         group.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
@@ -231,7 +231,7 @@ def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr
     """Clip by the global norm and step, or step over a loss or a gradient that is not finite."""
     weights = list(state.model.parameters())
     found = nn.utils.get_total_norm([each.grad for each in weights if each.grad is not None], foreach=True)
-    norm = float(whole(found))
+    norm = float(full_tensor(found))
     finite = all(map(math.isfinite, (norm, *losses.values())))
     if finite:
         if 0 < clip_norm < norm + _CLIPPING_MARGIN:  # to multiply all gradients by 1 takes 2 % of a step

@@ -10,7 +10,7 @@ import torch
 
 from bertkit.batch import Batch
 from bertkit.model import Model
-from bertkit.training.precision import Precision, measure_products
+from bertkit.training.precision import Precision, measure_matmul_speed
 
 _PEAKS = {
     "B200": 2250e12,
@@ -43,7 +43,7 @@ def peak_flops(device: torch.device, precision: Precision) -> float | None:
     sheet, which is there for bfloat16 alone.
     """
     if device.type == "cpu":
-        return measure_products(device)[precision] * 1e9
+        return measure_matmul_speed(device)[precision] * 1e9
     if device.type != "cuda" or precision != "bfloat16":
         return None
     name = torch.cuda.get_device_name(device)

@@ -26,9 +26,9 @@ class Interrupts:
     stopped, so after an error signals stay without effect: what this process has to say is still to come.
     """
 
-    def __init__(self, *, several: bool = False) -> None:
+    def __init__(self, *, distributed: bool = False) -> None:
         self.requested = 0
-        self._several = several
+        self._distributed = distributed
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -41,14 +41,14 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._several and error:
+        if self._distributed and error:
             return
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.requested = self.requested or number
-        if self._several:
+        if self._distributed:
             return
         for each, handler in self._before.items():
             signal.signal(each, handler)

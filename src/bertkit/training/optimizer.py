@@ -49,13 +49,14 @@ class OptimizerConfig:
 def build_optimizer(
     model: nn.Module,
     config: OptimizerConfig,
-    shares: Mapping[str, float] | None = None,
-    penalties: Mapping[str, float] | None = None,
+    lr_scales: Mapping[str, float] | None = None,
+    l2_penalties: Mapping[str, float] | None = None,
 ) -> torch.optim.Optimizer:
     """AdamW, LAMB or Adagrad with decay on matrices only; biases and LayerNorm, the one-dimensional ones, have none.
 
-    A parameter named in ``shares`` learns with that share of the learning rate; the others with all of it. One named in
-    ``penalties`` has its squares, so many times, in the loss: their gradient is added once a step, behind the clipping.
+    ``lr_scales`` maps the name of a parameter to a factor of its learning rate (1 without an entry). ``l2_penalties``
+    maps a name to the factor of the parameter's squared norm in the loss; this part of the gradient is added once per
+    step, after clipping.
     """
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     parameters = list(trained.values())
@@ -63,14 +64,14 @@ def build_optimizer(
     for is_matrix in (True, False):
         for name, parameter in trained.items():
             if (parameter.ndim > 1) is is_matrix:
-                groups.setdefault((is_matrix, (shares or {}).get(name, 1.0)), []).append(parameter)
+                groups.setdefault((is_matrix, (lr_scales or {}).get(name, 1.0)), []).append(parameter)
     settings: list[dict[str, Any]] = [
         {
             "params": each,
             "betas": (config.beta1, config.beta2),
             "eps": config.eps,
             "weight_decay": config.weight_decay if is_matrix else 0.0,
-            "share": share,
+            "lr_scale": share,
             "adapts": is_matrix,
         }
         for (is_matrix, share), each in groups.items()
@@ -83,7 +84,7 @@ def build_optimizer(
             **{moment: torch.zeros_like(parameter) for moment in moments},
         }
     restart(optimizer, config)
-    _penalise(optimizer, [(trained[name], factor) for name, factor in (penalties or {}).items()])
+    _penalise(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
     return optimizer
 
 
@@ -121,7 +122,7 @@ def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """A learning rate for every parameter: ``lr``, or the share of it that the parameter was given."""
     for group in optimizer.param_groups:
-        group["lr"] = lr * group["share"]
+        group["lr"] = lr * group["lr_scale"]
 
 
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

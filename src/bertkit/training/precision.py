@@ -44,7 +44,7 @@ def explain_precision(device: torch.device) -> str:
 
 
 @cache
-def measure_products(device: torch.device) -> Mapping[str, float]:
+def measure_matmul_speed(device: torch.device) -> Mapping[str, float]:
     """Billions of floating-point operations a second in one matrix product, by number format.
 
     "float32 medium" is torch's permission to compute float32 products by whatever is fast: other kernels on some chips,
@@ -85,7 +85,7 @@ def _make_product(device: torch.device, name: str) -> Callable[[], float]:
 
 
 def _speedup(device: torch.device) -> float:
-    speeds = measure_products(device)
+    speeds = measure_matmul_speed(device)
     return speeds["bfloat16"] / speeds["float32"]
 
 

@@ -23,7 +23,7 @@ class ScheduleConfig:
     decay: Literal["bert", "linear", "cosine", "constant", "late"] = "bert"
 
 
-def rate(config: ScheduleConfig, step: int, total_steps: int) -> float:
+def lr_factor(config: ScheduleConfig, step: int, total_steps: int) -> float:
     """The factor of the learning rate at ``step``, counted from 0."""
     warmup_steps = int(config.warmup * total_steps)
     if step < warmup_steps:
