@@ -95,7 +95,7 @@ class SubwordTokenizer(Tokenizer, Protocol):
         """Cut one text; with ``specials`` special pieces typed in it are what they stand for."""
         ...
 
-    def piece(self, number: int) -> str:
+    def id_to_token(self, id: int) -> str:
         """The piece with this id."""
         ...
 
@@ -104,7 +104,7 @@ class SubwordTokenizer(Tokenizer, Protocol):
         """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
         ...
 
-    def word(self, number: int) -> tuple[str, bool]:
+    def surface_form(self, id: int) -> tuple[str, bool]:
         """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
         ...
 

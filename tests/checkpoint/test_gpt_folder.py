@@ -27,7 +27,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
 from bertkit.objectives.sequence_classification import SequenceClassification
-from bertkit.text.bpe import BytePairs, train
+from bertkit.text.bpe import BPE, train
 
 TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2
 
@@ -38,12 +38,12 @@ def read_next(encoder: Encoder) -> Mapping[str, Objective]:
 
 
 @pytest.fixture
-def tokens() -> BytePairs:
+def tokens() -> BPE:
     return train(TEXTS, vocab_size=67)
 
 
 @pytest.fixture
-def model(tokens: BytePairs) -> Model:
+def model(tokens: BPE) -> Model:
     shape = GptConfig(
         vocab_size=tokens.vocab_size,
         hidden_size=14,
@@ -62,7 +62,7 @@ def model(tokens: BytePairs) -> Model:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, model: Model, tokens: BytePairs) -> Path:
+def folder(tmp_path: Path, model: Model, tokens: BPE) -> Path:
     """A language model as another maker would write it: without our record."""
     return save_as_theirs(tmp_path, model, tokens)
 
@@ -75,7 +75,7 @@ def assert_same(folder: Path, model: Model) -> None:
         assert loaded[name].is_contiguous(), name
 
 
-def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BytePairs, tmp_path: Path) -> None:
+def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BPE, tmp_path: Path) -> None:
     assert_same(folder, model)
     assert read_config(folder) == model.encoder.config
     assert read_metadata(folder)["architectures"] == ["OpenAIGPTLMHeadModel"]
@@ -94,7 +94,7 @@ def test_weights_lie_as_theirs_do(folder: Path, model: Model) -> None:
     assert torch.equal(stored["transformer.h.2.attn.c_attn.weight"], ours.T)
 
 
-def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Model, tokens: BytePairs) -> None:
+def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Model, tokens: BPE) -> None:
     save_model(tmp_path / "bare", Model(model.encoder, {}), tokens, about={})
     assert "h.0.ln_1.weight" in load_file(tmp_path / "bare" / "model.safetensors")
     classes = Model(model.encoder, {"class": SequenceClassification(14, 5)})

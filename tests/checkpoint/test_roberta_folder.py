@@ -27,7 +27,7 @@ from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.sequence_classification import SequenceClassification
-from bertkit.text.byte_bpe import ByteLevelPairs, train
+from bertkit.text.byte_bpe import ByteLevelBPE, train
 
 
 def ask_words(encoder: Encoder) -> Mapping[str, Objective]:
@@ -40,12 +40,12 @@ def ask_classes(encoder: Encoder) -> Mapping[str, Objective]:
 
 
 @pytest.fixture
-def tokens() -> ByteLevelPairs:
+def tokens() -> ByteLevelBPE:
     return train(["a fox and an ox", "the ox's den, and the fox"] * 2, vocab_size=277)
 
 
 @pytest.fixture
-def encoder(tokens: ByteLevelPairs) -> Roberta:
+def encoder(tokens: ByteLevelBPE) -> Roberta:
     shape = RobertaConfig(
         vocab_size=tokens.vocab_size,
         hidden_size=14,
@@ -71,12 +71,12 @@ def model(encoder: Roberta) -> Model:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, model: Model, tokens: ByteLevelPairs) -> Path:
+def folder(tmp_path: Path, model: Model, tokens: ByteLevelBPE) -> Path:
     """Masked words as another maker would write them: without our record."""
     return save_as_theirs(tmp_path, model, tokens)
 
 
-def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLevelPairs, tmp_path: Path) -> None:
+def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:
     again = load_model(folder, ask_words)
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor), name
@@ -89,7 +89,7 @@ def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLev
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: ByteLevelPairs, tmp_path: Path) -> None:
+def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: ByteLevelBPE, tmp_path: Path) -> None:
     stored = load_file(folder / "model.safetensors")
     assert {"lm_head.dense.weight", "lm_head.layer_norm.bias", "lm_head.bias"} <= set(stored)
     assert "roberta.pooler.dense.weight" in stored

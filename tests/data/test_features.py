@@ -58,14 +58,14 @@ def test_truncation_takes_from_the_longer_end() -> None:
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 60))
-def test_truncated_lengths_equal_the_loop_of_the_reference(first: int, second: int, room: int) -> None:
+def test_truncated_lengths_equal_the_loop_of_the_reference(first: int, second: int, max_tokens: int) -> None:
     a, b = first, second
-    while a + b > room:
+    while a + b > max_tokens:
         if a > b:
             a -= 1
         else:
             b -= 1
-    assert truncated_lengths(first, second, room) == (a, b)
+    assert truncated_lengths(first, second, max_tokens) == (a, b)
 
 
 def test_collate_pads_at_the_end() -> None:

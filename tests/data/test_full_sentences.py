@@ -16,34 +16,34 @@ SEP = -1
 """No token."""
 
 
-def cut(documents: list[list[int]], room: int, shards: int = 1) -> list[list[int]]:
-    rows = FullSentences(corpus(*documents, shards=shards), room=room, sep_id=SEP)
-    return [passage.first.tolist() for passage in rows.cut(0, np.arange(len(rows)))]
+def cut(documents: list[list[int]], max_tokens: int, shards: int = 1) -> list[list[int]]:
+    rows = FullSentences(corpus(*documents, shards=shards), max_tokens=max_tokens, sep_id=SEP)
+    return [passage.first.tolist() for passage in rows.segments(0, np.arange(len(rows)))]
 
 
 def test_rows_by_hand() -> None:
     """Sentences of 3, 2 | 4, 1 | 9, 2 tokens in rows of 7: the third document's first is longer than a row."""
-    assert cut([[3, 2], [4, 1], [9, 2]], room=7) == [
+    assert cut([[3, 2], [4, 1], [9, 2]], max_tokens=7) == [
         [0, 1, 2, 3, 4],
         [5, 6, 7, 8, 9],
         [10, 11, 12, 13, 14, 15, 16],
         [17, 18, 19, 20],
     ]
-    assert cut([[3], [2, 1], [4]], room=7) == [[0, 1, 2, SEP, 3, 4, 5], [6, 7, 8, 9]]
+    assert cut([[3], [2, 1], [4]], max_tokens=7) == [[0, 1, 2, SEP, 3, 4, 5], [6, 7, 8, 9]]
 
 
 @given(
     documents=st.lists(st.lists(st.integers(1, 13), min_size=1, max_size=5), min_size=1, max_size=9),
-    room=st.integers(2, 17),
+    max_tokens=st.integers(2, 17),
     shards=st.integers(1, 3),
 )
-def test_every_token_is_in_one_row_and_rows_are_full(documents: list[list[int]], room: int, shards: int) -> None:
+def test_every_token_is_in_one_row_and_rows_are_full(documents: list[list[int]], max_tokens: int, shards: int) -> None:
     shards = min(shards, len(documents))
-    rows = cut(documents, room, shards)
+    rows = cut(documents, max_tokens, shards)
     sentences, ends = borders(*documents)
     assert [token for row in rows for token in row if token != SEP] == list(range(sentences[-1]))
     for row in rows:
-        assert 0 < len(row) <= room
+        assert 0 < len(row) <= max_tokens
         for before, token, after in zip(row, row[1:], row[2:], strict=False):
             if token == SEP:
                 assert after in ends
@@ -57,17 +57,17 @@ def test_every_token_is_in_one_row_and_rows_are_full(documents: list[list[int]],
         if start in shard_starts:
             continue
         if start not in sentences:  # the rest of a sentence that is longer than a row
-            assert len(row) == room
+            assert len(row) == max_tokens
             continue
         length = int(sentences[np.searchsorted(sentences, start) + 1]) - start
-        assert len(row) + int(start in ends) + length > room
+        assert len(row) + int(start in ends) + length > max_tokens
 
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_row_is_a_pure_function_of_its_index(shards: int) -> None:
-    rows = FullSentences(corpus(*DOCUMENTS, shards=shards), room=37, sep_id=SEP)
-    whole = rows.cut(0, np.arange(len(rows)))
-    alone, first = rows.cut(3, np.array([len(rows) - 2, 0]))
+    rows = FullSentences(corpus(*DOCUMENTS, shards=shards), max_tokens=37, sep_id=SEP)
+    whole = rows.segments(0, np.arange(len(rows)))
+    alone, first = rows.segments(3, np.array([len(rows) - 2, 0]))
     assert alone.first.tolist() == whole[-2].first.tolist()
     assert first.first.tolist() == whole[0].first.tolist()
     assert all(passage.second is None for passage in whole)

@@ -79,7 +79,7 @@ def test_duplicates_are_found_across_files(tmp_path: Path) -> None:
 
 
 def test_a_document_of_many_pieces_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LONGEST_PIECE", 100)
+    monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 100)
     path = write(tmp_path / "a.txt", "Word and word. " * 99)
     (report,) = inspect_files([path]).files
     assert (report.counts.documents, report.counts.characters) == (1, 99 * 15)

@@ -21,7 +21,7 @@ from bertkit.data import work_units as _units
 from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
-from bertkit.data.sources import Reading, read_chunks
+from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import sha256_of
 from bertkit.text import bpe, byte_bpe, wordpiece, words
@@ -39,7 +39,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Several shards, units and pieces out of a few kilobytes."""
     monkeypatch.setattr(_writer, "_SHARD_TOKENS", 700)
     monkeypatch.setattr(_units, "_UNIT_CHARACTERS", 500)
-    monkeypatch.setattr(sources, "LONGEST_PIECE", 200)
+    monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 200)
     yield
 
 
@@ -125,7 +125,7 @@ def test_the_number_of_workers_changes_no_byte(tmp_path: Path, files: list[Path]
 def test_ids_take_two_bytes_or_four(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
     prepare(files, tokenizer=tokenizer, output=tmp_path / "small")
     assert Corpus.open(tmp_path / "small").shards[0].tokens.dtype == np.uint16
-    vocabulary = [*tokenizer.pieces, *(f"##{number:x}" for number in range(70_000))]
+    vocabulary = [*tokenizer.vocabulary, *(f"##{number:x}" for number in range(70_000))]
     (tmp_path / "vocab.txt").write_text("\n".join(dict.fromkeys(vocabulary)))
     large = WordPiece.load(tmp_path / "vocab.txt")
     assert large.vocab_size > 65_536
@@ -226,7 +226,7 @@ class TestFolders:
                 tokenizer=tokenizer.add_tokens(["xyzzy"]) if change == "tokenizer" else tokenizer,
                 output=tmp_path / "data",
                 heldout=0.5 if change == "heldout" else 0.01,
-                reading=Reading(on_bad_bytes="replace" if change == "reading" else "error"),
+                reading=ReadOptions(on_bad_bytes="replace" if change == "reading" else "error"),
             )
         assert caught.value.exit_code == 2
         assert content(tmp_path / "data") == before
@@ -237,7 +237,7 @@ class TestFolders:
         files[0].write_bytes(b'{"text": "caf\xe9"}\n' + files[0].read_bytes())
         with pytest.raises(BertkitError, match="is not UTF-8"):
             prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
-        lenient = Reading(on_bad_bytes="replace")
+        lenient = ReadOptions(on_bad_bytes="replace")
         manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data", reading=lenient)
         assert manifest.replaced_characters == 1
 
@@ -317,7 +317,7 @@ def test_a_document_has_the_tokens_that_it_has_as_one_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: ModuleType
 ) -> None:
     """Where a space is a part of the word behind it, so is the one between two sentences."""
-    monkeypatch.setattr(sources, "LONGEST_PIECE", 20_000)
+    monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 20_000)
     (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": f"{text} {text}"}) for text in PARAGRAPHS[:37]))
     trained = kind.train(PARAGRAPHS, vocab_size=299)
     prepare([tmp_path / "texts.jsonl"], tokenizer=trained, output=tmp_path / "data", heldout=0)

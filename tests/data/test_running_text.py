@@ -13,49 +13,52 @@ from bertkit.rng import CounterRng
 
 @given(
     documents=st.lists(st.lists(st.integers(1, 13), min_size=1, max_size=5), min_size=1, max_size=9),
-    room=st.integers(1, 17),
+    row_length=st.integers(1, 17),
     shards=st.integers(1, 3),
     epoch=st.integers(0, 5),
 )
 def test_rows_are_full_and_go_on_where_the_one_before_ended(
-    documents: list[list[int]], room: int, shards: int, epoch: int
+    documents: list[list[int]], row_length: int, shards: int, epoch: int
 ) -> None:
     tokens = sum(map(sum, documents))
-    rows = RunningText(corpus(*documents, shards=min(shards, len(documents))), room=room, seed=7)
-    cut = [passage.first.tolist() for passage in rows.cut(epoch, np.arange(len(rows)))]
-    room = min(room, tokens)
-    assert [len(row) for row in cut] == [room] * (tokens // room)
+    rows = RunningText(corpus(*documents, shards=min(shards, len(documents))), row_length=row_length, seed=7)
+    cut = [passage.first.tolist() for passage in rows.segments(epoch, np.arange(len(rows)))]
+    row_length = min(row_length, tokens)
+    assert [len(row) for row in cut] == [row_length] * (tokens // row_length)
     read = [token for row in cut for token in row]
     assert read == [(read[0] + place) % tokens for place in range(len(read))]
-    assert read[0] < room
+    assert read[0] < row_length
 
 
 def test_epochs_cut_otherwise_and_a_row_depends_on_its_number_alone() -> None:
-    rows = RunningText(corpus([9, 8], [13, 7], [37]), room=13, seed=7)
-    starts = {int(rows.cut(epoch, np.array([0]))[0].first[0]) for epoch in range(20)}
+    rows = RunningText(corpus([9, 8], [13, 7], [37]), row_length=13, seed=7)
+    starts = {int(rows.segments(epoch, np.array([0]))[0].first[0]) for epoch in range(20)}
     assert len(starts) > 5
-    (alone,) = rows.cut(3, np.array([2]))
-    assert alone.first.tolist() == rows.cut(3, np.array([4, 2, 0]))[1].first.tolist()
+    (alone,) = rows.segments(3, np.array([2]))
+    assert alone.first.tolist() == rows.segments(3, np.array([4, 2, 0]))[1].first.tolist()
 
 
 @given(
     documents=st.lists(st.lists(st.integers(1, 13), min_size=1, max_size=5), min_size=1, max_size=9),
-    room=st.integers(1, 17),
+    row_length=st.integers(1, 17),
     shards=st.integers(1, 3),
     margin=st.integers(0, 2),
 )
-def test_marked_sentences_are_read_as_one_text(documents: list[list[int]], room: int, shards: int, margin: int) -> None:
+def test_marked_sentences_are_read_as_one_text(
+    documents: list[list[int]], row_length: int, shards: int, margin: int
+) -> None:
     sentences, place = [], 0
     for length in (length for document in documents for length in document):
         sentences += [-1, *range(place, place + length), -2]
         place += length
     text = corpus(*documents, shards=min(shards, len(documents)))
-    rows = RunningText(text, room=room, seed=7, marks=(-1, -2))
-    cut = [passage.first.tolist() for passage in rows.cut(0, np.arange(len(rows)), margin=margin)]
-    room = min(room, len(sentences))
-    shift = int(CounterRng(7, 0, np.zeros(1, np.int64)).below("running.shift", room)[0, 0])
+    rows = RunningText(text, row_length=row_length, seed=7, boundary_ids=(-1, -2))
+    cut = [passage.first.tolist() for passage in rows.segments(0, np.arange(len(rows)), margin=margin)]
+    row_length = min(row_length, len(sentences))
+    shift = int(CounterRng(7, 0, np.zeros(1, np.int64)).below("running.shift", row_length)[0, 0])
     ring = sentences * 4
     start = len(sentences) + shift - margin
     assert cut == [
-        ring[start + room * row : start + room * row + room + 2 * margin] for row in range(len(sentences) // room)
+        ring[start + row_length * row : start + row_length * row + row_length + 2 * margin]
+        for row in range(len(sentences) // row_length)
     ]

@@ -62,18 +62,18 @@ def borders(*documents: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
 DOCUMENTS = [np.random.default_rng(number).integers(1, 20, 13 + number % 30).tolist() for number in range(41)]
 
 
-def cut(sampling: Sampling, *, shards: int = 1, epoch: int = 0, room: int = ROOM) -> list[SegmentPair]:
-    passages = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, room=room, seed=5)
-    return passages.cut(epoch, np.arange(len(passages)))
+def cut(sampling: Sampling, *, shards: int = 1, epoch: int = 0, max_tokens: int = ROOM) -> list[SegmentPair]:
+    passages = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, max_tokens=max_tokens, seed=5)
+    return passages.segments(epoch, np.arange(len(passages)))
 
 
 PAIRS = cut(Sampling(short_sequences=0.0))
 
 
 def test_a_passage_is_a_pure_function_of_seed_epoch_and_index() -> None:
-    passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), room=ROOM, seed=5)
-    alone = passages.cut(3, np.array([17]))[0]
-    among = passages.cut(3, np.array([40, 17, 2]))[1]
+    passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), max_tokens=ROOM, seed=5)
+    alone = passages.segments(3, np.array([17]))[0]
+    among = passages.segments(3, np.array([40, 17, 2]))[1]
     assert alone.first.tolist() == among.first.tolist()
     assert alone.second is not None
     assert among.second is not None
@@ -119,29 +119,33 @@ def test_untruncated_segments_begin_and_end_with_sentences() -> None:
 
 def test_a_single_sentence_forces_a_random_second() -> None:
     made = corpus(*([50] for _ in range(7)))
-    pairs = SegmentPairs(made, Sampling(random_next=0.0), room=ROOM, seed=1)
-    assert all(pair.is_random for pair in pairs.cut(0, np.arange(len(pairs))))
+    pairs = SegmentPairs(made, Sampling(random_next=0.0), max_tokens=ROOM, seed=1)
+    assert all(pair.is_random for pair in pairs.segments(0, np.arange(len(pairs))))
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.5, 1.0])
 def test_the_realised_share_of_random_seconds_is_at_least_what_was_asked(wanted: float) -> None:
-    made = cut(Sampling(random_next=wanted, short_sequences=0.0), room=99)
+    made = cut(Sampling(random_next=wanted, short_sequences=0.0), max_tokens=99)
     share = float(np.mean([pair.is_random for pair in made]))
     assert wanted - 0.1 <= share <= wanted + 0.2
 
 
 def test_short_sequences_are_as_frequent_as_asked() -> None:
     long = corpus(*([3] * 400 for _ in range(13)))
-    passages = SegmentPairs(long, Sampling(short_sequences=0.3), room=99, seed=3)
-    lengths = [len(p.first) + len(p.second if p.second is not None else []) for p in passages.cut(0, np.arange(200))]
+    passages = SegmentPairs(long, Sampling(short_sequences=0.3), max_tokens=99, seed=3)
+    lengths = [
+        len(p.first) + len(p.second if p.second is not None else []) for p in passages.segments(0, np.arange(200))
+    ]
     assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
 
 
 def test_truncation_takes_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
-    passages = SegmentPairs(made, Sampling(short_sequences=0.0), room=ROOM, seed=1)
+    passages = SegmentPairs(made, Sampling(short_sequences=0.0), max_tokens=ROOM, seed=1)
     sentences = set(range(0, 99 * 180, 90))
-    cuts = [pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in passages.cut(0, np.arange(300))]
+    cuts = [
+        pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in passages.segments(0, np.arange(300))
+    ]
     assert 20 < np.mean(cuts) < 60
     assert np.std(cuts) > 2
 
@@ -157,5 +161,5 @@ def test_an_epoch_covers_the_corpus_and_epochs_differ() -> None:
 
 def test_pairs_need_two_documents() -> None:
     with pytest.raises(BertkitError, match="one document"):
-        SegmentPairs(corpus([5, 5, 5]), Sampling(), room=ROOM, seed=1)
-    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(next_sentence=False), room=ROOM, seed=1)) == 1
+        SegmentPairs(corpus([5, 5, 5]), Sampling(), max_tokens=ROOM, seed=1)
+    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(next_sentence=False), max_tokens=ROOM, seed=1)) == 1

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from bertkit.data import sources
-from bertkit.data.sources import Boundary, Reading, ReadLog, TextChunk, kind_of, read_chunks, read_texts
+from bertkit.data.sources import Boundary, ReadLog, ReadOptions, TextChunk, kind_of, read_chunks, read_texts
 from bertkit.errors import BertkitError
 from bertkit.formats import compression as _streams
 from bertkit.formats import records as _records
@@ -25,10 +25,10 @@ BOOK = (
     "\nThe hallway smelt of cabbage and of old\nmats. At one end of it a poster hung on\nthe wall.\n"
 )
 KOREAN = "첫 문장이다. 둘째 문장이다.\n"
-LENIENT = Reading(on_bad_bytes="replace")
+LENIENT = ReadOptions(on_bad_bytes="replace")
 
 
-def texts(path: Path, reading: Reading | None = None) -> list[str]:
+def texts(path: Path, reading: ReadOptions | None = None) -> list[str]:
     """The documents of a file, put together from their pieces."""
     documents: dict[int, str] = {}
     for piece in read_chunks(path, reading):
@@ -97,15 +97,15 @@ def test_the_form_of_a_text_file_is_found_out(
 
 def test_a_boundary_that_is_given_is_taken(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", BOOK.encode())
-    assert len(texts(path, Reading(boundary="blank-line"))) == 2
+    assert len(texts(path, ReadOptions(boundary="blank-line"))) == 2
     path = write(tmp_path / "b.txt", GOOGLE.encode())
-    assert texts(path, Reading(boundary="file")) == [GOOGLE]
+    assert texts(path, ReadOptions(boundary="file")) == [GOOGLE]
     with pytest.raises(BertkitError, match="no records"):
-        texts(path, Reading(boundary="record"))
+        texts(path, ReadOptions(boundary="record"))
     path = write(tmp_path / "c.jsonl", b'{"text": "x"}')
-    assert texts(path, Reading(boundary="record")) == ["x"]
+    assert texts(path, ReadOptions(boundary="record")) == ["x"]
     with pytest.raises(BertkitError, match="consists of records"):
-        texts(path, Reading(boundary="file"))
+        texts(path, ReadOptions(boundary="file"))
 
 
 def test_blank_lines_are_blank_with_spaces_in_them_too(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ class TestFields:
 
     def test_a_record_can_be_bare_text_or_null(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", b'"bare"\n\n{"text": null}\n{"text": ""}\n')
-        assert texts(path, Reading(field="text")) == ["bare", "", ""]
+        assert texts(path, ReadOptions(field="text")) == ["bare", "", ""]
 
     @pytest.mark.parametrize(
         ("line", "message"),
@@ -269,15 +269,15 @@ class TestFields:
         path = write(tmp_path / "a.jsonl", b'{"left": "x", "right": "y"}\n')
         with pytest.raises(BertkitError, match="which field is the text"):
             texts(path)
-        assert texts(path, Reading(field="right")) == ["y"]
+        assert texts(path, ReadOptions(field="right")) == ["y"]
 
     def test_columns_of_parquet(self, tmp_path: Path) -> None:
         path = write_parquet(tmp_path / "a.parquet", left=["x"], right=["y"], number=[7])
         with pytest.raises(BertkitError, match="which field is the text"):
             texts(path)
         with pytest.raises(BertkitError, match=r'no text column "rigth". It has: left, right. Did you mean "right"\?'):
-            texts(path, Reading(field="rigth"))
-        assert texts(path, Reading(field="right")) == ["y"]
+            texts(path, ReadOptions(field="rigth"))
+        assert texts(path, ReadOptions(field="right")) == ["y"]
 
     def test_a_line_of_json_has_a_longest_length(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sources, "LONGEST_RECORD", 99)
@@ -290,7 +290,7 @@ class TestFields:
 class TestPieces:
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        monkeypatch.setattr(sources, "LONGEST_PIECE", 37)
+        monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 37)
         yield
 
     @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])

@@ -23,7 +23,7 @@ from bertkit.data import shard_writer, work_units
 from bertkit.data.prepare import prepare
 from bertkit.data.segment_pairs import Sampling, SegmentPairs
 from bertkit.data.shards import MANIFEST, Corpus
-from bertkit.data.sources import Reading
+from bertkit.data.sources import ReadOptions
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import TEMPORARY_PREFIX, sha256_of
 from bertkit.text.wordpiece import WordPiece, train
@@ -412,14 +412,16 @@ class TestNothingToRead:
         prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data")
         corpus = Corpus.open(tmp_path / "data")
         with pytest.raises(BertkitError, match="next-sentence pairs need two"):
-            SegmentPairs(corpus, Sampling(), room=37, seed=1)
-        assert len(SegmentPairs(corpus, Sampling(next_sentence=False), room=37, seed=1)) > 1
+            SegmentPairs(corpus, Sampling(), max_tokens=37, seed=1)
+        assert len(SegmentPairs(corpus, Sampling(next_sentence=False), max_tokens=37, seed=1)) > 1
 
 
 class TestEncodings:
     TEXT = "Der erste Satz ist schön.\nDas ist der zweite.\n\nUnd ein neuer Text.\nEr endet hier.\n"
 
-    def tokens(self, folder: Path, content: bytes, tokenizer: WordPiece, reading: Reading | None = None) -> list[int]:
+    def tokens(
+        self, folder: Path, content: bytes, tokenizer: WordPiece, reading: ReadOptions | None = None
+    ) -> list[int]:
         folder.mkdir()
         (folder / "a.txt").write_bytes(content)
         prepare([folder / "a.txt"], tokenizer=tokenizer, output=folder / "data", reading=reading, heldout=0)
@@ -457,7 +459,7 @@ class TestEncodings:
         assert caught.value.exit_code == 3
 
     def test_or_replaced_and_counted(self, tmp_path: Path, tokenizer: WordPiece) -> None:
-        reading = Reading(on_bad_bytes="replace")
+        reading = ReadOptions(on_bad_bytes="replace")
         assert self.tokens(tmp_path / "bad", self.TEXT.encode("latin-1"), tokenizer, reading)
         assert Corpus.open(tmp_path / "bad" / "data").manifest.replaced_characters == 1
 

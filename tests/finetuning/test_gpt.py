@@ -58,10 +58,10 @@ def published(tmp_path: Path, left_to_right: Path) -> Path:
     """As OpenAI published it: without the three last pieces, of which neither file nor table knows."""
     encoder, tokenizer = load_encoder(left_to_right), load_tokenizer(left_to_right)
     folder = save_as_theirs(tmp_path, Model(encoder, {}), tokenizer)
-    _, start, delimiter, extract = tokenizer.ids_of(bpe.Specials())  # type: ignore[attr-defined]
+    _, start, delimiter, extract = tokenizer.tokens_to_ids(bpe.SpecialTokens())  # type: ignore[attr-defined]
     assert (start, delimiter, extract) == (1, 2, 3), "they are the first that are learned, and have to become the last"
     keep = [0, *range(4, tokenizer.vocab_size)]
-    pieces = [tokenizer.piece(number) for number in keep]
+    pieces = [tokenizer.id_to_token(number) for number in keep]
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
     (folder / "vocab.json").write_text(repr({piece: place for place, piece in enumerate(pieces)}).replace("'", '"'))
@@ -292,7 +292,7 @@ def test_a_profile_gives_way_to_what_is_typed(left_to_right: Path, tmp_path: Pat
 def real_vocabulary(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Path:
     """Random weights behind the published 40,478 pieces."""
     folder = tmp_path_factory.mktemp("model") / "gpt"
-    tokenizer = bpe.BytePairs.load(data_folder / "vocab" / "gpt1-bpe")
+    tokenizer = bpe.BPE.load(data_folder / "vocab" / "gpt1-bpe")
     torch.manual_seed(7)
     encoder = gpt.Gpt(gpt.size("2/32/2", vocab_size=tokenizer.vocab_size, dropout=0.0, attention_dropout=0.0))
     save_model(folder, Model(encoder, {}), tokenizer, about={})

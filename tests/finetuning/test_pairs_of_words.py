@@ -79,7 +79,7 @@ def test_from_parts_to_answers(
 def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: Path, tmp_path: Path) -> None:
     """With vectors alone, and with ELMo: ESIM then reads nothing else, BiDAF both."""
     tokenizer = load_tokenizer(parts / "elmo")
-    assert isinstance(tokenizer, words.Words)
+    assert isinstance(tokenizer, words.WordLevel)
     plain = load_encoder(build_word_model(name, tmp_path / "plain", vectors=parts / "glove.txt", words=tokenizer))
     vectors = parts / "glove.txt" if name == "bidaf" else None
     with_elmo = load_encoder(build_word_model(name, tmp_path / "elmo", elmo=parts / "elmo", vectors=vectors))

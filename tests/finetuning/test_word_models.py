@@ -31,7 +31,7 @@ from bertkit.model import Model
 from bertkit.report.progress import Progress
 from bertkit.task_types import TaggingTask
 from bertkit.tasks.conll2003 import conll2003
-from bertkit.text.words import Words, train
+from bertkit.text.words import WordLevel, train
 from bertkit.training.optimizer import OptimizerConfig
 
 LETTERS = 9
@@ -44,12 +44,12 @@ PEOPLE = ["Miller", "Stone", "Winter"]
 
 
 @pytest.fixture(scope="module")
-def words() -> Words:
+def words() -> WordLevel:
     return train([" ".join(["the", "saw", "near", *PLACES, *PEOPLE])], word_length=LETTERS)
 
 
 @pytest.fixture(scope="module")
-def elmo(words: Words, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def elmo(words: WordLevel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "elmo"
     save_model(folder, Model(Elmo(ELMO), {}), words, about={})
     return folder
@@ -73,11 +73,11 @@ def weights(encoder: torch.nn.Module) -> dict[str, Tensor]:
     return {name: weight.clone() for name, weight in encoder.state_dict().items()}
 
 
-def test_what_is_given_is_copied(folder: Path, elmo: Path, words: Words) -> None:
+def test_what_is_given_is_copied(folder: Path, elmo: Path, words: WordLevel) -> None:
     encoder = load_encoder(folder)
     assert isinstance(encoder, Tagger)
     assert encoder.words.vectors is not None and encoder.words.elmo is not None
-    (river,) = words.ids_of(["river"])
+    (river,) = words.tokens_to_ids(["river"])
     assert encoder.words.vectors.weight[river].tolist() == [5, 4, 3, 2, 1]
     theirs = load_encoder(elmo).state_dict()
     assert all(torch.equal(weight, theirs[name]) for name, weight in encoder.words.elmo.state_dict().items())
@@ -89,7 +89,7 @@ def test_what_is_given_is_copied(folder: Path, elmo: Path, words: Words) -> None
     assert about["vectors"]["trained"] is False
 
 
-def test_what_is_not_given_is_not_read(words: Words, glove: Path, tmp_path: Path) -> None:
+def test_what_is_not_given_is_not_read(words: WordLevel, glove: Path, tmp_path: Path) -> None:
     reads = {"filters": ()}
     build_word_model("tagger", tmp_path / "m", vectors=glove, words=words, reader_settings=reads, settings=SMALL)
     encoder = load_encoder(tmp_path / "m")
@@ -109,7 +109,7 @@ def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path
     assert same == copied | {"words.mixture.weights", "words.mixture.gamma"}
 
 
-def test_vectors_may_be_learned_on_a_corpus(words: Words, tmp_path: Path) -> None:
+def test_vectors_may_be_learned_on_a_corpus(words: WordLevel, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the river near the bridge\n\nMiller saw Stone\n" * 9, encoding="utf-8")
     prepare([tmp_path / "a.txt"], tokenizer=words, output=tmp_path / "data", heldout=0.0)
     build_word_model(

@@ -36,7 +36,7 @@ def test_probabilities_are_those_of_the_whole_vocabulary(model: Model, tokenizer
         logits = model.eval()(collate([feature], pad_id=tokenizer.pad_id))["mlm"]["logits"]
     chances = logits.view(len(feature), -1)[place].softmax(dim=-1)
     assert best.probability == pytest.approx(float(chances.max()), abs=1e-6)
-    assert best.word == tokenizer.piece(int(chances.argmax()))
+    assert best.word == tokenizer.id_to_token(int(chances.argmax()))
 
 
 def test_the_text_is_completed_as_it_was_written(model: Model, tokenizer: WordPiece) -> None:

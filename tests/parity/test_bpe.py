@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tests.texts import HARD, real_texts
 from transformers import AutoTokenizer, OpenAIGPTTokenizer
 
-from bertkit.text.bpe import BytePairs, train
+from bertkit.text.bpe import BPE, train
 
 
 @pytest.fixture(scope="module")
-def published(data_folder: Path) -> BytePairs:
-    return BytePairs.load(data_folder / "vocab" / "gpt1-bpe")
+def published(data_folder: Path) -> BPE:
+    return BPE.load(data_folder / "vocab" / "gpt1-bpe")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def theirs(data_folder: Path) -> Any:
     return OpenAIGPTTokenizer(vocab=vocabulary, merges=[tuple(line.split(" ")) for line in lines])
 
 
-def assert_same(ours: BytePairs, theirs: Any, texts: list[str]) -> None:
+def assert_same(ours: BPE, theirs: Any, texts: list[str]) -> None:
     wanted = theirs(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     rows = zip(texts, ours.encode_batch(texts), wanted["input_ids"], wanted["offset_mapping"], strict=True)
     for text, tokens, ids, offsets in rows:
@@ -39,30 +39,30 @@ def assert_same(ours: BytePairs, theirs: Any, texts: list[str]) -> None:
             assert tokens.offsets == offsets, ascii(text)  # else theirs stop before the marks
 
 
-def test_real_text_is_cut_as_transformers_cuts_it(published: BytePairs, theirs: Any, data_folder: Path) -> None:
+def test_real_text_is_cut_as_transformers_cuts_it(published: BPE, theirs: Any, data_folder: Path) -> None:
     texts = real_texts(data_folder, 400)
     assert sum(map(len, texts)) > 100_000
     assert_same(published, theirs, texts)
 
 
-def test_hard_text_is_cut_as_transformers_cuts_it(published: BytePairs, theirs: Any) -> None:
+def test_hard_text_is_cut_as_transformers_cuts_it(published: BPE, theirs: Any) -> None:
     assert_same(published, theirs, HARD)
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.lists(st.one_of(st.sampled_from([*HARD, "the "]), st.characters(codec="utf-8"))).map("".join))
-def test_any_text_is_cut_as_transformers_cuts_it(published: BytePairs, theirs: Any, text: str) -> None:
+def test_any_text_is_cut_as_transformers_cuts_it(published: BPE, theirs: Any, text: str) -> None:
     if "<unk>" not in text:  # which theirs finds in a text
         assert_same(published, theirs, [text])
 
 
-def test_words_are_merged_as_openai_merges_them(published: BytePairs, data_folder: Path) -> None:
+def test_words_are_merged_as_openai_merges_them(published: BPE, data_folder: Path) -> None:
     """The lowest-ranking pair of neighbours again and again, everywhere in the word (``text_utils.py``, ``bpe``)."""
     lines = (data_folder / "vocab" / "gpt1-bpe" / "vocab_40000.bpe").read_text(encoding="utf-8").split("\n")[1:-1]
     ranks = {tuple(line.split(" ")): place for place, line in enumerate(lines)}
-    words = {word for text in real_texts(data_folder, 40) for word in published.words(text)}
+    words = {word for text in real_texts(data_folder, 40) for word in published.pre_tokenize(text)}
     assert len(words) > 1000
-    known = set(published.pieces)
+    known = set(published.vocabulary)
     for word in words:
         parts = [*word[:-1], word[-1] + "</w>"]
         while pairs := [pair for pair in itertools.pairwise(parts) if pair in ranks]:
@@ -75,12 +75,12 @@ def test_words_are_merged_as_openai_merges_them(published: BytePairs, data_folde
                     merged.append(part)
             parts = merged
         expected = [part if part in known else "<unk>" for part in parts]
-        assert [published.piece(number) for number in published.encode(word).ids] == expected
+        assert [published.id_to_token(number) for number in published.encode(word).ids] == expected
 
 
-def test_the_published_vocabulary_is_whole(published: BytePairs) -> None:
+def test_the_published_vocabulary_is_whole(published: BPE) -> None:
     assert published.vocab_size == 40_478 + 3
-    assert [published.piece(40_478 + place) for place in range(3)] == ["_start_", "_delimiter_", "_classify_"]
+    assert [published.id_to_token(40_478 + place) for place in range(3)] == ["_start_", "_delimiter_", "_classify_"]
 
 
 def test_a_trained_vocabulary_serves_transformers(tmp_path: Path, data_folder: Path) -> None:

@@ -14,7 +14,7 @@ from tests.texts import HARD, real_texts
 from transformers import AddedToken, AutoTokenizer, RobertaTokenizerFast
 
 from bertkit.data.features import assemble
-from bertkit.text.byte_bpe import ByteLevelPairs, train
+from bertkit.text.byte_bpe import ByteLevelBPE, train
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +30,8 @@ def folder(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ours(folder: Path) -> ByteLevelPairs:
-    return ByteLevelPairs.load(folder)
+def ours(folder: Path) -> ByteLevelBPE:
+    return ByteLevelBPE.load(folder)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def theirs(folder: Path) -> Any:
     return RobertaTokenizerFast(vocab=vocabulary, merges=merges, mask_token=mask)
 
 
-def assert_same(ours: ByteLevelPairs, theirs: Any, texts: list[str]) -> None:
+def assert_same(ours: ByteLevelBPE, theirs: Any, texts: list[str]) -> None:
     wanted = theirs(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     rows = zip(texts, ours.encode_batch(texts), wanted["input_ids"], wanted["offset_mapping"], strict=True)
     for text, tokens, ids, offsets in rows:
@@ -52,23 +52,23 @@ def assert_same(ours: ByteLevelPairs, theirs: Any, texts: list[str]) -> None:
         assert ours.decode(ids) == text
 
 
-def test_real_text_is_cut_as_transformers_cuts_it(ours: ByteLevelPairs, theirs: Any, texts: list[str]) -> None:
+def test_real_text_is_cut_as_transformers_cuts_it(ours: ByteLevelBPE, theirs: Any, texts: list[str]) -> None:
     assert sum(map(len, texts)) > 100_000
     assert sum(any("HANGUL" in unicodedata.name(letter, "") for letter in text) for text in texts) > 300
     assert_same(ours, theirs, texts)
 
 
-def test_hard_text_is_cut_as_transformers_cuts_it(ours: ByteLevelPairs, theirs: Any) -> None:
+def test_hard_text_is_cut_as_transformers_cuts_it(ours: ByteLevelBPE, theirs: Any) -> None:
     assert_same(ours, theirs, HARD)
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.lists(st.one_of(st.sampled_from([*HARD, "the ", "  "]), st.characters(codec="utf-8"))).map("".join))
-def test_any_text_is_cut_as_transformers_cuts_it(ours: ByteLevelPairs, theirs: Any, text: str) -> None:
+def test_any_text_is_cut_as_transformers_cuts_it(ours: ByteLevelBPE, theirs: Any, text: str) -> None:
     assert_same(ours, theirs, [text])
 
 
-def test_what_is_saved_serves_transformers(ours: ByteLevelPairs, folder: Path, texts: list[str]) -> None:
+def test_what_is_saved_serves_transformers(ours: ByteLevelBPE, folder: Path, texts: list[str]) -> None:
     theirs = AutoTokenizer.from_pretrained(folder)
     assert isinstance(theirs, RobertaTokenizerFast)
     assert_same(ours, theirs, texts[:60] + HARD)
@@ -77,12 +77,12 @@ def test_what_is_saved_serves_transformers(ours: ByteLevelPairs, folder: Path, t
     assert [getattr(theirs, f"{name}_token_id") for name in names] == [0, 1, 2, 3, 4]
 
 
-def test_what_transformers_saves_serves_us(ours: ByteLevelPairs, theirs: Any, tmp_path: Path) -> None:
+def test_what_transformers_saves_serves_us(ours: ByteLevelBPE, theirs: Any, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
-    assert ByteLevelPairs.load(tmp_path).encode_batch(HARD) == ours.encode_batch(HARD)
+    assert ByteLevelBPE.load(tmp_path).encode_batch(HARD) == ours.encode_batch(HARD)
 
 
-def test_rows_are_put_together_as_theirs_are(ours: ByteLevelPairs, theirs: Any) -> None:
+def test_rows_are_put_together_as_theirs_are(ours: ByteLevelBPE, theirs: Any) -> None:
     first, second = "The <mask> ran.", "Who ran?"
     assert ours.encode(first, specials=True).ids == theirs(first, add_special_tokens=False).input_ids
     tokens = ours.encode(first, specials=True)

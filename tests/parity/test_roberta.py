@@ -29,7 +29,7 @@ from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.objectives.token_classification import TokenClassification
 from bertkit.task_types import TextExample
-from bertkit.text.byte_bpe import ByteLevelPairs, train
+from bertkit.text.byte_bpe import ByteLevelBPE, train
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -97,7 +97,7 @@ def batch(padded_batch: Batch) -> Batch:
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> ByteLevelPairs:
+def tokenizer() -> ByteLevelBPE:
     trained = train(TEXTS, vocab_size=277)
     assert trained.vocab_size == 277
     return trained
@@ -164,7 +164,7 @@ def test_an_encoder_of_theirs_loads_here(tmp_path: Path, batch: Batch, activatio
     assert_same_states(load_encoder(tmp_path), theirs, batch)
 
 
-def test_an_encoder_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelPairs) -> None:
+def test_an_encoder_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE) -> None:
     encoder = Roberta(CONFIG)
     randomize(encoder)
     save_model(tmp_path, Model(encoder, {}), tokenizer, about={})
@@ -196,7 +196,7 @@ def test_an_encoder_has_the_layer_of_the_classifier_for_its_pooler(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", list(HEADS))
-def test_a_head_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelPairs, name: str) -> None:
+def test_a_head_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE, name: str) -> None:
     encoder = Roberta(CONFIG)
     model = Model(encoder, with_head(name)(encoder))
     randomize(model)
@@ -234,7 +234,7 @@ def test_masked_words_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
             close(found, wanted, COMPOSITE)
 
 
-def test_a_folder_of_theirs_fills_blanks(tmp_path: Path, tokenizer: ByteLevelPairs) -> None:
+def test_a_folder_of_theirs_fills_blanks(tmp_path: Path, tokenizer: ByteLevelBPE) -> None:
     theirs = build_theirs("RobertaForMaskedLM")
     theirs.save_pretrained(tmp_path)
     tokenizer.save(tmp_path)
@@ -248,7 +248,7 @@ def test_a_folder_of_theirs_fills_blanks(tmp_path: Path, tokenizer: ByteLevelPai
         close(torch.tensor([guess.probability for guess in blank]), row.topk(7).values, SIMPLE)
 
 
-def test_a_folder_of_theirs_is_fine_tuned_and_they_answer_as_we_do(tmp_path: Path, tokenizer: ByteLevelPairs) -> None:
+def test_a_folder_of_theirs_is_fine_tuned_and_they_answer_as_we_do(tmp_path: Path, tokenizer: ByteLevelBPE) -> None:
     """A pair of texts, from their masked-word model to their classifier."""
     build_theirs("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
     tokenizer.save(tmp_path / "base")

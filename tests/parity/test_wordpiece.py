@@ -85,7 +85,7 @@ def reference(text: str, tokenizer: WordPiece) -> list[str]:
 
 @cache
 def vocabulary_of(tokenizer: WordPiece) -> set[str]:
-    return set(tokenizer.pieces)
+    return set(tokenizer.vocabulary)
 
 
 @cache
@@ -94,7 +94,7 @@ def load(folder: Path) -> WordPiece:
 
 
 def pieces_of(tokenizer: WordPiece, text: str) -> list[str]:
-    return [tokenizer.piece(number) for number in tokenizer.encode(text).ids]
+    return [tokenizer.id_to_token(number) for number in tokenizer.encode(text).ids]
 
 
 HARD = [
@@ -151,7 +151,7 @@ def test_every_letter_is_what_it_was(tokenizer: WordPiece) -> None:
     ]
     texts = [f"a{letter}b A{letter} {letter}" for letter in sample]
     for text, ids in zip(texts, tokenizer.encode_ids_batch(texts), strict=True):
-        assert [tokenizer.piece(each) for each in ids] == reference(text, tokenizer), ascii(text)
+        assert [tokenizer.id_to_token(each) for each in ids] == reference(text, tokenizer), ascii(text)
 
 
 @settings(max_examples=300, deadline=None)
@@ -171,7 +171,7 @@ THEIRS_DIFFER = ("𫠠", "Σ", "\ue000", "a" * 101, "e\u0301" * 100)
 
 
 def build_theirs(tokenizer: WordPiece) -> Any:
-    vocabulary = {piece: number for number, piece in enumerate(tokenizer.pieces)}
+    vocabulary = {piece: number for number, piece in enumerate(tokenizer.vocabulary)}
     return BertTokenizer(vocabulary, do_lower_case=not tokenizer.cased)
 
 

@@ -22,7 +22,7 @@ from bertkit.text import bpe, byte_bpe, wordpiece
 
 TEXTS = ["the old mill ran", "seven wide rivers met the mill"] * 3
 
-TOKENIZERS: dict[str, wordpiece.WordPiece | byte_bpe.ByteLevelPairs | bpe.BytePairs] = {
+TOKENIZERS: dict[str, wordpiece.WordPiece | byte_bpe.ByteLevelBPE | bpe.BPE] = {
     "bert": wordpiece.train(TEXTS, vocab_size=99),
     "roberta": byte_bpe.train(TEXTS, vocab_size=299),
     "gpt": bpe.train(TEXTS, vocab_size=99),
@@ -45,8 +45,8 @@ def lay_out(name: str, *texts: Sequence[int]) -> list[int]:
     """The row of one text or of two, by hand."""
     tokenizer = TOKENIZERS[name]
     start, between, end = MARKS[name]
-    parts = [*texts[0]] if len(texts) == 1 else [*texts[0], *tokenizer.ids_of(between), *texts[1]]
-    return [*tokenizer.ids_of([start]), *parts, *tokenizer.ids_of([end])]
+    parts = [*texts[0]] if len(texts) == 1 else [*texts[0], *tokenizer.tokens_to_ids(between), *texts[1]]
+    return [*tokenizer.tokens_to_ids([start]), *parts, *tokenizer.tokens_to_ids([end])]
 
 
 def cut(name: str, text: str) -> list[int]:

@@ -16,29 +16,29 @@ from bertkit.errors import BertkitError
 from bertkit.task_types.pretraining import PretrainingTask, report_data
 from bertkit.task_types.word_streams import StreamSource
 from bertkit.text import wordpiece, words
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
 TEXTS = [" ".join(SENTENCES[number % 3 :] * (2 + number % 5)) for number in range(13)]
 
 
 @pytest.fixture
-def tokenizer() -> Words:
+def tokenizer() -> WordLevel:
     return words.train(TEXTS, vocab_size=99, word_length=9)
 
 
 @pytest.fixture
-def data(tmp_path: Path, tokenizer: Words) -> Corpus:
+def data(tmp_path: Path, tokenizer: WordLevel) -> Corpus:
     (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS))
     prepare([tmp_path / "texts.jsonl"], tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
     return Corpus.open(tmp_path / "data")
 
 
-def make(data: Corpus, tokenizer: Words, **changes: int) -> StreamSource:
+def make(data: Corpus, tokenizer: WordLevel, **changes: int) -> StreamSource:
     return StreamSource(data, tokenizer, **{"targets": tokenizer.vocab_size, "seq_length": 7, "seed": 5, **changes})
 
 
-def test_every_stream_is_read_part_by_part(data: Corpus, tokenizer: Words) -> None:
+def test_every_stream_is_read_part_by_part(data: Corpus, tokenizer: WordLevel) -> None:
     """Side by side the parts of a stream are text: what follows a word is asked of it, over the ends of parts too."""
     source = make(data, tokenizer)
     steps = batches_in_epoch(source, 3)
@@ -48,13 +48,13 @@ def test_every_stream_is_read_part_by_part(data: Corpus, tokenizer: Words) -> No
     behind, before = (np.concatenate([batch.labels["bilm"][..., side] for batch in batches], axis=1) for side in (0, 1))
     assert np.array_equal(read[:, 1:], behind[:, :-1])
     assert np.array_equal(read[:, :-1], before[:, 1:])
-    text = [tokenizer.pieces[number] for number in read[1].tolist()]
+    text = [tokenizer.vocabulary[number] for number in read[1].tolist()]
     begin = text.index("<S>") + 1
     sentence = text[begin : text.index("</S>", begin)]
     assert " ".join(sentence[:-1]) + sentence[-1] in SENTENCES
 
 
-def test_words_are_spelled_and_rare_ones_are_not_told(data: Corpus, tokenizer: Words) -> None:
+def test_words_are_spelled_and_rare_ones_are_not_told(data: Corpus, tokenizer: WordLevel) -> None:
     source = make(data, tokenizer, targets=9)
     batch = source.batch(0, np.array([4, 1]))
     assert tuple(batch.input_ids.shape) == (2, 7, 10)
@@ -69,7 +69,7 @@ def test_words_are_spelled_and_rare_ones_are_not_told(data: Corpus, tokenizer: W
     assert (labels[:, :-1, 0][~rare] == told[~rare]).all()
 
 
-def test_a_batch_is_a_function_of_its_arguments(data: Corpus, tokenizer: Words) -> None:
+def test_a_batch_is_a_function_of_its_arguments(data: Corpus, tokenizer: WordLevel) -> None:
     source = make(data, tokenizer)
     assert isinstance(source, OrderedSource)
     again = source.batch(3, np.array([5, 2]))
@@ -78,13 +78,13 @@ def test_a_batch_is_a_function_of_its_arguments(data: Corpus, tokenizer: Words) 
     assert not again.input_ids.equal(source.batch(4, np.array([5, 2])).input_ids)
 
 
-def test_more_rows_than_parts_are_as_many_streams_as_there_are_parts(data: Corpus, tokenizer: Words) -> None:
+def test_more_rows_than_parts_are_as_many_streams_as_there_are_parts(data: Corpus, tokenizer: WordLevel) -> None:
     source = make(data, tokenizer)
     assert source.num_batches(10_000) == 1
     assert source.order(10_000, 0).tolist() == list(range(len(source)))
 
 
-def test_the_report_of_the_data(data: Corpus, tokenizer: Words) -> None:
+def test_the_report_of_the_data(data: Corpus, tokenizer: WordLevel) -> None:
     report = report_data(make(data, tokenizer))
     assert (report.row_fill, report.masked_share, report.random_next_share) == (1.0, None, None)
 
@@ -96,7 +96,7 @@ def test_the_report_of_the_data(data: Corpus, tokenizer: Words) -> None:
         ({"seq_length": 0}, "seq_length is 0; it must be 1"),
     ],
 )
-def test_settings_without_a_sense(data: Corpus, tokenizer: Words, changes: dict[str, int], message: str) -> None:
+def test_settings_without_a_sense(data: Corpus, tokenizer: WordLevel, changes: dict[str, int], message: str) -> None:
     with pytest.raises(BertkitError, match=message):
         make(data, tokenizer, **changes)
 

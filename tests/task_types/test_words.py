@@ -18,22 +18,22 @@ from bertkit.task_types import (
     TextExample,
 )
 from bertkit.task_types.squad_files import Answer
-from bertkit.text.words import Words, train
+from bertkit.text.words import WordLevel, train
 
 WIDTH = 1 + 9
 
 
 @pytest.fixture
-def words() -> Words:
+def words() -> WordLevel:
     return train(["the old mill ran past seven rivers"], word_length=WIDTH - 1)
 
 
-def read_back(words: Words, feature: Feature) -> list[str]:
+def read_back(words: WordLevel, feature: Feature) -> list[str]:
     """The words of a feature, from their numbers."""
-    return [words.piece(row[0]) for row in feature.input_ids.tolist()]
+    return [words.id_to_token(row[0]) for row in feature.input_ids.tolist()]
 
 
-def check_padding(words: Words, features: list[Feature]) -> None:
+def check_padding(words: WordLevel, features: list[Feature]) -> None:
     """A batch is as the features are, and zero in every column behind them."""
     batch = collate(features, pad_id=words.pad_id)
     assert batch.input_ids.shape == (*batch.attention_mask.shape, WIDTH)
@@ -42,7 +42,7 @@ def check_padding(words: Words, features: list[Feature]) -> None:
 
 
 @pytest.mark.parametrize("stride", [0, 2])
-def test_texts(words: Words, stride: int) -> None:
+def test_texts(words: WordLevel, stride: int) -> None:
     task = TextClassificationTask(
         name="t", metric="accuracy", labels=("no", "yes"), pair=True, max_length=9, stride=stride
     )
@@ -53,7 +53,7 @@ def test_texts(words: Words, stride: int) -> None:
     check_padding(words, features + empty)
 
 
-def test_choices(words: Words) -> None:
+def test_choices(words: WordLevel) -> None:
     example = ChoiceExample("1", "the old mill", ("ran", "ran past seven rivers"))
     (feature,) = MultipleChoiceTask(name="t").encode(example, words)
     assert feature.input_ids.shape == (2, 10, WIDTH)
@@ -62,7 +62,7 @@ def test_choices(words: Words) -> None:
     check_padding(words, [feature])
 
 
-def test_spans_in_windows(words: Words) -> None:
+def test_spans_in_windows(words: WordLevel) -> None:
     task = QuestionAnsweringTask(name="t", max_length=8, stride=2)
     answer = (Answer("seven rivers", 22),)
     example = SpanExample("1", "mill?", "the old mill ran past seven rivers", answer)
@@ -74,14 +74,14 @@ def test_spans_in_windows(words: Words) -> None:
     check_padding(words, features)
 
 
-def test_spans_without_words(words: Words) -> None:
+def test_spans_without_words(words: WordLevel) -> None:
     (feature,) = QuestionAnsweringTask(name="t").encode(SpanExample("1", "", ""), words)
     assert read_back(words, feature) == ["<S>", "</S>", "</S>"]
     assert feature.input_ids.shape == (3, WIDTH)
 
 
 @pytest.mark.parametrize("max_length", [5, 13])
-def test_tags(words: Words, max_length: int) -> None:
+def test_tags(words: WordLevel, max_length: int) -> None:
     task = TaggingTask(name="t", labels=("O", "B-X"), max_length=max_length)
     example = TagExample("1", ("the", "fjord", "ran", "past"), ("O", "B-X", "O", "O"), after=("seven", "rivers"))
     features = task.encode(example, words)

@@ -12,7 +12,7 @@ from tokenizers import normalizers
 
 from bertkit.contracts import Tokenizer
 from bertkit.errors import BertkitError
-from bertkit.text.bpe import BytePairs, train
+from bertkit.text.bpe import BPE, train
 
 SPECIAL_PIECES = ["<unk>", "_start_", "_delimiter_", "_classify_"]
 PIECES = ["<unk>", ".</w>", "f", "o", "x", "x</w>", "e", "s</w>", "fo", "fox</w>", "fox", "es</w>", "foxes</w>"]
@@ -29,47 +29,47 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tokenizer(folder: Path) -> BytePairs:
-    return BytePairs.load(folder)
+def tokenizer(folder: Path) -> BPE:
+    return BPE.load(folder)
 
 
 def write(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text, encoding="utf-8")
 
 
-def pieces_of(tokenizer: BytePairs, text: str, **options: bool) -> list[str]:
-    return [tokenizer.piece(number) for number in tokenizer.encode(text, **options).ids]
+def pieces_of(tokenizer: BPE, text: str, **options: bool) -> list[str]:
+    return [tokenizer.id_to_token(number) for number in tokenizer.encode(text, **options).ids]
 
 
 class TestUse:
-    def test_it_keeps_the_contract(self, tokenizer: BytePairs) -> None:
+    def test_it_keeps_the_contract(self, tokenizer: BPE) -> None:
         assert isinstance(tokenizer, Tokenizer)
-        assert tokenizer.pieces == [*PIECES, *SPECIAL_PIECES[1:]]
+        assert tokenizer.vocabulary == [*PIECES, *SPECIAL_PIECES[1:]]
         assert tokenizer.vocab_size == 16
         assert (tokenizer.unk_id, tokenizer.start_id, tokenizer.sep_id, tokenizer.cls_id) == (0, 13, 14, 15)
         assert (tokenizer.pad_id, tokenizer.mask_id) == (0, 0)
 
-    def test_pairs_are_merged_in_the_order_of_the_merges(self, tokenizer: BytePairs) -> None:
+    def test_pairs_are_merged_in_the_order_of_the_merges(self, tokenizer: BPE) -> None:
         assert pieces_of(tokenizer, "Fox foxes fo.") == ["fox</w>", "foxes</w>", "f", "<unk>", ".</w>"]
         assert tokenizer.encode("Fóx  foxes.").offsets == [(0, 3), (5, 10), (10, 11)]
 
-    def test_special_pieces_in_a_text_are_text(self, tokenizer: BytePairs) -> None:
+    def test_special_pieces_in_a_text_are_text(self, tokenizer: BPE) -> None:
         assert "_classify_" not in pieces_of(tokenizer, "fox _classify_")
         assert pieces_of(tokenizer, "fox _classify_", specials=True) == ["fox</w>", "_classify_"]
 
-    def test_decoding_joins_what_belongs_together(self, tokenizer: BytePairs) -> None:
-        ids = tokenizer.ids_of(["_start_", "fox</w>", "_delimiter_", "fo", "x</w>", ".</w>", "_classify_"])
+    def test_decoding_joins_what_belongs_together(self, tokenizer: BPE) -> None:
+        ids = tokenizer.tokens_to_ids(["_start_", "fox</w>", "_delimiter_", "fo", "x</w>", ".</w>", "_classify_"])
         assert tokenizer.decode(ids) == "_start_ fox _delimiter_ fox . _classify_"
         assert tokenizer.decode(ids[1:2]) == "fox"
 
-    def test_another_process_gets_the_same(self, tokenizer: BytePairs) -> None:
-        copy = BytePairs.from_json(tokenizer.to_json())
+    def test_another_process_gets_the_same(self, tokenizer: BPE) -> None:
+        copy = BPE.from_json(tokenizer.to_json())
         assert copy.fingerprint == tokenizer.fingerprint
         assert copy.encode("Foxes fo.") == tokenizer.encode("Foxes fo.")
 
 
 @cache
-def trained_once() -> BytePairs:
+def trained_once() -> BPE:
     return train([*ENGLISH, "한국말 中文"] * 2, vocab_size=199)
 
 
@@ -88,13 +88,13 @@ def test_offsets_are_in_the_text_and_in_order(text: str) -> None:
 class TestTraining:
     def test_special_pieces_come_first_and_the_size_is_what_was_asked(self) -> None:
         trained = train(ENGLISH, vocab_size=67)
-        assert trained.pieces[:4] == SPECIAL_PIECES
-        assert trained.vocab_size == len(set(trained.pieces)) == 67
+        assert trained.vocabulary[:4] == SPECIAL_PIECES
+        assert trained.vocab_size == len(set(trained.vocabulary)) == 67
 
     def test_pairs_are_learned_by_hand_made_counts(self) -> None:
         """``ab</w>`` three times, ``ba</w>`` twice, ``c</w>`` once, which merges with nothing."""
         trained = train(["ab ab ab ba ba c"], vocab_size=99)
-        assert trained.pieces == [*SPECIAL_PIECES, "a", "b", "c", "a</w>", "b</w>", "c</w>", "ab</w>", "ba</w>"]
+        assert trained.vocabulary == [*SPECIAL_PIECES, "a", "b", "c", "a</w>", "b</w>", "c</w>", "ab</w>", "ba</w>"]
         assert pieces_of(trained, "AB aba c") == ["ab</w>", "a", "ba</w>", "c</w>"]
 
     def test_all_of_the_text_is_known(self) -> None:
@@ -124,13 +124,13 @@ class TestFiles:
         for left_out in ("", "tokenizer.json"):  # which is taken first
             if left_out:
                 (tmp_path / "new" / left_out).unlink()
-            loaded = BytePairs.load(tmp_path / "new")
-            assert (loaded.fingerprint, loaded.pieces) == (trained.fingerprint, trained.pieces)
+            loaded = BPE.load(tmp_path / "new")
+            assert (loaded.fingerprint, loaded.vocabulary) == (trained.fingerprint, trained.vocabulary)
             assert loaded.encode_batch(ENGLISH) == trained.encode_batch(ENGLISH)
 
-    def test_the_fingerprint_tells_merges_apart(self, folder: Path, tokenizer: BytePairs) -> None:
+    def test_the_fingerprint_tells_merges_apart(self, folder: Path, tokenizer: BPE) -> None:
         write(folder, "vocab_40000.bpe", "\n".join(["#version: 0.2", *MERGES[:-1]]))
-        assert BytePairs.load(folder).fingerprint != tokenizer.fingerprint
+        assert BPE.load(folder).fingerprint != tokenizer.fingerprint
 
     @pytest.mark.parametrize(
         ("name", "text", "said"),
@@ -148,20 +148,20 @@ class TestFiles:
             write(folder, "vocab_40000.bpe", "")
         write(folder, name, text)
         with pytest.raises(BertkitError, match=said):
-            BytePairs.load(folder)
+            BPE.load(folder)
 
     def test_a_folder_without_a_tokenizer(self, folder: Path) -> None:
         (folder / "vocab_40000.bpe").unlink()
         with pytest.raises(BertkitError, match=r"vocab_40000\.bpe cannot be read"):
-            BytePairs.load(folder)
+            BPE.load(folder)
         (folder / "encoder_bpe_40000.json").unlink()
         with pytest.raises(BertkitError, match=r"neither tokenizer\.json nor vocab\.json with merges\.txt or encoder"):
-            BytePairs.load(folder)
+            BPE.load(folder)
 
-    def test_other_rules_are_refused(self, tokenizer: BytePairs, tmp_path: Path) -> None:
+    def test_other_rules_are_refused(self, tokenizer: BPE, tmp_path: Path) -> None:
         tokenizer.save(tmp_path / "cased")
         library = Library.from_file(str(tmp_path / "cased" / "tokenizer.json"))
         library.normalizer = normalizers.BertNormalizer(lowercase=False)
         library.save(str(tmp_path / "cased" / "tokenizer.json"))
         with pytest.raises(BertkitError, match="another normalizer than GPT"):
-            BytePairs.load(tmp_path / "cased")
+            BPE.load(tmp_path / "cased")

@@ -11,64 +11,64 @@ from hypothesis import strategies as st
 
 from bertkit.contracts import Tokenizer
 from bertkit.errors import BertkitError
-from bertkit.text.byte_bpe import ByteLevelPairs, train
+from bertkit.text.byte_bpe import ByteLevelBPE, train
 
 SPECIAL_PIECES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 ENGLISH = ["The quick brown fox jumps over the lazy dog, naïvely.", "A fox's résumé: quick jumps; lazier dogs!"] * 3
 
 
 @cache
-def trained_once() -> ByteLevelPairs:
+def trained_once() -> ByteLevelBPE:
     return train([*ENGLISH, "한국말 中文"] * 2, vocab_size=399)
 
 
 @pytest.fixture
-def tokenizer() -> ByteLevelPairs:
+def tokenizer() -> ByteLevelBPE:
     return trained_once()
 
 
 @pytest.fixture
-def folder(tmp_path: Path, tokenizer: ByteLevelPairs) -> Path:
+def folder(tmp_path: Path, tokenizer: ByteLevelBPE) -> Path:
     tokenizer.save(tmp_path)
     return tmp_path
 
 
-def pieces_of(tokenizer: ByteLevelPairs, text: str, **options: bool) -> list[str]:
-    return [tokenizer.piece(number) for number in tokenizer.encode(text, **options).ids]
+def pieces_of(tokenizer: ByteLevelBPE, text: str, **options: bool) -> list[str]:
+    return [tokenizer.id_to_token(number) for number in tokenizer.encode(text, **options).ids]
 
 
 class TestUse:
-    def test_it_keeps_the_contract(self, tokenizer: ByteLevelPairs) -> None:
+    def test_it_keeps_the_contract(self, tokenizer: ByteLevelBPE) -> None:
         assert isinstance(tokenizer, Tokenizer)
         assert (tokenizer.cls_id, tokenizer.pad_id, tokenizer.sep_id) == (0, 1, 2)
         assert (tokenizer.unk_id, tokenizer.mask_id, tokenizer.between_ids) == (3, 4, [2, 2])
         assert tokenizer.cased
 
-    def test_a_space_belongs_to_the_word_behind_it_and_not_to_its_offsets(self, tokenizer: ByteLevelPairs) -> None:
+    def test_a_space_belongs_to_the_word_behind_it_and_not_to_its_offsets(self, tokenizer: ByteLevelBPE) -> None:
         tokens = tokenizer.encode("the's  the")
-        assert [tokenizer.piece(number) for number in tokens.ids] == ["the", "'s", "Ġ", "Ġthe"]
+        assert [tokenizer.id_to_token(number) for number in tokens.ids] == ["the", "'s", "Ġ", "Ġthe"]
         assert tokens.offsets == [(0, 3), (3, 5), (6, 6), (7, 10)]
 
-    def test_the_bytes_of_a_letter_have_its_offsets(self, tokenizer: ByteLevelPairs) -> None:
+    def test_the_bytes_of_a_letter_have_its_offsets(self, tokenizer: ByteLevelBPE) -> None:
         """A dash that was never seen has three bytes."""
         assert pieces_of(tokenizer, "a—") == ["a", "â", "Ģ", "Ķ"]
         assert tokenizer.encode("a—").offsets == [(0, 1), (1, 2), (1, 2), (1, 2)]
 
-    def test_special_pieces_in_a_text_are_text(self, tokenizer: ByteLevelPairs) -> None:
+    def test_special_pieces_in_a_text_are_text(self, tokenizer: ByteLevelBPE) -> None:
         assert not {0, 4} & set(tokenizer.encode("<s> fox <mask>").ids)
         tokens = tokenizer.encode("the  <mask> fox", specials=True)
-        assert [tokenizer.piece(number) for number in tokens.ids] == ["the", "<mask>", "Ġfox"]
+        assert [tokenizer.id_to_token(number) for number in tokens.ids] == ["the", "<mask>", "Ġfox"]
         assert tokens.offsets == [(0, 3), (5, 11), (12, 15)]
 
-    def test_words_are_told_from_what_continues_them(self, tokenizer: ByteLevelPairs) -> None:
-        word, inner = tokenizer.ids_of(["Ġthe", "the"])
-        assert (tokenizer.word(word), tokenizer.word(inner)) == (("the", False), ("the", True))
+    def test_words_are_told_from_what_continues_them(self, tokenizer: ByteLevelBPE) -> None:
+        word, inner = tokenizer.tokens_to_ids(["Ġthe", "the"])
+        assert (tokenizer.surface_form(word), tokenizer.surface_form(inner)) == (("the", False), ("the", True))
         assert tokenizer.continues_word[[word, inner]].tolist() == [False, True]
         assert len(tokenizer.continues_word) == tokenizer.vocab_size
 
-    def test_another_process_gets_the_same(self, folder: Path, tokenizer: ByteLevelPairs) -> None:
+    def test_another_process_gets_the_same(self, folder: Path, tokenizer: ByteLevelBPE) -> None:
         assert tokenizer.encode_ids_batch(ENGLISH) == [tokens.ids for tokens in tokenizer.encode_batch(ENGLISH)]
-        copy = ByteLevelPairs.load(folder)
+        copy = ByteLevelBPE.load(folder)
         assert copy.to_json() == tokenizer.to_json()
 
 
@@ -90,15 +90,15 @@ def test_any_text_comes_back_and_its_offsets_are_in_order(text: str) -> None:
 class TestTraining:
     def test_special_pieces_and_bytes_come_first_and_the_size_is_what_was_asked(self) -> None:
         trained = train(ENGLISH, vocab_size=277)
-        assert trained.pieces[:5] == SPECIAL_PIECES
-        assert trained.pieces[5:8] == ["!", '"', "#"]  # as in GPT-2's vocabulary
-        assert [len(piece) for piece in trained.pieces[5:261]] == [1] * 256
-        assert trained.vocab_size == len(set(trained.pieces)) == 277
+        assert trained.vocabulary[:5] == SPECIAL_PIECES
+        assert trained.vocabulary[5:8] == ["!", '"', "#"]  # as in GPT-2's vocabulary
+        assert [len(piece) for piece in trained.vocabulary[5:261]] == [1] * 256
+        assert trained.vocab_size == len(set(trained.vocabulary)) == 277
 
     def test_pairs_are_learned_by_hand_made_counts(self) -> None:
         """`` ab`` three times, `` ba`` twice, `` c`` once, which merges with nothing."""
         trained = train(["ab ab\nab", "ba ba c"], vocab_size=299)
-        assert trained.pieces[261:] == ["ab", "Ġab", "ba", "Ġba"]
+        assert trained.vocabulary[261:] == ["ab", "Ġab", "ba", "Ġba"]
         assert pieces_of(trained, " ab ba c") == ["Ġab", "Ġba", "Ġ", "c"]
 
     def test_the_same_text_gives_the_same_vocabulary(self) -> None:
@@ -112,23 +112,23 @@ class TestTraining:
 
 
 class TestFiles:
-    def test_what_is_saved_comes_back(self, folder: Path, tokenizer: ByteLevelPairs) -> None:
+    def test_what_is_saved_comes_back(self, folder: Path, tokenizer: ByteLevelBPE) -> None:
         for left_out in ("", "tokenizer.json"):  # which is taken first
             if left_out:
                 (folder / left_out).unlink()
-            loaded = ByteLevelPairs.load(folder)
-            assert (loaded.fingerprint, loaded.pieces) == (tokenizer.fingerprint, tokenizer.pieces)
+            loaded = ByteLevelBPE.load(folder)
+            assert (loaded.fingerprint, loaded.vocabulary) == (tokenizer.fingerprint, tokenizer.vocabulary)
             assert loaded.encode_batch(ENGLISH) == tokenizer.encode_batch(ENGLISH)
 
-    def test_a_leading_space_is_added_where_the_files_say_so(self, folder: Path, tokenizer: ByteLevelPairs) -> None:
+    def test_a_leading_space_is_added_where_the_files_say_so(self, folder: Path, tokenizer: ByteLevelBPE) -> None:
         change(folder / "tokenizer_config.json", add_prefix_space=True)
-        spaced = ByteLevelPairs.load(folder)
+        spaced = ByteLevelBPE.load(folder)
         assert (pieces_of(spaced, "fox fox"), spaced.encode("fox").offsets) == (["Ġfox", "Ġfox"], [(0, 3)])
         assert spaced.fingerprint != tokenizer.fingerprint
         assert spaced.cased
         spaced.save(folder / "again")
         (folder / "again" / "tokenizer_config.json").unlink()
-        assert ByteLevelPairs.load(folder / "again").fingerprint == spaced.fingerprint
+        assert ByteLevelBPE.load(folder / "again").fingerprint == spaced.fingerprint
 
     @pytest.mark.parametrize(
         ("changes", "said"),
@@ -149,16 +149,16 @@ class TestFiles:
     def test_other_rules_are_refused(self, folder: Path, changes: dict[str, Any], said: str) -> None:
         change(folder / "tokenizer.json", **changes)
         with pytest.raises(BertkitError, match=said):
-            ByteLevelPairs.load(folder)
+            ByteLevelBPE.load(folder)
 
     def test_what_is_missing_is_named(self, folder: Path) -> None:
         (folder / "tokenizer.json").unlink()
         change(folder / "vocab.json", **{"<mask>": None})
         with pytest.raises(BertkitError, match="has no <mask>; RoBERTa needs <s>, <pad>, </s>, <unk>, <mask>"):
-            ByteLevelPairs.load(folder)
+            ByteLevelBPE.load(folder)
         (folder / "vocab.json").unlink()
         with pytest.raises(BertkitError, match=r"neither tokenizer\.json nor vocab\.json with merges\.txt\."):
-            ByteLevelPairs.load(folder)
+            ByteLevelBPE.load(folder)
 
 
 def change(file: Path, **changes: Any) -> None:

@@ -42,14 +42,14 @@ def write_vocabulary(folder: Path, pieces: list[str]) -> Path:
 
 
 def pieces_of(tokenizer: WordPiece, text: str, **options: bool) -> list[str]:
-    return [tokenizer.piece(number) for number in tokenizer.encode(text, **options).ids]
+    return [tokenizer.id_to_token(number) for number in tokenizer.encode(text, **options).ids]
 
 
 class TestUse:
     def test_it_keeps_the_contract(self, tokenizer: WordPiece) -> None:
         assert isinstance(tokenizer, Tokenizer)
-        assert tokenizer.vocab_size == len(tokenizer.pieces) == len(VOCABULARY)
-        assert tokenizer.pieces == VOCABULARY
+        assert tokenizer.vocab_size == len(tokenizer.vocabulary) == len(VOCABULARY)
+        assert tokenizer.vocabulary == VOCABULARY
         assert tokenizer.encode("Naïve foxes").offsets == [(0, 5), (6, 9), (9, 11)]
 
     def test_special_pieces_in_a_text_are_text(self, tokenizer: WordPiece) -> None:
@@ -64,7 +64,7 @@ class TestUse:
         assert tokenizer.encode_batch([]) == []
 
     def test_decoding_joins_what_belongs_together(self, tokenizer: WordPiece) -> None:
-        ids = tokenizer.ids_of(["[CLS]", "the", "fox", "##es", "[MASK]", ".", "[SEP]"])
+        ids = tokenizer.tokens_to_ids(["[CLS]", "the", "fox", "##es", "[MASK]", ".", "[SEP]"])
         assert tokenizer.decode(ids) == "[CLS] the foxes [MASK]. [SEP]"
 
     def test_pieces_that_continue_a_word_are_known(self, tokenizer: WordPiece) -> None:
@@ -72,7 +72,7 @@ class TestUse:
 
     def test_an_unknown_piece_has_no_id(self, tokenizer: WordPiece) -> None:
         with pytest.raises(BertkitError, match='no piece "foxes"'):
-            tokenizer.ids_of(["the", "foxes"])
+            tokenizer.tokens_to_ids(["the", "foxes"])
 
     def test_a_megabyte_is_one_text(self, tokenizer: WordPiece) -> None:
         assert len(tokenizer.encode("the " * 250_000).ids) == 250_000
@@ -118,9 +118,9 @@ def trained_once() -> list[WordPiece]:
 class TestTraining:
     def test_special_pieces_come_first(self) -> None:
         trained = train(ENGLISH, vocab_size=67)
-        assert trained.pieces[:5] == SPECIAL_PIECES
+        assert trained.vocabulary[:5] == SPECIAL_PIECES
         assert (trained.pad_id, trained.unk_id, trained.cls_id, trained.sep_id, trained.mask_id) == (0, 1, 2, 3, 4)
-        assert trained.vocab_size == len(set(trained.pieces)) == 67
+        assert trained.vocab_size == len(set(trained.vocabulary)) == 67
 
     def test_all_of_the_text_is_known(self) -> None:
         trained = train(iter(ENGLISH), vocab_size=137)
@@ -131,7 +131,7 @@ class TestTraining:
         assert train(["abc"] * 2, vocab_size=99).unk_id not in train(["abc"] * 2, vocab_size=99).encode("cab bca").ids
 
     def test_a_small_text_gives_a_small_vocabulary(self) -> None:
-        assert train(["ab ab ab"], vocab_size=99).pieces == [*SPECIAL_PIECES, "a", "b", "##a", "##b", "ab"]
+        assert train(["ab ab ab"], vocab_size=99).vocabulary == [*SPECIAL_PIECES, "a", "b", "##a", "##b", "ab"]
 
     @pytest.mark.parametrize("size", [10, 13, 37])
     def test_it_is_never_larger_than_asked(self, size: int) -> None:
@@ -145,7 +145,7 @@ class TestTraining:
     def test_hangul_stays_whole(self) -> None:
         trained = train(KOREAN, vocab_size=99)
         assert pieces_of(trained, "한국")[0][0] == "한"
-        assert not any("\u1100" <= letter <= "\u11ff" for piece in trained.pieces for letter in piece)
+        assert not any("\u1100" <= letter <= "\u11ff" for piece in trained.vocabulary for letter in piece)
         decomposed = unicodedata.normalize("NFD", KOREAN[0])
         assert trained.encode(decomposed).ids == trained.encode(KOREAN[0]).ids
         assert trained.encode(unicodedata.normalize("NFD", "한국")).offsets[-1][1] == 6
@@ -153,7 +153,7 @@ class TestTraining:
 
     def test_hangul_is_torn_on_request(self) -> None:
         trained = train(KOREAN, vocab_size=99, unicode_form="NFD")
-        assert any("\u1100" <= letter <= "\u11ff" for piece in trained.pieces for letter in piece)
+        assert any("\u1100" <= letter <= "\u11ff" for piece in trained.vocabulary for letter in piece)
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -167,14 +167,14 @@ class TestTraining:
         ],
     )
     def test_options(self, options: dict[str, Any], words: list[str]) -> None:
-        assert train(ENGLISH, vocab_size=99, **options).words("Naïve\u200b Fox,중\t中国") == words
+        assert train(ENGLISH, vocab_size=99, **options).pre_tokenize("Naïve\u200b Fox,중\t中国") == words
 
     def test_cased_leaves_marks_apart_as_they_are(self) -> None:
         trained = train(ENGLISH, vocab_size=99, cased=True)
-        assert trained.words("e\u0301 é") == ["e\u0301", "é"]
+        assert trained.pre_tokenize("e\u0301 é") == ["e\u0301", "é"]
 
     def test_half_a_surrogate_pair_is_survived(self) -> None:
-        assert "fox" in train([*ENGLISH, "\ud800 a\udfff"]).pieces
+        assert "fox" in train([*ENGLISH, "\ud800 a\udfff"]).vocabulary
 
     def test_words_too_long_for_a_piece_teach_nothing(self) -> None:
         assert train([*ENGLISH, "q" * 201]).fingerprint == train(ENGLISH).fingerprint
@@ -194,8 +194,8 @@ class TestTraining:
         monkeypatch.setattr("bertkit.text.training._CHARACTERS_AT_ONCE", 99)
         rare = [chr(0xAC00 + number) for number in range(100)]
         trained = train((f"{word} frequent frequent" for word in rare), vocab_size=999)
-        assert "frequent" in trained.pieces
-        assert sum(piece in trained.pieces for piece in rare) < 50
+        assert "frequent" in trained.vocabulary
+        assert sum(piece in trained.vocabulary for piece in rare) < 50
 
     @pytest.mark.parametrize("texts", [[], [""], [" \n", "\u200b\0"]])
     def test_nothing_to_learn_from(self, texts: list[str]) -> None:
@@ -216,7 +216,7 @@ class TestFiles:
         trained.save(tmp_path / "tok")
         loaded = WordPiece.load(tmp_path / "tok")
         assert loaded.fingerprint == trained.fingerprint
-        assert loaded.pieces == trained.pieces
+        assert loaded.vocabulary == trained.vocabulary
         assert loaded.cased == cased
         assert loaded.encode(KOREAN[0]) == trained.encode(KOREAN[0])
         loaded.save(tmp_path / "again")
@@ -250,11 +250,11 @@ class TestFiles:
     def test_flags_are_heeded(self, folder: Path, tmp_path: Path, config: dict[str, Any], words: list[str]) -> None:
         (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
         loaded = WordPiece.load(folder)
-        assert loaded.words("Été,中中") == words
+        assert loaded.pre_tokenize("Été,中中") == words
         loaded.save(tmp_path / "saved")
-        assert WordPiece.load(tmp_path / "saved").words("Été,中中") == words
+        assert WordPiece.load(tmp_path / "saved").pre_tokenize("Été,中中") == words
         (tmp_path / "saved" / "tokenizer.json").unlink()
-        assert WordPiece.load(tmp_path / "saved").words("Été,中中") == words
+        assert WordPiece.load(tmp_path / "saved").pre_tokenize("Été,中中") == words
 
     def test_flags_are_heeded_beside_the_rules_of_hugging_face(self, tmp_path: Path) -> None:
         description = json.loads(train(ENGLISH, vocab_size=99).to_json())["rules"]
@@ -266,9 +266,9 @@ class TestFiles:
             "lowercase": True,
         }
         (tmp_path / "tokenizer.json").write_text(json.dumps(description), encoding="utf-8")
-        assert WordPiece.load(tmp_path).words("Été") == ["ete"]
+        assert WordPiece.load(tmp_path).pre_tokenize("Été") == ["ete"]
         (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
-        assert WordPiece.load(tmp_path).words("Été") == ["Été"]
+        assert WordPiece.load(tmp_path).pre_tokenize("Été") == ["Été"]
 
     def test_the_longest_word(self, folder: Path) -> None:
         write_vocabulary(folder, [*SPECIAL_PIECES, "a", "##a"])
@@ -290,7 +290,7 @@ class TestFiles:
     def test_windows_wrote_the_vocabulary(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         text = "\ufeff" + "\r\n".join(VOCABULARY) + "\r\n"
         (tmp_path / "vocab.txt").write_bytes(text.encode())
-        assert WordPiece.load(tmp_path).pieces == VOCABULARY
+        assert WordPiece.load(tmp_path).vocabulary == VOCABULARY
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -356,14 +356,14 @@ def fail_to_load(path: Path, message: str) -> None:
 class TestAddedTokens:
     def test_words_get_ids_after_the_old_ones(self, tokenizer: WordPiece) -> None:
         larger = tokenizer.add_tokens(["Vulpine", "fox", "VULPINE", "C++", "[E1]", "a.b"])
-        assert larger.pieces == [*VOCABULARY, "vulpine", "c++", "[e1]", "a.b"]
+        assert larger.vocabulary == [*VOCABULARY, "vulpine", "c++", "[e1]", "a.b"]
         assert tokenizer.vocab_size == len(VOCABULARY)
         assert pieces_of(larger, "the Vulpine foxes") == ["the", "vulpine", "fox", "##es"]
 
     def test_what_the_rules_would_cut_is_one_token(self, tokenizer: WordPiece) -> None:
         larger = tokenizer.add_tokens(["C++", "[E1]"])
         tokens = larger.encode("[E1]Fox, C++.")
-        assert [larger.piece(number) for number in tokens.ids] == ["[e1]", "fox", ",", "c++", "."]
+        assert [larger.id_to_token(number) for number in tokens.ids] == ["[e1]", "fox", ",", "c++", "."]
         assert tokens.offsets == [(0, 4), (4, 7), (7, 8), (9, 12), (12, 13)]
 
     def test_they_are_saved(self, tokenizer: WordPiece, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ class TestAddedTokens:
         larger.save(tmp_path / "saved")
         loaded = WordPiece.load(tmp_path / "saved")
         assert loaded.fingerprint == larger.fingerprint != tokenizer.fingerprint
-        assert loaded.pieces[-4:] == ["vulpine", "[e1]", "c++", "canine"]
+        assert loaded.vocabulary[-4:] == ["vulpine", "[e1]", "c++", "canine"]
         assert pieces_of(loaded, "canine [E1] C++ [MASK]", specials=True) == ["canine", "[e1]", "c++", "[MASK]"]
 
     @pytest.mark.parametrize("word", ["", " ", "\u200b", "two words"])

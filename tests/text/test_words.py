@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 from bertkit import api
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.sources import TextChunk
-from bertkit.data.tokenizing import TokenizerRules, Unit, UnitTokenizer
+from bertkit.data.tokenizing import TokenizerFile, UnitTokenizer, WorkUnit
 from bertkit.errors import BertkitError
 from bertkit.text.characters import spell_word
-from bertkit.text.words import Words, train
+from bertkit.text.words import WordLevel, train
 
 TEXTS = ["The mill, the MILL's dog:", "the the mill naïve", "rivers ran the"]
 LENGTH = 9
 
 
 @cache
-def trained_once() -> Words:
+def trained_once() -> WordLevel:
     return train(TEXTS, vocab_size=99, word_length=LENGTH)
 
 
 @pytest.fixture
-def words() -> Words:
+def words() -> WordLevel:
     return trained_once()
 
 
@@ -38,13 +38,13 @@ def spelled(number: int, word: str) -> tuple[int, ...]:
 
 
 class TestTraining:
-    def test_words_stand_by_falling_frequency_behind_the_special_ones(self, words: Words) -> None:
-        assert words.pieces[:6] == ["<PAD>", "<UNK>", "<S>", "</S>", "the", "mill"]
+    def test_words_stand_by_falling_frequency_behind_the_special_ones(self, words: WordLevel) -> None:
+        assert words.vocabulary[:6] == ["<PAD>", "<UNK>", "<S>", "</S>", "the", "mill"]
         once = ["'", ",", ":", "MILL", "The", "dog", "naïve", "ran", "rivers", "s"]
-        assert words.pieces[6:] == once, "equals in alphabetical order"
+        assert words.vocabulary[6:] == once, "equals in alphabetical order"
 
     def test_a_small_vocabulary_has_the_most_frequent_words(self) -> None:
-        assert train(TEXTS, vocab_size=7).pieces[4:] == ["the", "mill", "'"]
+        assert train(TEXTS, vocab_size=7).vocabulary[4:] == ["the", "mill", "'"]
 
     @pytest.mark.parametrize(
         ("texts", "sizes", "message"),
@@ -60,31 +60,31 @@ class TestTraining:
 
 
 class TestUse:
-    def test_it_keeps_the_contract(self, words: Words) -> None:
+    def test_it_keeps_the_contract(self, words: WordLevel) -> None:
         assert isinstance(words, SubwordTokenizer)
         assert (words.pad_id, words.unk_id, words.mask_id) == (0, 1, 1)
         assert words.cls_id == spelled(2, "<S>")
         assert words.between_ids == [words.sep_id] == [spelled(3, "</S>")]
         assert words.cased
 
-    def test_a_token_is_a_word_and_its_characters(self, words: Words) -> None:
+    def test_a_token_is_a_word_and_its_characters(self, words: WordLevel) -> None:
         tokens = words.encode(" the, mill")
         assert tokens.ids == [spelled(4, "the"), spelled(7, ","), spelled(5, "mill")]
         assert tokens.offsets == [(1, 4), (4, 5), (6, 10)]
 
-    def test_an_unknown_word_has_its_own_letters(self, words: Words) -> None:
+    def test_an_unknown_word_has_its_own_letters(self, words: WordLevel) -> None:
         assert words.encode("the fjord <S>").ids[1:] == [spelled(1, word) for word in ("fjord", "<", "S", ">")]
 
-    def test_what_is_dropped_from_a_known_word_is_not_spelled(self, words: Words) -> None:
+    def test_what_is_dropped_from_a_known_word_is_not_spelled(self, words: WordLevel) -> None:
         tokens = words.encode("mi\u200bll")
         assert tokens.ids == [spelled(5, "mill")]
         assert tokens.offsets == [(0, 5)]
 
-    def test_a_special_word_where_it_is_asked_for(self, words: Words) -> None:
+    def test_a_special_word_where_it_is_asked_for(self, words: WordLevel) -> None:
         assert words.encode("ran </S>", specials=True).ids[1] == words.sep_id
 
-    def test_numbers_become_readable_text(self, words: Words) -> None:
-        assert words.decode(words.ids_of(["the", "mill", ",", "ran", "<UNK>"])) == "the mill, ran <UNK>"
+    def test_numbers_become_readable_text(self, words: WordLevel) -> None:
+        assert words.decode(words.tokens_to_ids(["the", "mill", ",", "ran", "<UNK>"])) == "the mill, ran <UNK>"
 
     @given(st.text())
     def test_any_text_can_be_cut(self, text: str) -> None:
@@ -94,39 +94,39 @@ class TestUse:
         assert all(len(token) == 1 + LENGTH for token in tokens.ids)
         assert all(start < end for start, end in tokens.offsets)
 
-    def test_half_a_surrogate_pair(self, words: Words) -> None:
+    def test_half_a_surrogate_pair(self, words: WordLevel) -> None:
         assert words.encode("the \ud83d").ids == [spelled(4, "the"), spelled(1, "")]
 
 
 class TestShards:
-    def test_numbers_are_spelled_as_the_words_are(self, words: Words) -> None:
+    def test_numbers_are_spelled_as_the_words_are(self, words: WordLevel) -> None:
         encoded = words.encode("the mill, naïve").ids
         numbers = np.array([2, *(token[0] for token in encoded), 3, 0], dtype=np.uint16)
         expected = [words.cls_id, *encoded, words.sep_id, (0,) * (1 + LENGTH)]
         assert words.spell_all(numbers).tolist() == list(map(list, expected))
 
-    def test_a_corpus_is_prepared_into_the_same_numbers(self, words: Words, tmp_path: Path) -> None:
+    def test_a_corpus_is_prepared_into_the_same_numbers(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
-        cutter = UnitTokenizer(TokenizerRules(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
+        cutter = UnitTokenizer(TokenizerFile(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
         text = "The mill ran. A fjord, naïve: the"
-        (piece,) = cutter.tokenize(Unit((TextChunk(0, text),), (7,), done_bytes=9))
+        (piece,) = cutter.tokenize(WorkUnit((TextChunk(0, text),), (7,), done_bytes=9))
         assert piece.tokens.tolist() == [token[0] for token in words.encode(text).ids]
         assert piece.unknown == 3, "the full stop, A and fjord"
 
 
 class TestFiles:
-    def test_it_is_shown_without_characters(self, words: Words, tmp_path: Path) -> None:
+    def test_it_is_shown_without_characters(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
         shown = [(piece.piece, piece.id, piece.start) for piece in api.tokenizer_show(tmp_path, "the fjord")]
         assert shown == [("the", 4, 0), ("<UNK>", 1, 4)]
 
-    def test_what_is_saved_is_loaded(self, words: Words, tmp_path: Path) -> None:
+    def test_what_is_saved_is_loaded(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
-        loaded = Words.load(tmp_path)
+        loaded = WordLevel.load(tmp_path)
         assert loaded.fingerprint == words.fingerprint
         assert loaded.encode("the fjord") == words.encode("the fjord")
 
-    def test_the_length_of_words_is_in_the_fingerprint(self, words: Words) -> None:
+    def test_the_length_of_words_is_in_the_fingerprint(self, words: WordLevel) -> None:
         assert train(TEXTS, vocab_size=99, word_length=7).fingerprint != words.fingerprint
 
     @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ class TestFiles:
         ],
     )
     def test_a_folder_that_is_none_is_named(
-        self, words: Words, tmp_path: Path, file: str, content: object, message: str
+        self, words: WordLevel, tmp_path: Path, file: str, content: object, message: str
     ) -> None:
         words.save(tmp_path)
         if content is None:
@@ -149,9 +149,9 @@ class TestFiles:
         else:
             (tmp_path / file).write_text(json.dumps(content), encoding="utf-8")
         with pytest.raises(BertkitError, match=message):
-            Words.load(tmp_path)
+            WordLevel.load(tmp_path)
 
-    def test_padding_has_to_be_the_first_word(self, words: Words, tmp_path: Path) -> None:
+    def test_padding_has_to_be_the_first_word(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
         file = tmp_path / "tokenizer.json"
         description = json.loads(file.read_text(encoding="utf-8"))
@@ -160,4 +160,4 @@ class TestFiles:
         del description["added_tokens"]
         file.write_text(json.dumps(description), encoding="utf-8")
         with pytest.raises(BertkitError, match="<PAD> as word 4; it must be the first"):
-            Words.load(tmp_path)
+            WordLevel.load(tmp_path)

@@ -13,11 +13,11 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
-from bertkit.data.sources import BadBytes, Boundary, Reading, read_texts
-from bertkit.data.tokenizers import load_tokenizer
+from bertkit.data.sources import BadBytes, Boundary, ReadOptions, read_texts
 from bertkit.errors import usage_error
 from bertkit.report.progress import Mode, Progress
 from bertkit.text import bpe, byte_bpe, wordpiece, words
+from bertkit.text.loading import load_tokenizer
 
 TokenizerKind = Literal["wordpiece", "bpe", "byte-bpe", "words"]
 
@@ -79,7 +79,7 @@ def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TokenView]:
     loaded = load_tokenizer(Path(tokenizer))
     tokens = loaded.encode(text)
     numbers = map(number_of, tokens.ids)
-    return [TokenView(loaded.piece(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
+    return [TokenView(loaded.id_to_token(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
 
 
 def prepare(
@@ -104,6 +104,6 @@ def prepare(
             output=Path(output),
             workers=workers,
             heldout=heldout,
-            reading=Reading(boundary=boundary, field=field, on_bad_bytes=on_bad_bytes),
+            reading=ReadOptions(boundary=boundary, field=field, on_bad_bytes=on_bad_bytes),
             report=lambda done, total: bar.advance(done),
         )

@@ -23,7 +23,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.storage.atomic import read_json
 from bertkit.text.characters import NUM_CHARACTERS
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 _OPTIONS = {
     "word_length": "char_cnn.max_characters_per_token",
@@ -79,7 +79,7 @@ def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
     return elmo
 
 
-def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, words: Words, output: Path) -> Path:
+def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, words: WordLevel, output: Path) -> Path:
     """Write the model folder ``output``, from which rivals of BERT are put together, and return it.
 
     The characters of ``words`` have to be as many as the network reads.

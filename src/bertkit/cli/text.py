@@ -114,11 +114,11 @@ def prepare(*files: Path, options: PrepareOptions, talk: Verbosity | None = None
 def _choose_architecture(data: Path) -> list[str]:
     """The options that name the network which a vocabulary was made for, where that is not BERT."""
     from bertkit.data.shards import TOKENIZER
-    from bertkit.data.tokenizers import load_tokenizer
-    from bertkit.text.bpe import BytePairs
-    from bertkit.text.byte_bpe import ByteLevelPairs
-    from bertkit.text.words import Words
+    from bertkit.text.bpe import BPE
+    from bertkit.text.byte_bpe import ByteLevelBPE
+    from bertkit.text.loading import load_tokenizer
+    from bertkit.text.words import WordLevel
 
-    readers: dict[type, str] = {BytePairs: "gpt", ByteLevelPairs: "roberta", Words: "elmo"}
+    readers: dict[type, str] = {BPE: "gpt", ByteLevelBPE: "roberta", WordLevel: "elmo"}
     name = readers.get(type(load_tokenizer(data / TOKENIZER)))
     return ["--architecture", name] if name else []

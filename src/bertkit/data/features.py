@@ -71,12 +71,12 @@ def assemble_windows(
     """
     a = tokenizer.encode(first)
     b = _NO_TOKENS if second is None else tokenizer.encode(second)
-    room = max_length - (2 if second is None else 2 + len(tokenizer.between_ids))
-    if len(a.ids) + len(b.ids) <= room:
+    max_tokens = max_length - (2 if second is None else 2 + len(tokenizer.between_ids))
+    if len(a.ids) + len(b.ids) <= max_tokens:
         return [assemble(tokenizer, a, None if second is None else b, max_length=max_length, labels=labels)]
     long, short = (a, b) if len(a.ids) >= len(b.ids) else (b, a)
-    kept = _part(short, 0, room // 2)
-    width = room - len(kept.ids)
+    kept = _part(short, 0, max_tokens // 2)
+    width = max_tokens - len(kept.ids)
     assert 0 < stride <= width, "tokens between two windows would be lost"
     features = []
     for start in range(0, len(long.ids) - width + stride, stride):
@@ -92,9 +92,9 @@ def _part(tokens: Tokens, start: int, size: int) -> Tokens:
     return Tokens(tokens.ids[start : start + size], tokens.offsets[start : start + size])
 
 
-def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
+def truncated_lengths(first: int, second: int, max_tokens: int) -> tuple[int, int]:
     """Lengths of two texts after the longer one has given up tokens, one by one, until both fit."""
-    excess = max(0, first + second - room)
+    excess = max(0, first + second - max_tokens)
     level = min(excess, abs(first - second))
     rest = excess - level
     if first > second:

@@ -1,6 +1,6 @@
 """Rows filled with whole sentences that go on over the ends of documents (RoBERTa, section 4.2: FULL-SENTENCES).
 
-Every sentence of the corpus is in one row, in the order of the corpus; a row ends where the next sentence has no room,
+Every sentence of the corpus is in one row, in the order of the corpus; a row ends where the next sentence does not fit,
 and at the end of a shard. A separator stands between two documents. A sentence that is longer than a row fills as many
 as it needs. The rows are the same in every epoch, as fairseq's are (``break_mode`` ``complete``); masks need not be.
 
@@ -19,19 +19,19 @@ from bertkit.data.shards import Corpus, Shard
 
 
 class FullSentences:
-    """All rows of a corpus of at most ``room`` tokens, the separators between documents counted."""
+    """All rows of a corpus of at most ``max_tokens`` tokens, the separators between documents counted."""
 
-    def __init__(self, corpus: Corpus, *, room: int, sep_id: int) -> None:
+    def __init__(self, corpus: Corpus, *, max_tokens: int, sep_id: int) -> None:
         self._separator = np.array([sep_id])
         self._shards = corpus.shards
         self._documents = [_place_documents(shard) for shard in corpus.shards]
-        self._rows = [_lay_rows(shard, room) for shard in corpus.shards]
+        self._rows = [_lay_rows(shard, max_tokens) for shard in corpus.shards]
         self._row_starts = np.cumsum([0, *map(len, self._rows)])
 
     def __len__(self) -> int:
         return int(self._row_starts[-1])
 
-    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
         """The rows at ``indices``; ``epoch`` changes nothing."""
         numbers = np.searchsorted(self._row_starts, indices, side="right") - 1
         return [
@@ -58,7 +58,7 @@ def _place_documents(shard: Shard) -> NDArray[np.int64]:
     return starts + np.arange(len(starts))
 
 
-def _lay_rows(shard: Shard, room: int) -> NDArray[np.int64]:
+def _lay_rows(shard: Shard, max_tokens: int) -> NDArray[np.int64]:
     """Begin and end of every row."""
     sentences = np.diff(shard.document_offsets)
     ends = shard.sentence_offsets[1:] + np.repeat(np.arange(len(sentences)), sentences)
@@ -67,9 +67,9 @@ def _lay_rows(shard: Shard, room: int) -> NDArray[np.int64]:
     rows: list[tuple[int, int]] = []
     begin, last = 0, int(ends[-1])
     while begin < last:
-        place = int(np.searchsorted(ends, begin + room, side="right")) - 1
+        place = int(np.searchsorted(ends, begin + max_tokens, side="right")) - 1
         fits = place >= 0 and ends[place] > begin
-        end = int(ends[place]) if fits else begin + room
+        end = int(ends[place]) if fits else begin + max_tokens
         rows.append((begin, end))
         begin = end + int(fits and closes[place])
     return np.array(rows)

@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
-from bertkit.data.sources import Reading, ReadLog, TextChunk, kind_of, read_chunks
+from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, kind_of, read_chunks
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.compression import ByteStream
 
@@ -92,7 +92,7 @@ class CorpusReport:
         return shown + _draw([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
 
 
-def inspect_files(files: Sequence[Path], reading: Reading | None = None) -> CorpusReport:
+def inspect_files(files: Sequence[Path], reading: ReadOptions | None = None) -> CorpusReport:
     """Read ``files`` to their ends and count; one that cannot be read is reported and does not stop the others.
 
     Bytes that are not UTF-8 are counted, whatever ``reading`` says of them.
@@ -101,14 +101,14 @@ def inspect_files(files: Sequence[Path], reading: Reading | None = None) -> Corp
         raise usage_error("name at least one text file to check.")
     for file in files:
         kind_of(file)
-    reading = replace(reading or Reading(), on_bad_bytes="replace")
+    reading = replace(reading or ReadOptions(), on_bad_bytes="replace")
     inspected = [_inspect(file, reading) for file in files]
     for (report, _), duplicates in zip(inspected, count_duplicates([hashes for _, hashes in inspected]), strict=True):
         report.counts.duplicates = duplicates
     return CorpusReport(files=tuple(report for report, _ in inspected))
 
 
-def _inspect(file: Path, reading: Reading) -> tuple[FileReport, array[int]]:
+def _inspect(file: Path, reading: ReadOptions) -> tuple[FileReport, array[int]]:
     log = ReadLog(ByteStream(file))
     tally = _Tally()
     problem = ""

@@ -19,8 +19,8 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.data.output_folder import begin, hold
 from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
-from bertkit.data.sources import Reading, kind_of
-from bertkit.data.tokenizing import TokenizerRules
+from bertkit.data.sources import ReadOptions, kind_of
+from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import tokenize_all
 from bertkit.errors import data_error, usage_error
@@ -39,7 +39,7 @@ def prepare(
     output: Path,
     workers: int | None = None,
     heldout: float = 0.01,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     report: Report | None = None,
 ) -> Manifest:
     """Prepare ``files`` into the folder ``output``, with ``heldout`` of the documents kept for measuring.
@@ -47,7 +47,7 @@ def prepare(
     A folder that this very command finished is left as it is; one that it began is finished; one that holds
     anything else is refused.
     """
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     _check(files, workers, heldout)
     with hold(output):
         hashes = {str(file): _hash(file) for file in files}
@@ -56,7 +56,7 @@ def prepare(
         write_folder(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
-        rules = TokenizerRules(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+        rules = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         pending = islice(reader.units(), writer.units, None)
         for unit, pieces in tokenize_all(pending, rules, workers or _default_workers(reader.total_bytes)):
             writer.add(pieces)
@@ -101,7 +101,9 @@ def _default_workers(total_bytes: int) -> int:
     return max(1, min(cores, total_bytes // _BYTES_A_WORKER))
 
 
-def _job(hashes: Mapping[str, str], tokenizer: SubwordTokenizer, heldout: float, reading: Reading) -> dict[str, Any]:
+def _job(
+    hashes: Mapping[str, str], tokenizer: SubwordTokenizer, heldout: float, reading: ReadOptions
+) -> dict[str, Any]:
     """All that the content of the shards depends on."""
     return {
         "files": [list(each) for each in hashes.items()],

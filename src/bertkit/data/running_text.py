@@ -20,28 +20,30 @@ from bertkit.rng import CounterRng
 
 
 class RunningText:
-    """All rows of a corpus of ``room`` tokens each; one row where the corpus has fewer.
+    """All rows of a corpus of ``row_length`` tokens each; one row where the corpus has fewer.
 
     ``marks`` are the tokens that begin and end every sentence; without them there is text alone.
     """
 
-    def __init__(self, corpus: Corpus, *, room: int, seed: int, marks: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, corpus: Corpus, *, row_length: int, seed: int, boundary_ids: tuple[int, int] | None = None
+    ) -> None:
         self.seed = seed
-        self._marks = [] if marks is None else [np.array([mark]) for mark in marks]
+        self._boundaries = [] if boundary_ids is None else [np.array([mark]) for mark in boundary_ids]
         self._shards = corpus.shards
-        self._sentences = [_place_sentences(shard, len(self._marks)) for shard in corpus.shards]
+        self._sentences = [_place_sentences(shard, len(self._boundaries)) for shard in corpus.shards]
         self._shard_starts = np.cumsum([0, *(int(starts[-1]) for starts in self._sentences)])
         self._size = int(self._shard_starts[-1])
-        self.room = min(room, self._size)
+        self.row_length = min(row_length, self._size)
 
     def __len__(self) -> int:
-        return self._size // max(1, self.room)
+        return self._size // max(1, self.row_length)
 
-    def cut(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[SegmentPair]:
         """The rows at ``indices`` as they are in this epoch, with so many tokens more at either end."""
-        shift = int(CounterRng(self.seed, epoch, np.zeros(1, np.int64)).below("running.shift", self.room)[0, 0])
-        starts = (shift + indices * self.room - margin).tolist()
-        return [SegmentPair(self._read(start, self.room + 2 * margin)) for start in starts]
+        shift = int(CounterRng(self.seed, epoch, np.zeros(1, np.int64)).below("running.shift", self.row_length)[0, 0])
+        starts = (shift + indices * self.row_length - margin).tolist()
+        return [SegmentPair(self._read(start, self.row_length + 2 * margin)) for start in starts]
 
     def _read(self, place: int, missing: int) -> NDArray[Any]:
         """So many tokens from this place on, shard by shard."""
@@ -59,11 +61,11 @@ class RunningText:
     def _read_shard(self, number: int, begin: int, end: int) -> NDArray[Any]:
         """The tokens from ``begin`` to ``end`` of one shard."""
         shard, starts = self._shards[number], self._sentences[number]
-        if not self._marks:
+        if not self._boundaries:
             return shard.tokens[begin:end]
         first = int(np.searchsorted(starts, begin, side="right")) - 1
         last = int(np.searchsorted(starts, end))
-        opening, closing = self._marks
+        opening, closing = self._boundaries
         parts: list[NDArray[Any]] = []
         for sentence in range(first, last):
             parts += [opening, shard.tokens[slice(*shard.sentence_offsets[sentence : sentence + 2])], closing]

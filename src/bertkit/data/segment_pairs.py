@@ -26,8 +26,8 @@ from bertkit.errors import data_error, usage_error
 from bertkit.rng import CounterRng
 
 _OTHER_DOCUMENT_TRIES = 10
-_USED_SHARE_OF_A_PAIR = 0.75
-"""Half of the pairs use only A, which is half of the room on average; the others use all of it."""
+_SHARE_USED_BY_A_PAIR = 0.75
+"""Half of the pairs use only A, which is half of the max_tokens on average; the others use all of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,9 @@ class SegmentPair:
 
 
 class SegmentPairs:
-    """All passages of a corpus that fit ``room`` tokens, special tokens not counted."""
+    """All passages of a corpus that fit ``max_tokens`` tokens, special tokens not counted."""
 
-    def __init__(self, corpus: Corpus, sampling: Sampling, *, room: int, seed: int) -> None:
+    def __init__(self, corpus: Corpus, sampling: Sampling, *, max_tokens: int, seed: int) -> None:
         if sampling.next_sentence and corpus.num_documents < 2:
             raise data_error(
                 f"{corpus.folder} has one document in this split; next-sentence pairs need two. "
@@ -75,9 +75,9 @@ class SegmentPairs:
             )
         self.corpus = corpus
         self.sampling = sampling
-        self.room = room
+        self.max_tokens = max_tokens
         self.seed = seed
-        used = room * (_USED_SHARE_OF_A_PAIR if sampling.next_sentence else 1.0)
+        used = max_tokens * (_SHARE_USED_BY_A_PAIR if sampling.next_sentence else 1.0)
         self.slot = max(1, int(used))
         self._shard_starts = np.cumsum([0, *(len(shard.tokens) for shard in corpus.shards)])
         self._document_starts = np.cumsum([0, *(len(shard.document_offsets) - 1 for shard in corpus.shards)])
@@ -85,7 +85,7 @@ class SegmentPairs:
     def __len__(self) -> int:
         return int(max(1, self.corpus.num_tokens // self.slot))
 
-    def cut(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
+    def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:
         """The passages at ``indices`` as they are in this epoch."""
         draws = CounterRng(self.seed, epoch, indices)
         shift = int(CounterRng(self.seed, epoch, np.zeros(1, np.int64)).below("passage.shift", self.slot)[0, 0])
@@ -95,33 +95,33 @@ class SegmentPairs:
         return [self._cut_one(*row) for row in zip(places.tolist(), rooms.tolist(), chances, strict=True)]
 
     def _rooms(self, draws: CounterRng) -> NDArray[np.int64]:
-        """Usually all the room; for one example in ten a length drawn from 2 upwards (section A.2)."""
+        """Usually all the max_tokens; for one example in ten a length drawn from 2 upwards (section A.2)."""
         short = draws.uniform("passage.short")[:, 0] < self.sampling.short_sequences
-        lengths = 2 + draws.below("passage.length", self.room - 1)[:, 0]
-        return np.where(short, lengths, self.room)
+        lengths = 2 + draws.below("passage.length", self.max_tokens - 1)[:, 0]
+        return np.where(short, lengths, self.max_tokens)
 
-    def _cut_one(self, place: int, room: int, chances: NDArray[np.float64]) -> SegmentPair:
+    def _cut_one(self, place: int, max_tokens: int, chances: NDArray[np.float64]) -> SegmentPair:
         shard_number = int(np.searchsorted(self._shard_starts, place, side="right")) - 1
         shard = self.corpus.shards[shard_number]
         begin = int(np.searchsorted(shard.sentence_offsets, place - self._shard_starts[shard_number], side="right")) - 1
         document = int(np.searchsorted(shard.document_offsets, begin, side="right")) - 1
-        end = _last_sentence(shard, begin, int(shard.document_offsets[document + 1]), room)
+        end = _last_sentence(shard, begin, int(shard.document_offsets[document + 1]), max_tokens)
         cut_first, cut_second, split, kind = chances[:4].tolist()
         if not self.sampling.next_sentence:
-            return SegmentPair(_fit(_run(shard, begin, end), room, cut_first))
+            return SegmentPair(_fit(_run(shard, begin, end), max_tokens, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end
         first = _run(shard, begin, middle)
         is_random = sentences == 1 or kind < self.sampling.random_next
         if is_random:
             number = int(self._document_starts[shard_number]) + document
-            second = self._from_another_document(number, room - len(first), chances[4:])
+            second = self._from_another_document(number, max_tokens - len(first), chances[4:])
         else:
             second = _run(shard, middle, end)
-        keep_first, keep_second = truncated_lengths(len(first), len(second), room)
+        keep_first, keep_second = truncated_lengths(len(first), len(second), max_tokens)
         return SegmentPair(_fit(first, keep_first, cut_first), _fit(second, keep_second, cut_second), is_random)
 
-    def _from_another_document(self, own: int, room: int, chances: NDArray[np.float64]) -> NDArray[Any]:
+    def _from_another_document(self, own: int, max_tokens: int, chances: NDArray[np.float64]) -> NDArray[Any]:
         """A run that starts at a random sentence of another document and fills what A left free."""
         where, *tries = chances.tolist()
         for chance in tries:
@@ -135,13 +135,13 @@ class SegmentPairs:
         document = number - int(self._document_starts[shard_number])
         start, stop = shard.document_offsets[document : document + 2].tolist()
         begin = start + int(where * (stop - start))
-        return _run(shard, begin, _last_sentence(shard, begin, stop, max(1, room)))
+        return _run(shard, begin, _last_sentence(shard, begin, stop, max(1, max_tokens)))
 
 
-def _last_sentence(shard: Shard, begin: int, stop: int, room: int) -> int:
-    """The end of the run of sentences from ``begin`` that first reaches ``room`` tokens, or ``stop``."""
-    goal = int(shard.sentence_offsets[begin]) + room
-    ends = shard.sentence_offsets[begin + 1 : min(stop, begin + room) + 1]
+def _last_sentence(shard: Shard, begin: int, stop: int, max_tokens: int) -> int:
+    """The end of the run of sentences from ``begin`` that first reaches ``max_tokens`` tokens, or ``stop``."""
+    goal = int(shard.sentence_offsets[begin]) + max_tokens
+    ends = shard.sentence_offsets[begin + 1 : min(stop, begin + max_tokens) + 1]
     return min(begin + 1 + int(np.searchsorted(ends, goal)), stop)
 
 

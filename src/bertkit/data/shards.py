@@ -23,9 +23,9 @@ from safetensors.numpy import save
 
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
-from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json, sha256_of, write_file
+from bertkit.text.loading import load_tokenizer
 
 Split = Literal["train", "heldout"]
 

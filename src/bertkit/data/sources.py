@@ -1,7 +1,7 @@
 """Text files of any size as documents, in bounded memory.
 
 ``.txt``, ``.jsonl`` and ``.parquet``, each plain, ``.gz`` or ``.zst``. A document comes in pieces of at most
-``LONGEST_PIECE`` characters, so that one line of 100 MB costs no more than any other text.
+``MAX_CHUNK_CHARACTERS`` characters, so that one line of 100 MB costs no more than any other text.
 
 Where a document ends in a ``.txt``: by default at a blank line in a file of the form that BERT's own tools read
 (google-research/bert ``create_pretraining_data.py``: a sentence a line, a blank line between documents), and at the
@@ -27,7 +27,7 @@ from bertkit.text.sentences import split_sentences
 
 Boundary = Literal["auto", "blank-line", "file", "record"]
 
-LONGEST_PIECE = 200_000
+MAX_CHUNK_CHARACTERS = 200_000
 """Characters. The tokenizer needs some 150 bytes for each."""
 
 _GUESS_LINES = 1000
@@ -38,7 +38,7 @@ _MOST_CROWDED = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadOptions:
     """How files are read: where documents end, which field has the text, what happens to bytes that are not UTF-8."""
 
     boundary: Boundary = "auto"
@@ -78,9 +78,9 @@ class ReadLog:
     decoding: DecodingLog = field(default_factory=DecodingLog)
 
 
-def read_chunks(path: Path, reading: Reading | None = None, log: ReadLog | None = None) -> Iterator[TextChunk]:
+def read_chunks(path: Path, reading: ReadOptions | None = None, log: ReadLog | None = None) -> Iterator[TextChunk]:
     """The documents of one file, in pieces and in order. A document can be empty where it is a record."""
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     log = log or ReadLog(ByteStream(path))
     kind = kind_of(path)
     if kind == "txt":
@@ -93,7 +93,7 @@ def read_chunks(path: Path, reading: Reading | None = None, log: ReadLog | None 
     return _cut(read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding))
 
 
-def read_texts(paths: Iterable[Path], reading: Reading | None = None) -> Iterator[str]:
+def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None) -> Iterator[str]:
     """All text of ``paths`` in bounded pieces, for training a vocabulary."""
     for path in paths:
         for piece in read_chunks(path, reading):
@@ -119,13 +119,13 @@ def _neighbours(path: Path) -> str:
     return did_you_mean(path.name, [each.name for each in path.parent.iterdir()])
 
 
-def _lines(path: Path, reading: Reading, log: ReadLog, longest: int) -> Iterator[str]:
+def _lines(path: Path, reading: ReadOptions, log: ReadLog, longest: int) -> Iterator[str]:
     return cut_lines(decode(path, log.stream, reading.on_bad_bytes, log.decoding), longest)
 
 
 def _cut(documents: Iterable[str]) -> Iterator[TextChunk]:
     for number, text in enumerate(documents):
-        for part in [text] if len(text) <= LONGEST_PIECE else _pack(cut_lines([text], LONGEST_PIECE)):
+        for part in [text] if len(text) <= MAX_CHUNK_CHARACTERS else _pack(cut_lines([text], MAX_CHUNK_CHARACTERS)):
             yield TextChunk(number, part)
 
 
@@ -134,7 +134,7 @@ def _pack(lines: Iterable[str]) -> Iterator[str]:
     held: list[str] = []
     size = 0
     for line in lines:
-        if held and size + len(line) > LONGEST_PIECE:
+        if held and size + len(line) > MAX_CHUNK_CHARACTERS:
             yield "".join(held)
             held, size = [], 0
         held.append(line)
@@ -143,10 +143,10 @@ def _pack(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(held)
 
 
-def _read_text(path: Path, reading: Reading, log: ReadLog) -> Iterator[TextChunk]:
+def _read_text(path: Path, reading: ReadOptions, log: ReadLog) -> Iterator[TextChunk]:
     if reading.boundary == "record":
         raise usage_error(f'{path} is a text file; it has no records. Its boundary is "blank-line" or "file".')
-    lines = _lines(path, reading, log, LONGEST_PIECE)
+    lines = _lines(path, reading, log, MAX_CHUNK_CHARACTERS)
     head = _head(lines)
     log.boundary, log.sentence_lines = _guess_form(head)
     if reading.boundary != "auto":

@@ -20,7 +20,7 @@ _BREAK = "\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class WorkUnit:
     """Work for one worker: pieces with documents numbered through the whole corpus, ``keys`` beside them.
 
     ``done_bytes`` is how far in the input the unit ends.
@@ -43,7 +43,7 @@ class TokenizedChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenizerRules:
+class TokenizerFile:
     """What a worker needs to know of a tokenizer: its ``tokenizer.json`` and the id of the unknown piece."""
 
     file: Path
@@ -64,7 +64,7 @@ class UnitTokenizer:
     behind it, every sentence but the first of a piece has one before it, as it had in its text.
     """
 
-    def __init__(self, rules: TokenizerRules) -> None:
+    def __init__(self, rules: TokenizerFile) -> None:
         self.rules = rules
         self._backend = Tokenizer.from_file(str(rules.file))
         self._backend.encode_special_tokens = True
@@ -72,7 +72,7 @@ class UnitTokenizer:
         self._break_id = self._backend.token_to_id(_BREAK)
         self._keeps_spaces = isinstance(self._backend.pre_tokenizer, pre_tokenizers.ByteLevel)
 
-    def tokenize(self, unit: Unit) -> list[TokenizedChunk]:
+    def tokenize(self, unit: WorkUnit) -> list[TokenizedChunk]:
         """Every piece of a unit; sentences without a token are left out."""
         between = _BREAK + " " * self._keeps_spaces
         texts = [between.join(map(_plain, piece.sentences())) + _BREAK for piece in unit.pieces]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.shards import SourceRecord
-from bertkit.data.sources import Reading, ReadLog, TextChunk, read_chunks
-from bertkit.data.tokenizing import Unit
+from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
+from bertkit.data.tokenizing import WorkUnit
 from bertkit.formats.compression import ByteStream
 
 _UNIT_CHARACTERS = 400_000
@@ -32,7 +32,7 @@ class UnitReader:
     Eight bytes a document are kept until then, to count duplicates.
     """
 
-    def __init__(self, files: Sequence[Path], reading: Reading) -> None:
+    def __init__(self, files: Sequence[Path], reading: ReadOptions) -> None:
         self.reading = reading
         self.sources = [_Source(file, file.stat().st_size, ReadLog(ByteStream(file))) for file in files]
         self.total_bytes = sum(source.bytes for source in self.sources)
@@ -43,20 +43,20 @@ class UnitReader:
         """Documents so far, empty ones too."""
         return sum(source.documents for source in self.sources)
 
-    def units(self) -> Iterator[Unit]:
+    def units(self) -> Iterator[WorkUnit]:
         """About 400,000 characters each. A small document is never cut, a large one is several pieces."""
         held: list[TextChunk] = []
         keys: list[int] = []
         size = 0
         for piece, key in self._pieces():
             if held and size + len(piece.text) > _UNIT_CHARACTERS:
-                yield Unit(tuple(held), tuple(keys), self._done_bytes())
+                yield WorkUnit(tuple(held), tuple(keys), self._done_bytes())
                 held, keys, size = [], [], 0
             held.append(piece)
             keys.append(key)
             size += len(piece.text)
         if held:
-            yield Unit(tuple(held), tuple(keys), self.total_bytes)
+            yield WorkUnit(tuple(held), tuple(keys), self.total_bytes)
 
     def count_duplicates(self) -> int:
         """Documents whose text, but for white space around it, is that of an earlier one."""

@@ -18,15 +18,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 
-from bertkit.data.tokenizing import TokenizedChunk, TokenizerRules, Unit, UnitTokenizer
+from bertkit.data.tokenizing import TokenizedChunk, TokenizerFile, UnitTokenizer, WorkUnit
 from bertkit.errors import BertkitError
 
-Result = tuple[Unit, list[TokenizedChunk]]
+Result = tuple[WorkUnit, list[TokenizedChunk]]
 
 _PROGRAM = "import sys; sys.path = {path!r}; from bertkit.data.workers import serve; serve()"
 
 
-def tokenize_all(units: Iterable[Unit], rules: TokenizerRules, workers: int) -> Iterator[Result]:
+def tokenize_all(units: Iterable[WorkUnit], rules: TokenizerFile, workers: int) -> Iterator[Result]:
     """Units with their results, in order; no more than a few units are in flight, whatever the input.
 
     One worker is this process itself, where the tokenizer uses threads of its own.
@@ -39,20 +39,20 @@ def tokenize_all(units: Iterable[Unit], rules: TokenizerRules, workers: int) -> 
         yield unit, tokenizer.tokenize(unit)
 
 
-def _tokenize_in_workers(units: Iterable[Unit], workers: list[_Worker]) -> Iterator[Result]:
+def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[_Worker]) -> Iterator[Result]:
     """A thread for each worker, that waits for it."""
     idle: SimpleQueue[_Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
-    def tokenize(unit: Unit) -> list[TokenizedChunk]:
+    def tokenize(unit: WorkUnit) -> list[TokenizedChunk]:
         worker = idle.get()
         try:
             return worker.tokenize(unit)
         finally:
             idle.put(worker)
 
-    waiting: deque[tuple[Unit, Future[list[TokenizedChunk]]]] = deque()
+    waiting: deque[tuple[WorkUnit, Future[list[TokenizedChunk]]]] = deque()
     threads = ThreadPoolExecutor(len(workers))
     try:
         for unit in units:
@@ -72,15 +72,15 @@ def _tokenize_in_workers(units: Iterable[Unit], workers: list[_Worker]) -> Itera
 class _Worker:
     """A process that runs ``serve``."""
 
-    def __init__(self, rules: TokenizerRules) -> None:
+    def __init__(self, rules: TokenizerFile) -> None:
         program = _PROGRAM.format(path=sys.path)
         self._process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
-        self._rules: TokenizerRules | None = rules
+        self._rules: TokenizerFile | None = rules
 
-    def tokenize(self, unit: Unit) -> list[TokenizedChunk]:
+    def tokenize(self, unit: WorkUnit) -> list[TokenizedChunk]:
         try:
             if self._rules is not None:
                 pickle.dump(self._rules, self._input)

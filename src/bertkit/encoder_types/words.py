@@ -97,7 +97,9 @@ class WordReader(nn.Module):
         _, _, *length = batch.input_ids.shape
         if length != [self.word_length]:
             found = f"tokens of {length[0]} numbers" if length else "tokens without characters"
-            raise usage_error(f"a batch has {found}; this model reads a word as {self.word_length}. Give it `Words`.")
+            raise usage_error(
+                f"a batch has {found}; this model reads a word as {self.word_length}. Give it a `WordLevel` tokenizer."
+            )
         parts = []
         if self.vectors is not None or self.characters is not None:
             layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)

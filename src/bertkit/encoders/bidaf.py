@@ -28,7 +28,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.segments import Part, count_pairs
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 _CARRY_BIAS = -1.0
 
@@ -135,7 +135,7 @@ HF = HuggingFaceSpec(
     model_type="bidaf",
     encoder=Bidaf,
     config=BidafConfig,
-    load_tokenizer=Words.load,
+    load_tokenizer=WordLevel.load,
     prefix="bidaf.",
 )
 

@@ -26,7 +26,7 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
 from bertkit.nn.segments import Part, count_pairs, split_segments
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ HF = HuggingFaceSpec(
     model_type="bilstm-attention",
     encoder=BilstmAttention,
     config=BilstmAttentionConfig,
-    load_tokenizer=Words.load,
+    load_tokenizer=WordLevel.load,
     prefix="bilstm_attention.",
 )
 

@@ -12,7 +12,7 @@ from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
 from bertkit.encoder_types.settings import configure
 from bertkit.errors import did_you_mean, usage_error
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 __all__ = ["BACKWARD", "FORWARD", "HF", "HF_NAMES", "SIZES", "Elmo", "ElmoConfig", "size", "specimen"]
 
@@ -74,7 +74,7 @@ HF = HuggingFaceSpec(
     model_type="elmo",
     encoder=Elmo,
     config=ElmoConfig,
-    load_tokenizer=Words.load,
+    load_tokenizer=WordLevel.load,
     prefix="elmo.",
 )
 

@@ -27,7 +27,7 @@ from bertkit.nn.dropout import Dropout, RowDropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool, mean_pool
 from bertkit.nn.segments import Part, count_pairs, split_segments
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ HF = HuggingFaceSpec(
     model_type="esim",
     encoder=Esim,
     config=EsimConfig,
-    load_tokenizer=Words.load,
+    load_tokenizer=WordLevel.load,
     prefix="esim.",
 )
 

@@ -27,7 +27,7 @@ from bertkit.encoder_types.settings import (
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
-from bertkit.text.bpe import BytePairs
+from bertkit.text.bpe import BPE
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)}
 """Layers, hidden width and heads; base is the published model."""
@@ -127,7 +127,7 @@ HF = HuggingFaceSpec(
     model_type="openai-gpt",
     encoder=Gpt,
     config=GptConfig,
-    load_tokenizer=BytePairs.load,
+    load_tokenizer=BPE.load,
     weights=HF_NAMES,
     prefix=FOREIGN_PREFIX,
     settings={

@@ -29,7 +29,7 @@ from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
-from bertkit.text.byte_bpe import ByteLevelPairs
+from bertkit.text.byte_bpe import ByteLevelBPE
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12), "large": (24, 1024, 16)}
 """Layers, hidden width and heads; base and large are the published models (fairseq ``examples/roberta``)."""
@@ -128,7 +128,7 @@ HF = HuggingFaceSpec(
     model_type="roberta",
     encoder=Roberta,
     config=RobertaConfig,
-    load_tokenizer=ByteLevelPairs.load,
+    load_tokenizer=ByteLevelBPE.load,
     weights=HF_NAMES,
     prefix=FOREIGN_PREFIX,
     settings={**SETTINGS, "num_positions": ("max_position_embeddings",), "position_init": ("position_init",)},

@@ -25,7 +25,7 @@ from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfi
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ HF = HuggingFaceSpec(
     model_type="elmo-tagger",
     encoder=Tagger,
     config=TaggerConfig,
-    load_tokenizer=Words.load,
+    load_tokenizer=WordLevel.load,
     prefix="tagger.",
 )
 

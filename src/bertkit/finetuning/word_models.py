@@ -15,12 +15,12 @@ import torch
 from bertkit import lookup as names
 from bertkit.checkpoint import model_folder
 from bertkit.data.shards import Corpus
-from bertkit.data.vectors import Vectors, read_vectors, train_vectors
+from bertkit.data.word_vectors import WordVectors, read_vectors, train_vectors
 from bertkit.encoder_types import HuggingFaceSpec, WordEncoder, WordReaderConfig, configure
 from bertkit.encoders.elmo import Elmo
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.model import Model
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 WORD_MODEL = "word-model"
 """The ``kind`` of such a folder in ``bertkit.json``."""
@@ -41,7 +41,7 @@ def build_word_model(
     *,
     elmo: Path | None = None,
     vectors: Path | None = None,
-    words: Words | None = None,
+    words: WordLevel | None = None,
     reader_settings: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
@@ -85,29 +85,29 @@ def _load_elmo(folder: Path) -> Elmo:
     return encoder
 
 
-def _find_words(elmo: Path | None, vectors: Path | None) -> Words:
+def _find_words(elmo: Path | None, vectors: Path | None) -> WordLevel:
     """The vocabulary of the ELMo, or else of the corpus."""
     tokenizer: object = None
     if elmo is not None:
         tokenizer = model_folder.load_tokenizer(elmo)
     elif vectors is not None and vectors.is_dir():
         tokenizer = Corpus.open(vectors).load_tokenizer()
-    if not isinstance(tokenizer, Words):
+    if not isinstance(tokenizer, WordLevel):
         raise usage_error("a word model needs a vocabulary of words: give an ELMo, or `words`.")
     return tokenizer
 
 
-def _find_vectors(source: Path, words: Words, size: int) -> Vectors:
+def _find_vectors(source: Path, words: WordLevel, size: int) -> WordVectors:
     """The vectors in a file, or vectors of this size trained on a prepared corpus."""
     if not source.is_dir():
-        return read_vectors(source, words.pieces)
+        return read_vectors(source, words.vocabulary)
     corpus = Corpus.open(source)
     if corpus.load_tokenizer().fingerprint != words.fingerprint:
         raise usage_error(f"{source} was prepared with another vocabulary than the one of the model.")
     return train_vectors(corpus, size)
 
 
-def _describe(name: str, elmo: Path | None, vectors: Path | None, table: Vectors | None) -> dict[str, Any]:
+def _describe(name: str, elmo: Path | None, vectors: Path | None, table: WordVectors | None) -> dict[str, Any]:
     """For ``bertkit.json``: which weights come from where, and how many words have a vector."""
     about: dict[str, Any] = {"kind": WORD_MODEL, "encoder": name, "elmo": elmo and str(elmo)}
     if table is not None:

@@ -39,7 +39,7 @@ def fill(
     tokens = tokenizer.encode(text, specials=True)
     masked = [place for place, piece in enumerate(tokens.ids) if piece == tokenizer.mask_id]
     if not masked:
-        mask = tokenizer.piece(tokenizer.mask_id)
+        mask = tokenizer.id_to_token(tokenizer.mask_id)
         raise usage_error(f'there is no {mask} in "{text}"; write {mask} where a word is wanted.')
     if len(tokens.ids) + 2 > max_length:
         raise usage_error(f"the text has {len(tokens.ids):,} pieces; the model reads {max_length - 2:,} at most.")
@@ -47,7 +47,7 @@ def fill(
         raise usage_error(f"top_k is {top_k}; it must be from 1 to {tokenizer.vocab_size:,}.")
     chances, pieces = _guess(model, tokenizer, tokens, top_k)
     spans = [tokens.offsets[place] for place in masked]
-    words = [[_spell(*tokenizer.word(piece)) for piece in row] for row in pieces]
+    words = [[_spell(*tokenizer.surface_form(piece)) for piece in row] for row in pieces]
     filled = []
     for number, (row, row_chances) in enumerate(zip(words, chances, strict=True)):
         best = [each[0] for each in words]

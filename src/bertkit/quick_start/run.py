@@ -20,7 +20,7 @@ import torch
 
 from bertkit.config import Setting, apply
 from bertkit.data.prepare import prepare
-from bertkit.data.sources import Reading
+from bertkit.data.sources import ReadOptions
 from bertkit.encoders.bert import size
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
@@ -147,7 +147,7 @@ def _prepare(documents: list[Document], output: Path, progress: Progress) -> Wor
             lines.write(json.dumps(record, ensure_ascii=False) + "\n")
     progress.say(f"learning a vocabulary of {_VOCABULARY:,} pieces")
     tokenizer = wordpiece.train((each.text for each in documents), vocab_size=_VOCABULARY)
-    manifest = prepare([file], tokenizer=tokenizer, output=output / "data", reading=Reading(field="text"))
+    manifest = prepare([file], tokenizer=tokenizer, output=output / "data", reading=ReadOptions(field="text"))
     progress.say(f"prepared {manifest.tokens:,} tokens of {manifest.documents:,} documents")
     return tokenizer
 

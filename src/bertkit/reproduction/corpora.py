@@ -11,15 +11,15 @@ from typing import Any
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus
 from bertkit.data.sources import read_texts
-from bertkit.data.tokenizers import load_tokenizer
-from bertkit.data.vectors import train_vectors, write_vectors
+from bertkit.data.word_vectors import train_vectors, write_vectors
 from bertkit.errors import data_error
 from bertkit.report.progress import Progress
 from bertkit.reproduction.scales import Scale
 from bertkit.scheduling import Work
 from bertkit.storage.atomic import make_folder, write_file, write_folder
 from bertkit.text import bpe, byte_bpe, wordpiece, words
-from bertkit.text.words import Words
+from bertkit.text.loading import load_tokenizer
+from bertkit.text.words import WordLevel
 
 _SOURCES = ("enwiki*", "books/*")
 """What stands for English Wikipedia and the BooksCorpus below ``corpora``."""
@@ -80,9 +80,9 @@ class Corpora:
         """Where the vectors are, in GloVe's text format."""
         return self.vectors_file or self.output / "vectors.txt"
 
-    def words(self) -> Words:
+    def words(self) -> WordLevel:
         """The vocabulary of words."""
-        return Words.load(self.folder_of_tokenizer("words"))
+        return WordLevel.load(self.folder_of_tokenizer("words"))
 
     def folder_of_tokenizer(self, kind: str) -> Path:
         """Where the vocabulary is."""
@@ -122,7 +122,7 @@ class Corpora:
     def _learn_vectors(self, progress: Progress) -> None:
         progress.say(f"learning vectors of {self.scale.vector_size} numbers")
         learned = train_vectors(Corpus.open(self.folder_of_data("words")), self.scale.vector_size)
-        write_vectors(self.file_of_vectors, self.words().pieces, learned)
+        write_vectors(self.file_of_vectors, self.words().vocabulary, learned)
 
     def _prepare(self, kind: str, progress: Progress) -> None:
         progress.say(f"preparing the corpus ({kind})")

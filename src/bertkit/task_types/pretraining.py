@@ -28,7 +28,7 @@ from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
 from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.rng import CounterRng
 from bertkit.task_types.word_streams import StreamSource
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class PretrainingTask:
     def source(self, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int) -> Source:
         """Every example of a corpus split, as batches on demand."""
         if self.targets is not None:
-            if not isinstance(tokenizer, Words):
+            if not isinstance(tokenizer, WordLevel):
                 raise usage_error(
                     "task.words is neighbours, which are whole words: bertkit tokenizer train --kind words."
                 )
@@ -120,10 +120,10 @@ class PretrainingSource:
     def _lay_rows(self, corpus: Corpus, room: int) -> SegmentPairs | FullSentences | RunningText:
         sampling = self.task.sampling
         if sampling.running_text:
-            return RunningText(corpus, room=room, seed=self.seed)
+            return RunningText(corpus, row_length=room, seed=self.seed)
         if sampling.full_sentences:
-            return FullSentences(corpus, room=room, sep_id=int(self._sep[0]))
-        return SegmentPairs(corpus, sampling, room=room, seed=self.seed)
+            return FullSentences(corpus, max_tokens=room, sep_id=int(self._sep[0]))
+        return SegmentPairs(corpus, sampling, max_tokens=room, seed=self.seed)
 
     def __len__(self) -> int:
         return len(self.passages)
@@ -132,7 +132,7 @@ class PretrainingSource:
         """(B, T) passages of ``epoch`` with their labels, padded to the longest."""
         if self.task.copies:
             epoch %= self.task.copies
-        features = [self.encode(passage) for passage in self.passages.cut(epoch, indices)]
+        features = [self.encode(passage) for passage in self.passages.segments(epoch, indices)]
         batch = collate(features, pad_id=self.tokenizer.pad_id)
         if self.task.words == "next":
             return label_next(batch)

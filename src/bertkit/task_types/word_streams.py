@@ -14,7 +14,7 @@ from bertkit.data.running_text import RunningText
 from bertkit.data.shards import Corpus
 from bertkit.errors import data_error, usage_error
 from bertkit.objectives.bilm import label_words
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 
 class StreamSource:
@@ -25,7 +25,7 @@ class StreamSource:
     first ``targets`` words of the vocabulary are themselves, others the unknown word.
     """
 
-    def __init__(self, corpus: Corpus, tokenizer: Words, *, targets: int, seq_length: int, seed: int) -> None:
+    def __init__(self, corpus: Corpus, tokenizer: WordLevel, *, targets: int, seq_length: int, seed: int) -> None:
         if seq_length < 1:
             raise data_error(f"seq_length is {seq_length}; it must be 1 or more.")
         if not tokenizer.unk_id < targets <= tokenizer.vocab_size:
@@ -34,7 +34,7 @@ class StreamSource:
         self.targets = targets
         self.seq_length = seq_length
         marks = (number_of(tokenizer.cls_id), number_of(tokenizer.sep_id))
-        self._rows = RunningText(corpus, room=seq_length, seed=seed, marks=marks)
+        self._rows = RunningText(corpus, row_length=seq_length, seed=seed, boundary_ids=marks)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -50,7 +50,7 @@ class StreamSource:
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
         """(B, T, 1 + C) words and characters, and their neighbours as ``labels["bilm"]`` (B, T, 2)."""
-        words = np.stack([row.first for row in self._rows.cut(epoch, indices, margin=1)]).astype(np.int64)
+        words = np.stack([row.first for row in self._rows.segments(epoch, indices, margin=1)]).astype(np.int64)
         known = np.where(words < self.targets, words, self.tokenizer.unk_id)
         labels = np.stack([label_words(row)[1:-1] for row in known])
         numbers = words[:, 1:-1]

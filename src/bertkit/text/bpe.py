@@ -21,14 +21,14 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from bertkit.errors import data_error, usage_error
 from bertkit.storage.atomic import explain_writing, make_folder, write_json
+from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.bpe_files import HUGGING_FACE, OPENAI, read_folder, write_files
-from bertkit.text.normalization import WORD_END
-from bertkit.text.subwords import Subwords, mend
+from bertkit.text.normalization import END_OF_WORD
 from bertkit.text.tokenizer_files import CONFIG
-from bertkit.text.training import learn_merges
+from bertkit.text.training import train_bpe
 
 
-class Specials(NamedTuple):
+class SpecialTokens(NamedTuple):
     """The pieces that no text becomes."""
 
     unk: str = "<unk>"
@@ -37,15 +37,15 @@ class Specials(NamedTuple):
     extract: str = "_classify_"
 
 
-class BytePairs(Subwords):
+class BPE(BaseTokenizer):
     """Pieces and merges; ``cls_id`` is ``_classify_``, at the end of the row, for which its state stands."""
 
     cls_id: int
     sep_id: int
 
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
-        super().__init__(backend, Specials(), model="GPT", source=source)
-        self.unk_id, self._start_id, self.sep_id, self.cls_id = self.ids_of(Specials())
+        super().__init__(backend, SpecialTokens(), model="GPT", source=source)
+        self.unk_id, self._start_id, self.sep_id, self.cls_id = self.tokens_to_ids(SpecialTokens())
         self.pad_id = self.mask_id = self.unk_id
 
     @classmethod
@@ -55,11 +55,11 @@ class BytePairs(Subwords):
         Special pieces that it lacks get the next ids.
         """
         found = read_folder(Path(path), "GPT", (HUGGING_FACE, OPENAI))
-        ours = json.loads(_assemble({}, []).to_str()) | {"end_of_word_suffix": WORD_END}
+        ours = json.loads(_assemble({}, []).to_str()) | {"end_of_word_suffix": END_OF_WORD}
         for part, rule in found.rules.items():
             if rule != ours[part]:
                 raise data_error(f"{found.file} has another {part} than GPT; bertkit reads GPT's alone.")
-        return cls(_assemble(found.pieces, found.merges, str(found.file)), str(found.file))
+        return cls(_assemble(found.vocabulary, found.merges, str(found.file)), str(found.file))
 
     @property
     def start_id(self) -> int:
@@ -79,35 +79,35 @@ class BytePairs(Subwords):
             write_json(folder / CONFIG, _config())
 
     @classmethod
-    def from_json(cls, saved: str) -> BytePairs:
+    def from_json(cls, saved: str) -> BPE:
         """The tokenizer that ``to_json`` wrote down."""
         return cls(Tokenizer.from_str(json.dumps(json.loads(saved)["rules"])))
 
 
-def train(texts: Iterable[str], *, vocab_size: int = 40_000) -> BytePairs:
+def train(texts: Iterable[str], *, vocab_size: int = 40_000) -> BPE:
     """Learn at most ``vocab_size`` pieces, special ones included; a small corpus gives fewer.
 
     ``texts`` are read once, and one is in memory at a time.
     """
-    smallest = 2 * len(Specials._fields)
+    smallest = 2 * len(SpecialTokens._fields)
     if vocab_size < smallest:
         raise usage_error(f"--vocab-size is {vocab_size}; it must be {smallest} or more.")
-    specials = Specials()
-    pieces, merges = learn_merges(map(mend, texts), _assemble({}, []), size=vocab_size, first=specials)
+    specials = SpecialTokens()
+    pieces, merges = train_bpe(map(replace_surrogates, texts), _assemble({}, []), size=vocab_size, first=specials)
     if len(pieces) == len(specials):
         raise data_error("there is no text to learn a vocabulary from: nothing but white space was read.")
-    return BytePairs(_assemble({piece: number for number, piece in enumerate(pieces)}, merges))
+    return BPE(_assemble({piece: number for number, piece in enumerate(pieces)}, merges))
 
 
 def _assemble(
     vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], source: str = "the vocabulary"
 ) -> Tokenizer:
     """The tokenizer with these pieces and merges, and the special pieces that are not among them."""
-    specials = Specials()
+    specials = SpecialTokens()
     absent = [piece for piece in specials if piece not in vocabulary]
     pieces = {**vocabulary, **{piece: len(vocabulary) + place for place, piece in enumerate(absent)}}
     try:
-        model = models.BPE(pieces, list(merges), unk_token=specials.unk, end_of_word_suffix=WORD_END)
+        model = models.BPE(pieces, list(merges), unk_token=specials.unk, end_of_word_suffix=END_OF_WORD)
     except Exception as error:  # the library raises nothing narrower
         raise data_error(f"{source}: the merges do not belong to the vocabulary: {error}.") from error
     backend = Tokenizer(model)
@@ -115,7 +115,7 @@ def _assemble(
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     spaces = [decoders.Replace(piece, f"{piece} ") for piece in specials]
     backend.decoder = decoders.Sequence(
-        [decoders.Replace(WORD_END, " "), *spaces, decoders.Fuse(), decoders.Strip(" ", 0, 1)]
+        [decoders.Replace(END_OF_WORD, " "), *spaces, decoders.Fuse(), decoders.Strip(" ", 0, 1)]
     )
     backend.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in specials])
     return backend
@@ -123,7 +123,7 @@ def _assemble(
 
 def _config() -> dict[str, Any]:
     """The content of ``tokenizer_config.json``; Hugging Face's generic class takes the rules as they are."""
-    specials = Specials()
+    specials = SpecialTokens()
     return {
         "unk_token": specials.unk,
         "pad_token": specials.unk,

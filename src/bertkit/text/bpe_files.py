@@ -33,7 +33,7 @@ class Found:
     """
 
     file: Path
-    pieces: Mapping[str, int]
+    vocabulary: Mapping[str, int]
     merges: Merges
     rules: Mapping[str, Any] = field(default_factory=dict)
     added: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def read_folder(folder: Path, model: str, pairs: Sequence[Pair]) -> Found:
     for pieces, merges in pairs:
         if (folder / pieces).is_file():
             vocabulary = _check_vocabulary(read_json(folder / pieces), folder / pieces)
-            return Found(file=folder / pieces, pieces=vocabulary, merges=_read_merges(folder / merges))
+            return Found(file=folder / pieces, vocabulary=vocabulary, merges=_read_merges(folder / merges))
     names = " or ".join(f"{pieces} with {merges}" for pieces, merges in pairs)
     raise data_error(f"no tokenizer of {model} at {folder}: it has neither {RULES} nor {names}.")
 
@@ -76,7 +76,7 @@ def _read_rules(file: Path, name: str) -> Found:
     added = {each["content"]: each["id"] for each in description.get("added_tokens", ())}
     return Found(
         file=file,
-        pieces=_check_vocabulary({**model["vocab"], **added}, file),
+        vocabulary=_check_vocabulary({**model["vocab"], **added}, file),
         merges=[_split(pair, f"{file}, merge {place:,}") for place, pair in enumerate(model["merges"], 1)],
         rules={
             "normalizer": description.get("normalizer"),

@@ -20,16 +20,16 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from bertkit.errors import data_error, usage_error
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_json
+from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.bpe_files import HUGGING_FACE, read_folder, write_files
-from bertkit.text.subwords import Subwords, mend
 from bertkit.text.tokenizer_files import CONFIG
-from bertkit.text.training import learn_byte_merges
+from bertkit.text.training import train_byte_bpe
 
 _SPACE = "Ġ"
 _BYTES = 256
 
 
-class Specials(NamedTuple):
+class SpecialTokens(NamedTuple):
     """The pieces that no text becomes, in the order of fairseq's dictionary, whose ids they have."""
 
     cls: str = "<s>"
@@ -39,15 +39,15 @@ class Specials(NamedTuple):
     mask: str = "<mask>"
 
 
-class ByteLevelPairs(Subwords):
+class ByteLevelBPE(BaseTokenizer):
     """Pieces and merges; ``leading_space`` is added to every text that begins with none."""
 
     cls_id: int
     sep_id: int
 
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
-        super().__init__(backend, Specials(), model="RoBERTa", source=source)
-        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = self.ids_of(Specials())
+        super().__init__(backend, SpecialTokens(), model="RoBERTa", source=source)
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = self.tokens_to_ids(SpecialTokens())
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -64,13 +64,13 @@ class ByteLevelPairs(Subwords):
             others.append("pre_tokenizer")
         if others:
             raise data_error(f"{found.file} has another {others[0]} than RoBERTa; bertkit reads RoBERTa's alone.")
-        if strange := [piece for piece in found.added if piece not in Specials()]:
+        if strange := [piece for piece in found.added if piece not in SpecialTokens()]:
             raise data_error(
-                f"{found.file} has the added piece {strange[0]}; bertkit knows of {', '.join(Specials())}."
+                f"{found.file} has the added piece {strange[0]}; bertkit knows of {', '.join(SpecialTokens())}."
             )
         config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
         leading_space = config.get("add_prefix_space", cutting.get("add_prefix_space", False))
-        backend = _assemble(found.pieces, found.merges, leading_space=leading_space, source=str(found.file))
+        backend = _assemble(found.vocabulary, found.merges, leading_space=leading_space, source=str(found.file))
         return cls(backend, str(found.file))
 
     def save(self, folder: Path) -> None:
@@ -86,26 +86,26 @@ class ByteLevelPairs(Subwords):
         """Two ``</s>`` (fairseq ``roberta/hub_interface.py``, ``encode``)."""
         return [self.sep_id, self.sep_id]
 
-    def word(self, number: int) -> tuple[str, bool]:
+    def surface_form(self, id: int) -> tuple[str, bool]:
         """The letters of a piece without its space, and whether it had none."""
-        return self.decode([number]).removeprefix(" "), not self.piece(number).startswith(_SPACE)
+        return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
 
 
-def train(texts: Iterable[str], *, vocab_size: int = 50_265) -> ByteLevelPairs:
+def train(texts: Iterable[str], *, vocab_size: int = 50_265) -> ByteLevelBPE:
     """Learn at most ``vocab_size`` pieces, special ones and the 256 bytes included; a small corpus gives fewer.
 
     ``texts`` are read once, and one is in memory at a time.
     """
-    specials = Specials()
+    specials = SpecialTokens()
     smallest = len(specials) + _BYTES
     if vocab_size < smallest:
         raise usage_error(f"--vocab-size is {vocab_size}; it must be {smallest} or more: every byte is a piece.")
     rules = _assemble({}, [], leading_space=True)
     rules.normalizer = normalizers.Sequence([])
-    pieces, merges = learn_byte_merges(map(mend, texts), rules, size=vocab_size, first=specials)
+    pieces, merges = train_byte_bpe(map(replace_surrogates, texts), rules, size=vocab_size, first=specials)
     if not merges:
         raise data_error("there is no text to learn a vocabulary from: no two bytes stand together twice.")
-    return ByteLevelPairs(_assemble({piece: number for number, piece in enumerate(pieces)}, merges))
+    return ByteLevelBPE(_assemble({piece: number for number, piece in enumerate(pieces)}, merges))
 
 
 def _assemble(
@@ -116,7 +116,7 @@ def _assemble(
     source: str = "the vocabulary",
 ) -> Tokenizer:
     """The tokenizer with these pieces and merges; special pieces that ``vocabulary`` lacks are left out."""
-    specials = Specials()
+    specials = SpecialTokens()
     try:
         backend = Tokenizer(models.BPE(dict(vocabulary), list(merges)))
     except Exception as error:  # the library raises nothing narrower
@@ -135,7 +135,7 @@ def _assemble(
 
 def _config(*, leading_space: bool) -> dict[str, Any]:
     """The content of ``tokenizer_config.json``."""
-    specials = Specials()
+    specials = SpecialTokens()
     return {
         "add_prefix_space": leading_space,
         "trim_offsets": True,

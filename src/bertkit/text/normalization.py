@@ -15,10 +15,10 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 UnicodeForm = Literal["NFC", "NFD"]
 
-CONTINUES = "##"
+CONTINUATION_PREFIX = "##"
 """What stands before a piece of WordPiece that is not the first of its word."""
 
-WORD_END = "</w>"
+END_OF_WORD = "</w>"
 """What stands behind a byte-pair piece that is the last of its word."""
 
 LONGEST_WORD = 200
@@ -36,7 +36,7 @@ _CHINESE = (
 )
 
 
-class Specials(NamedTuple):
+class SpecialTokens(NamedTuple):
     """How a vocabulary spells its special pieces."""
 
     pad: str = "[PAD]"
@@ -47,7 +47,7 @@ class Specials(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class NormalizationRules:
     """What happens to a text before pieces are looked up.
 
     ``form`` is a Unicode form to bring everything into at the end; None leaves what there is: for stripped accents
@@ -61,7 +61,7 @@ class Rules:
     longest_word: int = LONGEST_WORD
 
 
-def assemble(vocabulary: Mapping[str, int], rules: Rules, specials: Specials) -> Tokenizer:
+def assemble(vocabulary: Mapping[str, int], rules: NormalizationRules, specials: SpecialTokens) -> Tokenizer:
     """The tokenizer with these pieces and rules; special pieces that ``vocabulary`` lacks are left out."""
     model = models.WordPiece(
         vocab=dict(vocabulary), unk_token=specials.unk, max_input_chars_per_word=rules.longest_word
@@ -69,7 +69,7 @@ def assemble(vocabulary: Mapping[str, int], rules: Rules, specials: Specials) ->
     backend = Tokenizer(model)
     backend.normalizer = _normalizer(rules)
     backend.pre_tokenizer = _pre_tokenizer(rules)
-    backend.decoder = decoders.WordPiece(prefix=CONTINUES, cleanup=True)
+    backend.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX, cleanup=True)
     if (
         specials.cls in vocabulary and specials.sep in vocabulary
     ):  # for readers of the saved file; we add them ourselves
@@ -81,7 +81,7 @@ def assemble(vocabulary: Mapping[str, int], rules: Rules, specials: Specials) ->
     return backend
 
 
-def _normalizer(rules: Rules) -> normalizers.Sequence:
+def _normalizer(rules: NormalizationRules) -> normalizers.Sequence:
     steps: list[normalizers.Normalizer] = [normalizers.Replace(_DROPPED, "")]
     if rules.lowercase:
         steps += [normalizers.Replace(_FINAL_SIGMA, "ς"), normalizers.Lowercase()]
@@ -92,7 +92,7 @@ def _normalizer(rules: Rules) -> normalizers.Sequence:
     return normalizers.Sequence(steps)
 
 
-def _pre_tokenizer(rules: Rules) -> pre_tokenizers.Sequence:
+def _pre_tokenizer(rules: NormalizationRules) -> pre_tokenizers.Sequence:
     alone = _PUNCTUATION + _CHINESE if rules.chinese else _PUNCTUATION
     return pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(f"[{alone}]"), "isolated")]

@@ -11,14 +11,14 @@ from tokenizers import Tokenizer
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
-from bertkit.text.normalization import LONGEST_WORD, Rules, Specials, assemble
+from bertkit.text.normalization import LONGEST_WORD, NormalizationRules, SpecialTokens, assemble
 
 CONFIG = "tokenizer_config.json"
 RULES = "tokenizer.json"
 VOCABULARY = "vocab.txt"
 
 
-def read_folder(path: Path) -> tuple[Tokenizer, Specials, Path]:
+def read_folder(path: Path) -> tuple[Tokenizer, SpecialTokens, Path]:
     """The tokenizer at ``path``, a folder or one of its files; how special pieces are spelled; the file it came from.
 
     ``tokenizer.json`` is taken before ``vocab.txt``, and ``tokenizer_config.json`` is heeded beside either.
@@ -38,7 +38,7 @@ def read_folder(path: Path) -> tuple[Tokenizer, Specials, Path]:
     return _read_vocabulary(file, config, specials), specials, file
 
 
-def config_of(specials: Specials, **rules: Any) -> dict[str, Any]:
+def config_of(specials: SpecialTokens, **rules: Any) -> dict[str, Any]:
     """The content of a ``tokenizer_config.json``.
 
     Their generic class takes the rules from tokenizer.json as they are; their BertTokenizer would rebuild them from
@@ -53,23 +53,23 @@ def config_of(specials: Specials, **rules: Any) -> dict[str, Any]:
     }
 
 
-def _read_specials(config: Mapping[str, Any], file: Path) -> Specials:
+def _read_specials(config: Mapping[str, Any], file: Path) -> SpecialTokens:
     named = {}
-    for name in Specials._fields:
+    for name in SpecialTokens._fields:
         piece = config.get(f"{name}_token")
         piece = piece.get("content") if isinstance(piece, dict) else piece  # both spellings are in use
         if isinstance(piece, str):
             named[name] = piece
         elif piece is not None:
             raise data_error(f'{file}: "{name}_token" is {json.dumps(piece)}; it must be a piece of the vocabulary.')
-    return Specials(**named)
+    return SpecialTokens(**named)
 
 
-def _read_vocabulary(file: Path, config: Mapping[str, Any], specials: Specials) -> Tokenizer:
+def _read_vocabulary(file: Path, config: Mapping[str, Any], specials: SpecialTokens) -> Tokenizer:
     pieces = _read_lines(file)
     lowercase = bool(config.get("do_lower_case", not _looks_cased(pieces, specials)))
     strip = config.get("strip_accents")
-    rules = Rules(
+    rules = NormalizationRules(
         lowercase=lowercase,
         strip_accents=lowercase if strip is None else bool(strip),
         chinese=bool(config.get("tokenize_chinese_chars", True)),
@@ -99,7 +99,7 @@ def _read_lines(file: Path) -> dict[str, int]:
     return pieces
 
 
-def _looks_cased(pieces: Iterable[str], specials: Specials) -> bool:
+def _looks_cased(pieces: Iterable[str], specials: SpecialTokens) -> bool:
     """A bare ``vocab.txt`` does not say; a cased one has words with capitals."""
     return any(piece != piece.lower() for piece in pieces if piece not in specials and piece[0] != "[")
 

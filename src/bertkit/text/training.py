@@ -14,7 +14,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from bertkit.text.normalization import CONTINUES, LONGEST_WORD, WORD_END
+from bertkit.text.normalization import CONTINUATION_PREFIX, END_OF_WORD, LONGEST_WORD
 
 _COVERAGE = 0.9999
 """Share of all letters of the text that the alphabet covers; of the rest, a third of Wikipedia's letters, each would
@@ -31,7 +31,7 @@ _LEAST_COUNT = 2
 _REPEATS = 1000
 
 
-def learn_subwords(texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]) -> list[str]:
+def train_wordpiece(texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]) -> list[str]:
     """At most ``size`` pieces in the order of their ids: those of ``first``, letters, and what they merge to.
 
     ``rules`` is any tokenizer with the normalizer and the pre-tokenizer wanted. Without a word in ``texts`` there are
@@ -39,15 +39,17 @@ def learn_subwords(texts: Iterable[str], rules: Tokenizer, *, size: int, first: 
     """
 
     def forms(letter: str) -> list[str]:
-        return [letter, CONTINUES + letter] if _can_continue(letter, rules) else [letter]
+        return [letter, CONTINUATION_PREFIX + letter] if _can_continue(letter, rules) else [letter]
 
     words = _count_words(texts, rules, rules.model.max_input_chars_per_word)
     letters, pieces = _choose_alphabet(words, forms, list(first), size)
     learner, trainer = Tokenizer(models.WordPiece()), trainers.WordPieceTrainer
-    return _in_order(_learn(learner, trainer, words, letters, pieces, size, continuing_subword_prefix=CONTINUES))
+    return _in_order(
+        _learn(learner, trainer, words, letters, pieces, size, continuing_subword_prefix=CONTINUATION_PREFIX)
+    )
 
 
-def learn_merges(
+def train_bpe(
     texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The same for byte pairs, where the last piece of a word is marked: pieces, and what is merged in which order.
@@ -56,16 +58,16 @@ def learn_merges(
     """
 
     def forms(letter: str) -> list[str]:
-        return [letter, letter + WORD_END]
+        return [letter, letter + END_OF_WORD]
 
     words = _count_words(texts, rules, LONGEST_WORD)
     letters, pieces = _choose_alphabet(words, forms, list(first), size)
     learner, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
-    model = _learn(learner, trainer, words, letters, pieces, size, end_of_word_suffix=WORD_END)
+    model = _learn(learner, trainer, words, letters, pieces, size, end_of_word_suffix=END_OF_WORD)
     return _in_order(model), [(left, right) for left, right in model["merges"]]
 
 
-def learn_byte_merges(
+def train_byte_bpe(
     texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The same for pairs of bytes, all 256 of which are pieces; ``rules`` spell bytes as letters.
@@ -78,7 +80,7 @@ def learn_byte_merges(
     return _in_order(model), [(left, right) for left, right in model["merges"]]
 
 
-def learn_words(texts: Iterable[str], rules: Tokenizer, *, size: int) -> list[str]:
+def most_frequent_words(texts: Iterable[str], rules: Tokenizer, *, size: int) -> list[str]:
     """The ``size`` most frequent words, the most frequent first; equals in alphabetical order."""
     words = _count_words(texts, rules, LONGEST_WORD)
     return sorted(words, key=lambda word: (-words[word], word))[:size]

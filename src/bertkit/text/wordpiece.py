@@ -22,24 +22,26 @@ from tokenizers import AddedToken, Tokenizer
 
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.storage.atomic import write_file, write_json
-from bertkit.text.normalization import CONTINUES, Rules, Specials, UnicodeForm, assemble
-from bertkit.text.subwords import Subwords, mend
+from bertkit.text.base import BaseTokenizer, replace_surrogates
+from bertkit.text.normalization import CONTINUATION_PREFIX, NormalizationRules, SpecialTokens, UnicodeForm, assemble
 from bertkit.text.tokenizer_files import CONFIG, RULES, VOCABULARY, config_of, read_folder
-from bertkit.text.training import learn_subwords
+from bertkit.text.training import train_wordpiece
 
-_SMALLEST = 2 * len(Specials._fields)
+_SMALLEST = 2 * len(SpecialTokens._fields)
 
 
-class WordPiece(Subwords):
+class WordPiece(BaseTokenizer):
     """A vocabulary and the rules of cutting. Ids of special pieces are looked up by name in the vocabulary."""
 
     cls_id: int
     sep_id: int
 
-    def __init__(self, backend: Tokenizer, specials: Specials | None = None, source: str = "the vocabulary") -> None:
-        self._specials = specials or Specials()
+    def __init__(
+        self, backend: Tokenizer, specials: SpecialTokens | None = None, source: str = "the vocabulary"
+    ) -> None:
+        self._specials = specials or SpecialTokens()
         super().__init__(backend, self._specials, model="BERT", source=source)
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids_of(self._specials)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(self._specials)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -57,13 +59,13 @@ class WordPiece(Subwords):
         except OSError as error:
             raise BertkitError(f"cannot write to {folder}: {error.strerror}. Choose another folder.") from error
         rules = json.dumps(self._description(), indent=1, ensure_ascii=False)
-        pieces = "\n".join(self.pieces) + "\n"
+        pieces = "\n".join(self.vocabulary) + "\n"
         write_file(folder / RULES, lambda path: path.write_text(rules, encoding="utf-8", newline="\n"))
         write_file(folder / VOCABULARY, lambda path: path.write_text(pieces, encoding="utf-8", newline="\n"))
         flags = {
             "do_lower_case": not self.cased,
-            "strip_accents": self.words("é") == ["e"],
-            "tokenize_chinese_chars": len(self.words("中中")) == 2,
+            "strip_accents": self.pre_tokenize("é") == ["e"],
+            "tokenize_chinese_chars": len(self.pre_tokenize("中中")) == 2,
         }
         write_json(folder / CONFIG, config_of(self._specials, **flags))
 
@@ -71,12 +73,12 @@ class WordPiece(Subwords):
     def from_json(cls, saved: str) -> WordPiece:
         """The tokenizer that ``to_json`` wrote down."""
         parts = json.loads(saved)
-        return cls(Tokenizer.from_str(json.dumps(parts["rules"])), Specials(*parts["specials"]))
+        return cls(Tokenizer.from_str(json.dumps(parts["rules"])), SpecialTokens(*parts["specials"]))
 
-    def word(self, number: int) -> tuple[str, bool]:
+    def surface_form(self, id: int) -> tuple[str, bool]:
         """The letters of a piece without its ``##``, and whether it had them."""
-        piece = self.piece(number)
-        return piece.removeprefix(CONTINUES), piece.startswith(CONTINUES)
+        piece = self.id_to_token(id)
+        return piece.removeprefix(CONTINUATION_PREFIX), piece.startswith(CONTINUATION_PREFIX)
 
     def add_tokens(self, words: Iterable[str]) -> WordPiece:
         """A tokenizer that also knows ``words``, each as one token, under new ids after the old ones.
@@ -85,7 +87,7 @@ class WordPiece(Subwords):
         """
         fresh: dict[str, list[str]] = {}
         for word in words:
-            parts = self.words(word)
+            parts = self.pre_tokenize(word)
             if not parts or any(letter.isspace() for letter in word):
                 raise usage_error(f'cannot add "{word}" to the vocabulary: it is blank or has white space in it.')
             if "".join(parts) not in self._ids:
@@ -115,9 +117,11 @@ def train(
         raise usage_error(f"--vocab-size is {vocab_size}; it must be {_SMALLEST} or more.")
     strip = not cased if strip_accents is None else strip_accents
     form = "NFC" if strip and unicode_form is None else unicode_form
-    rules = Rules(lowercase=not cased, strip_accents=strip, form=form)
-    specials = Specials()
-    pieces = learn_subwords(map(mend, texts), assemble({}, rules, specials), size=vocab_size, first=specials)
+    rules = NormalizationRules(lowercase=not cased, strip_accents=strip, form=form)
+    specials = SpecialTokens()
+    pieces = train_wordpiece(
+        map(replace_surrogates, texts), assemble({}, rules, specials), size=vocab_size, first=specials
+    )
     if len(pieces) == len(specials):
         raise data_error("there is no text to learn a vocabulary from: nothing but white space was read.")
     return WordPiece(assemble({piece: number for number, piece in enumerate(pieces)}, rules, specials))

@@ -25,19 +25,19 @@ from tokenizers import AddedToken, Tokenizer, models
 from bertkit.contracts import Tokens
 from bertkit.errors import data_error, usage_error
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_file, write_json
-from bertkit.text.normalization import Rules, assemble
-from bertkit.text.normalization import Specials as BertSpecials
+from bertkit.text.base import BaseTokenizer, replace_surrogates
+from bertkit.text.normalization import NormalizationRules, assemble
+from bertkit.text.normalization import SpecialTokens as BertSpecialTokens
 from bertkit.text.spelling import NO_WORD, WORD_LENGTH, spell_word
-from bertkit.text.subwords import Subwords, mend
 from bertkit.text.tokenizer_files import CONFIG, RULES
-from bertkit.text.training import learn_words
+from bertkit.text.training import most_frequent_words
 
-_RULES = Rules(lowercase=False, strip_accents=False)
+_RULES = NormalizationRules(lowercase=False, strip_accents=False)
 _LENGTH = "word_length"
 _SHORTEST = 3
 
 
-class Specials(NamedTuple):
+class SpecialTokens(NamedTuple):
     """The words that no text has. Those that begin and end a sentence are spelled as ``_spelling.py`` knows them."""
 
     pad: str = "<PAD>"
@@ -46,7 +46,7 @@ class Specials(NamedTuple):
     sep: str = "</S>"
 
 
-class Words(Subwords):
+class WordLevel(BaseTokenizer):
     """Words by falling frequency behind the special ones; a token has the number of a word and ``word_length``
     characters. Nothing is hidden from a network that reads words: ``mask_id`` is the unknown word.
     """
@@ -54,13 +54,13 @@ class Words(Subwords):
     def __init__(
         self, backend: Tokenizer, word_length: int = WORD_LENGTH, source: str = "the vocabulary of words"
     ) -> None:
-        super().__init__(backend, Specials(), model="ELMo", source=source)
+        super().__init__(backend, SpecialTokens(), model="ELMo", source=source)
         self.word_length = word_length
-        self.pad_id, self.unk_id, cls, sep = self.ids_of(Specials())
+        self.pad_id, self.unk_id, cls, sep = self.tokens_to_ids(SpecialTokens())
         if self.pad_id != 0:
-            raise data_error(f"{source} has {Specials().pad} as word {self.pad_id}; it must be the first.")
+            raise data_error(f"{source} has {SpecialTokens().pad} as word {self.pad_id}; it must be the first.")
         self.mask_id = self.unk_id
-        self.cls_id, self.sep_id = self._token(cls, Specials().cls), self._token(sep, Specials().sep)
+        self.cls_id, self.sep_id = self._token(cls, SpecialTokens().cls), self._token(sep, SpecialTokens().sep)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -102,43 +102,45 @@ class Words(Subwords):
     @cached_property
     def _table(self) -> NDArray[np.int16]:
         """(V, C) the characters of every word."""
-        table = np.stack([spell_word(word, length=self.word_length) for word in self.pieces]).astype(np.int16)
+        table = np.stack([spell_word(word, length=self.word_length) for word in self.vocabulary]).astype(np.int16)
         table[self.pad_id] = NO_WORD
         return table
 
     def _spell(self, text: str, tokens: Tokens) -> Tokens:
         """Numbers to tokens; an unknown word is spelled as it stands in the text."""
         places = zip(tokens.ids, tokens.offsets, strict=True)
-        words = [text[start:end] if number == self.unk_id else self.pieces[number] for number, (start, end) in places]
+        words = [
+            text[start:end] if number == self.unk_id else self.vocabulary[number] for number, (start, end) in places
+        ]
         return Tokens([self._token(*each) for each in zip(tokens.ids, words, strict=True)], tokens.offsets)
 
     def _token(self, number: int, word: str) -> tuple[int, ...]:
         return (number, *spell_word(word, length=self.word_length).tolist())
 
 
-def train(texts: Iterable[str], *, vocab_size: int = 50_000, word_length: int = WORD_LENGTH) -> Words:
+def train(texts: Iterable[str], *, vocab_size: int = 50_000, word_length: int = WORD_LENGTH) -> WordLevel:
     """The ``vocab_size`` most frequent words of ``texts``, special ones included; a small corpus has fewer.
 
     Of words that are equally frequent the first in the alphabet is taken. ``word_length`` counts the marks around the
     letters. ``texts`` are read once, and one is in memory at a time.
     """
-    specials = Specials()
+    specials = SpecialTokens()
     if vocab_size <= len(specials):
         raise usage_error(f"--vocab-size is {vocab_size}; it must be {len(specials) + 1} or more.")
     if word_length < _SHORTEST:
         raise usage_error(f"word_length is {word_length}; it must be {_SHORTEST} or more: a letter and two marks.")
-    words = learn_words(map(mend, texts), _assemble({}), size=vocab_size - len(specials))
+    words = most_frequent_words(map(replace_surrogates, texts), _assemble({}), size=vocab_size - len(specials))
     if not words:
         raise data_error("there is no text to learn words from: nothing but white space was read.")
     vocabulary = {word: number for number, word in enumerate([*specials, *words])}
-    return Words(_assemble(vocabulary), word_length)
+    return WordLevel(_assemble(vocabulary), word_length)
 
 
 def _assemble(vocabulary: Mapping[str, int]) -> Tokenizer:
     """The tokenizer with these words; special ones that ``vocabulary`` lacks are left out."""
-    backend = assemble({}, _RULES, BertSpecials())
-    backend.model = models.WordLevel(vocab=dict(vocabulary), unk_token=Specials().unk)
-    known = [AddedToken(word, special=True, normalized=False) for word in Specials() if word in vocabulary]
+    backend = assemble({}, _RULES, BertSpecialTokens())
+    backend.model = models.WordLevel(vocab=dict(vocabulary), unk_token=SpecialTokens().unk)
+    known = [AddedToken(word, special=True, normalized=False) for word in SpecialTokens() if word in vocabulary]
     backend.add_special_tokens(known)
     return backend
 
@@ -159,6 +161,6 @@ def _config(word_length: int) -> dict[str, Any]:
     """The content of ``tokenizer_config.json``."""
     return {
         _LENGTH: word_length,
-        **{f"{name}_token": word for name, word in Specials()._asdict().items()},
+        **{f"{name}_token": word for name, word in SpecialTokens()._asdict().items()},
         "tokenizer_class": "PreTrainedTokenizerFast",
     }

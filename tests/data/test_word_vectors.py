@@ -11,7 +11,7 @@ import pytest
 
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
-from bertkit.data.vectors import read_vectors, train_vectors, write_vectors
+from bertkit.data.word_vectors import read_vectors, train_vectors, write_vectors
 from bertkit.errors import BertkitError
 from bertkit.text.words import train
 

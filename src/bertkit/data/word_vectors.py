@@ -32,14 +32,14 @@ _DRAWN_FROM = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
+class WordVectors:
     """``table`` (V, W), a vector for every word; ``found`` (V,) is True where it was not drawn."""
 
     table: NDArray[np.float32]
     found: NDArray[np.bool_]
 
 
-def read_vectors(path: Path, words: Sequence[str]) -> Vectors:
+def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     """The vectors of ``words`` from a text file, plain or ``.gz``; of a word that is there twice the first counts.
 
     Raises a data error that names the line where its numbers are not as many as those of the first, or are no numbers.
@@ -59,7 +59,7 @@ def read_vectors(path: Path, words: Sequence[str]) -> Vectors:
     return _spread(known, words, width, str(path))
 
 
-def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0) -> Vectors:
+def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0) -> WordVectors:
     """Vectors for the vocabulary of ``corpus``, learned on its sentences by gensim: skip-grams, 5 words either side.
 
     Needs ``bertkit[vectors]``. One thread learns, so that the same corpus gives the same vectors.
@@ -72,7 +72,7 @@ def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0)
     return _spread(known, words, width, str(corpus.folder))
 
 
-def write_vectors(path: Path, words: Sequence[str], vectors: Vectors) -> None:
+def write_vectors(path: Path, words: Sequence[str], vectors: WordVectors) -> None:
     """Write what was found, and not what was drawn, as ``read_vectors`` reads it."""
 
     def fill(temporary: Path) -> None:
@@ -103,7 +103,7 @@ def _load_gensim() -> Any:
         raise usage_error("to learn word vectors needs gensim: pip install 'bertkit[vectors]'") from error
 
 
-def _spread(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width: int, source: str) -> Vectors:
+def _spread(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width: int, source: str) -> WordVectors:
     """The vectors in the order of the vocabulary."""
     if not known:
         raise data_error(f"{source} has a vector for none of the {len(words):,} words. Are they of another language?")
@@ -114,7 +114,7 @@ def _spread(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], widt
     table = drawn.astype(np.float32)
     table[found] = sample
     table[0] = 0.0
-    return Vectors(table, found)
+    return WordVectors(table, found)
 
 
 def _read_numbers(fields: Sequence[str], path: Path, line: int) -> NDArray[np.float32]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from bertkit.contracts import SubwordTokenizer
 from bertkit.storage.atomic import read_json
-from bertkit.text.bpe import BytePairs
-from bertkit.text.byte_bpe import ByteLevelPairs
+from bertkit.text.bpe import BPE
+from bertkit.text.byte_bpe import ByteLevelBPE
 from bertkit.text.wordpiece import WordPiece
-from bertkit.text.words import Words
+from bertkit.text.words import WordLevel
 
 _RULES = "tokenizer.json"
 _PIECES = "vocab.json"
@@ -28,18 +28,18 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
         model = _read(path / _RULES).get("model")
         return _find_kind(model if isinstance(model, dict) else {}).load(path)
     if (path / _OPENAI).is_file():
-        return BytePairs.load(path)
+        return BPE.load(path)
     if (path / _PIECES).is_file():
         return _find_kind({"merges": [], "vocab": _read(path / _PIECES)}).load(path)
     return WordPiece.load(path)
 
 
-def _find_kind(model: dict[str, Any]) -> type[WordPiece | Words | BytePairs | ByteLevelPairs]:
+def _find_kind(model: dict[str, Any]) -> type[WordPiece | WordLevel | BPE | ByteLevelBPE]:
     """The kind that has such a ``model`` in its ``tokenizer.json``."""
     if "merges" not in model:
-        return Words if model.get("type") == "WordLevel" else WordPiece
+        return WordLevel if model.get("type") == "WordLevel" else WordPiece
     marked = any(piece.endswith(_WORD_END) for piece in model.get("vocab", ()))
-    return BytePairs if model.get("end_of_word_suffix") or marked else ByteLevelPairs
+    return BPE if model.get("end_of_word_suffix") or marked else ByteLevelBPE
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _LETTER_OF_NO_VOCABULARY = "\uffff"
 
 
-class Subwords:
+class BaseTokenizer:
     """A vocabulary and the rules of cutting; ``specials`` are the spellings of the pieces that no text becomes.
 
     Raises a data error that names ``source`` where the vocabulary lacks one of them or has holes, and says which
@@ -46,7 +46,7 @@ class Subwords:
             raise data_error(f"{source} has {len(ids):,} pieces whose ids are not 0 to {len(ids) - 1:,}.")
         self._ids = ids
         self._special_tokens = list(specials)
-        self.pieces: list[str] = sorted(ids, key=lambda piece: ids[piece])
+        self.vocabulary: list[str] = sorted(ids, key=lambda piece: ids[piece])
         self.vocab_size = len(ids)
 
     def to_json(self) -> str:
@@ -64,7 +64,7 @@ class Subwords:
     @cached_property
     def cased(self) -> bool:
         """Whether capitals are kept."""
-        return self.words("A") != self.words("a")
+        return self.pre_tokenize("A") != self.pre_tokenize("a")
 
     def encode(self, text: str, *, specials: bool = False) -> Tokens:
         """Cut one text. Offsets are characters of ``text`` itself, whatever the rules did to it.
@@ -89,18 +89,18 @@ class Subwords:
         text: str = self._backend.decode(list(ids), skip_special_tokens=False)
         return text
 
-    def piece(self, number: int) -> str:
+    def id_to_token(self, id: int) -> str:
         """The piece with this id."""
-        return self.pieces[number]
+        return self.vocabulary[id]
 
-    def word(self, number: int) -> tuple[str, bool]:
+    def surface_form(self, id: int) -> tuple[str, bool]:
         """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
-        return self.piece(number), False
+        return self.id_to_token(id), False
 
     @cached_property
     def continues_word(self) -> NDArray[np.bool_]:
         """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
-        return np.array([self.word(number)[1] for number in range(self.vocab_size)])
+        return np.array([self.surface_form(number)[1] for number in range(self.vocab_size)])
 
     @property
     def start_id(self) -> Token:
@@ -117,14 +117,14 @@ class Subwords:
         """What ends a row."""
         return self.sep_id
 
-    def ids_of(self, pieces: Iterable[str]) -> list[int]:
+    def tokens_to_ids(self, pieces: Iterable[str]) -> list[int]:
         """The ids of pieces, spelled as in the vocabulary."""
         try:
             return [self._ids[piece] for piece in pieces]
         except KeyError as error:
             raise usage_error(f'the vocabulary has no piece "{error.args[0]}".') from error
 
-    def words(self, text: str) -> list[str]:
+    def pre_tokenize(self, text: str) -> list[str]:
         """``text`` after the rules and before pieces are looked up."""
         plain = self._backend.normalizer.normalize_str(text) if self._backend.normalizer is not None else text
         if self._backend.pre_tokenizer is None:
@@ -143,7 +143,7 @@ class Subwords:
         return backend
 
 
-def mend(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """``text`` as the library takes it: JSON can hold half a surrogate pair."""
     return _SURROGATE.sub(_LETTER_OF_NO_VOCABULARY, text)
 
@@ -153,7 +153,7 @@ def _encode(encode_batch: Callable[..., list[Encoding]], texts: Sequence[str]) -
     try:
         return encode_batch(list(texts), add_special_tokens=False)
     except TypeError:
-        return encode_batch([mend(text) for text in texts], add_special_tokens=False)
+        return encode_batch([replace_surrogates(text) for text in texts], add_special_tokens=False)
 
 
 def _with_marks(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int]]:

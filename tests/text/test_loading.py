@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.data.tokenizers import load_tokenizer
 from bertkit.errors import BertkitError
 from bertkit.text import bpe, byte_bpe, wordpiece, words
+from bertkit.text.loading import load_tokenizer
 
 TEXTS = ["Seven wide rivers ran slowly.", "The old mill stood still.", "Seven millers count seven coins."] * 3
 
