@@ -1,3 +1,5 @@
+"""Percentile bootstrap: every resample has the scores of its examples, intervals cover the true value."""
+
 from __future__ import annotations
 
 import random
@@ -22,21 +24,21 @@ from bertkit.metrics.bootstrap import (
 CLASS_SCORES = ["accuracy", "f1", "macro_f1", "matthews"]
 
 
-def draw_classes(size: int = 37) -> tuple[list[str], list[str]]:
-    draw = random.Random(13)
-    gold = draw.choices("abc", k=size)
-    return gold, [label if draw.random() < 0.6 else draw.choice("abcd") for label in gold]
+def sample_classes(size: int = 37) -> tuple[list[str], list[str]]:
+    generator = random.Random(13)
+    gold = generator.choices("abc", k=size)
+    return gold, [label if generator.random() < 0.6 else generator.choice("abcd") for label in gold]
 
 
-def keep(indices: Indices) -> Scores:
-    """A statistic that shows what was drawn."""
+def sampled_indices(indices: Indices) -> Scores:
+    """A statistic whose scores are the indices of the resample."""
     return indices.astype(np.float64)
 
 
-def test_every_resample_of_classes_has_the_score_of_its_examples() -> None:
-    gold, answers = draw_classes()
+def test_class_scores_of_a_resample_are_those_of_its_examples() -> None:
+    gold, answers = sample_classes()
     drawn = bootstrap(resample_classes(gold, answers, CLASS_SCORES, positive="b"), 37, resamples=99, seed=7)
-    for row, places in zip(drawn, bootstrap(keep, 37, resamples=99, seed=7).astype(int), strict=True):
+    for row, places in zip(drawn, bootstrap(sampled_indices, 37, resamples=99, seed=7).astype(int), strict=True):
         right, given = [gold[place] for place in places], [answers[place] for place in places]
         assert row == pytest.approx(
             [
@@ -48,53 +50,53 @@ def test_every_resample_of_classes_has_the_score_of_its_examples() -> None:
         )
 
 
-def test_every_resample_of_numbers_has_the_score_of_its_examples() -> None:
-    draw = random.Random(13)
-    gold = [draw.choice([0.0, 1.5, 2.0, 5.0]) for _ in range(13)]
-    answers = [round(value + draw.gauss(0, 1), 1) for value in gold]
+def test_correlations_of_a_resample_are_those_of_its_examples() -> None:
+    generator = random.Random(13)
+    gold = [generator.choice([0.0, 1.5, 2.0, 5.0]) for _ in range(13)]
+    answers = [round(value + generator.gauss(0, 1), 1) for value in gold]
     drawn = bootstrap(resample_numbers(gold, answers, ["pearson", "spearman"]), 13, resamples=99, seed=7)
-    for row, places in zip(drawn, bootstrap(keep, 13, resamples=99, seed=7).astype(int), strict=True):
+    for row, places in zip(drawn, bootstrap(sampled_indices, 13, resamples=99, seed=7).astype(int), strict=True):
         right, given = [gold[place] for place in places], [answers[place] for place in places]
         assert row == pytest.approx([correlation.pearson(right, given), correlation.spearman(right, given)])
 
 
-def test_the_interval_is_that_of_scipy() -> None:
+def test_interval_is_that_of_scipy() -> None:
     values = np.random.default_rng(13).random((199, 1))
-    ours = percentile_interval(bootstrap(resample_means(values), 199, resamples=9_999)[:, 0])
-    theirs = stats.bootstrap((values[:, 0],), np.mean, n_resamples=9_999, method="percentile", rng=7)
-    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=0.002)
+    interval = percentile_interval(bootstrap(resample_means(values), 199, resamples=9_999)[:, 0])
+    expected = stats.bootstrap((values[:, 0],), np.mean, n_resamples=9_999, method="percentile", rng=7)
+    assert interval == pytest.approx(tuple(expected.confidence_interval), abs=0.002)
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    draw = np.random.default_rng(13)
-    held = 0
+def test_interval_covers_the_true_value_at_its_level() -> None:
+    generator = np.random.default_rng(13)
+    covered = 0
     for seed in range(400):
-        right = (draw.random((99, 1)) < 0.8).astype(np.float64)
-        low, high = percentile_interval(bootstrap(resample_means(right), 99, resamples=400, seed=seed)[:, 0])
-        held += low <= 0.8 <= high
-    assert 0.90 < held / 400 < 0.98
+        correct = (generator.random((99, 1)) < 0.8).astype(np.float64)
+        low, high = percentile_interval(bootstrap(resample_means(correct), 99, resamples=400, seed=seed)[:, 0])
+        covered += low <= 0.8 <= high
+    assert 0.90 < covered / 400 < 0.98
 
 
 @pytest.mark.parametrize("size", [1, 7])
-def test_constant_answers_have_an_interval_of_one_point(size: int) -> None:
+def test_interval_of_constant_predictions_is_one_point(size: int) -> None:
     drawn = bootstrap(resample_classes(["a"] * size, ["a"] * size, CLASS_SCORES, positive="b"), size)
     assert [percentile_interval(column) for column in drawn.T] == [(1, 1), (0, 0), (1, 1), (0, 0)]
     drawn = bootstrap(resample_numbers([2.0] * size, [2.5] * size, ["pearson", "spearman"]), size)
     assert not drawn.any()
 
 
-def test_chunks_of_a_large_sample_are_drawn_from_all_of_it() -> None:
+def test_large_samples_are_resampled_in_chunks_from_all_examples() -> None:
     drawn = bootstrap(lambda indices: indices.max(axis=1, keepdims=True).astype(float), 400_001, resamples=7)
     assert drawn.shape == (7, 1)
     assert drawn.min() > 399_900
 
 
-def test_nothing_to_resample_is_an_error() -> None:
+def test_no_examples_are_an_error() -> None:
     with pytest.raises(BertkitError, match="nothing to score"):
         resample_classes([], [], CLASS_SCORES)
 
 
-def test_the_p_value_counts_both_sides() -> None:
+def test_p_value_is_two_sided() -> None:
     differences = np.array([-1.0] * 4 + [2.0] * 95)
     assert p_value(differences) == pytest.approx(2 * 5 / 100)
     assert p_value(-differences) == p_value(differences)
@@ -102,11 +104,11 @@ def test_the_p_value_counts_both_sides() -> None:
     assert p_value(np.ones(999)) == pytest.approx(2 / 1000)
 
 
-def test_two_models_that_differ_by_chance_are_rarely_told_apart() -> None:
-    draw = np.random.default_rng(7)
-    found = 0
+def test_equal_models_rarely_differ_significantly() -> None:
+    generator = np.random.default_rng(7)
+    significant = 0
     for seed in range(200):
-        sides = [(draw.random((67, 1)) < 0.7).astype(np.float64) for _ in range(2)]
+        sides = [(generator.random((67, 1)) < 0.7).astype(np.float64) for _ in range(2)]
         drawn = [bootstrap(resample_means(side), 67, resamples=300, seed=seed) for side in sides]
-        found += p_value((drawn[0] - drawn[1])[:, 0]) < 0.05
-    assert found / 200 < 0.1
+        significant += p_value((drawn[0] - drawn[1])[:, 0]) < 0.05
+    assert significant / 200 < 0.1

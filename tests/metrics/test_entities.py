@@ -20,21 +20,21 @@ from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_enti
         ("I-B O I-A I-B", [("B", 0, 1), ("A", 2, 3), ("B", 3, 4)]),
     ],
 )
-def test_well_formed_or_not(tags: str, expected: list[tuple[str, int, int]]) -> None:
+def test_entities_of_well_formed_and_ill_formed_tags(tags: str, expected: list[tuple[str, int, int]]) -> None:
     assert find_entities(tags.split()) == expected
 
 
-def test_schemes_say_the_same() -> None:
-    draw = random.Random(7)
+def test_all_schemes_encode_the_same_entities() -> None:
+    generator = random.Random(7)
     for _ in range(99):
-        tags = draw.choices(["O", "B-A", "I-A", "B-B", "I-B"], k=13)
+        tags = generator.choices(["O", "B-A", "I-A", "B-B", "I-B"], k=13)
         entities = find_entities(tags)
         for scheme in SCHEMES:
             assert find_entities(spell_entities(entities, 13, scheme)) == entities
             assert convert(convert(tags, scheme), "iob2") == convert(tags, "iob2")
 
 
-def test_each_scheme_is_written_as_it_should() -> None:
+def test_tags_of_each_scheme() -> None:
     entities = find_entities(["B-A", "I-A", "I-A", "B-A", "O", "B-B"])
     assert [" ".join(spell_entities(entities, 6, scheme)) for scheme in SCHEMES] == [
         "I-A I-A I-A B-A O I-B",
@@ -44,10 +44,10 @@ def test_each_scheme_is_written_as_it_should() -> None:
     ]
 
 
-def test_an_entity_is_right_as_a_whole() -> None:
+def test_an_entity_is_correct_only_with_all_its_words() -> None:
     gold = [["B-A", "I-A", "O", "B-B"], ["B-A", "O", "B-B"]]
-    told = [["B-A", "O", "O", "B-B"], ["B-A", "B-A", "B-A"]]
-    overall, types = score_entities(gold, told)
+    predicted = [["B-A", "O", "O", "B-B"], ["B-A", "B-A", "B-A"]]
+    overall, types = score_entities(gold, predicted)
     assert overall == pytest.approx((2 / 5, 2 / 4, 4 / 9))
     assert [(each.name, each.support) for each in types] == [("A", 2), ("B", 2)]
     assert [(each.precision, each.recall, each.f1) for each in types] == [

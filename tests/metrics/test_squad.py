@@ -1,4 +1,4 @@
-"""The official scores of answers: every rule of normalisation, whole reports computed by hand, odd prediction files."""
+"""The official scores of SQuAD and KorQuAD: normalisation, reports by hand, missing predictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GOLD = {"a": ("in 1867", "1867"), "b": ("The Old Mill",), "c": (), "d": ()}
         ("ÉTAT—État", "état—état"),
     ],
 )
-def test_what_is_equal_in_squad(text: str, normalized: str) -> None:
+def test_normalisation_of_squad(text: str, normalized: str) -> None:
     assert normalize(text) == normalize(text, "v2") == normalized
 
 
@@ -42,11 +42,11 @@ def test_what_is_equal_in_squad(text: str, normalized: str) -> None:
         ('"KBS" 〈뉴스〉 <9>', "kbs 뉴스 9"),
     ],
 )
-def test_what_is_equal_in_korquad(text: str, normalized: str) -> None:
+def test_normalisation_of_korquad(text: str, normalized: str) -> None:
     assert normalize(text, "korquad") == normalized
 
 
-def test_f1_counts_words_with_their_number() -> None:
+def test_f1_counts_repeated_words() -> None:
     score = score_answer("the river and the river bank", ("river river mill",), "v1")
     assert score.exact == 0
     assert score.f1 == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
@@ -62,8 +62,8 @@ def test_korean_f1_counts_characters() -> None:
     assert tuple(score) == pytest.approx((0, 2 * (4 / 5) * 1 / (4 / 5 + 1)))
 
 
-def test_answers_that_vanish_in_normalisation() -> None:
-    """1.1 gives "The" against "a" an exact match and no F1; 2.0 takes "a" for no answer at all."""
+def test_answers_that_are_empty_after_normalisation() -> None:
+    """1.1 gives "The" against "a" an exact match and no F1; 2.0 treats "a" as no answer."""
     assert score_answer("The", ("a",), "v1") == (1, 0)
     assert score_answer("The", ("a",), "v2") == (1, 1)
     assert score_answer("", ("a", "mill"), "v2") == (0, 0)
@@ -94,13 +94,13 @@ def test_the_report_of_2_0() -> None:
     }
 
 
-def test_a_missing_prediction_is_wrong_also_where_there_is_no_answer() -> None:
+def test_a_missing_prediction_is_wrong_also_for_unanswerable_questions() -> None:
     report = score_all_v2(GOLD, {"a": "1867", "c": "", "elsewhere": "x"}, {"a": 0.0, "c": 0.9})
     assert (report["exact"], report["total"], report["HasAns_exact"], report["NoAns_exact"]) == (50, 4, 50, 50)
     assert report["best_exact"] == 50
 
 
-def test_odds_above_the_threshold_are_no_answer() -> None:
+def test_no_answer_scores_above_the_threshold_remove_the_answer() -> None:
     given = {"a": "1867", "b": "old mill", "c": "x", "d": "y"}
     odds = {"a": -3.0, "b": 2.0, "c": -1.0, "d": 0.5}
     report = score_all_v2(GOLD, given, odds)
@@ -112,16 +112,16 @@ def test_odds_above_the_threshold_are_no_answer() -> None:
 
 @pytest.mark.parametrize("seed", range(7))
 def test_no_threshold_is_better_than_the_best(seed: int) -> None:
-    draw = random.Random(seed)
-    gold = {str(place): ("old mill",) if draw.random() < 0.5 else () for place in range(37)}
-    given = {id: draw.choice(["old mill", "mill", "river", ""]) for id in gold}
-    odds = {id: draw.choice([-2.0, -1.5, 0.0, 0.3]) + draw.random() for id in gold}
+    generator = random.Random(seed)
+    gold = {str(place): ("old mill",) if generator.random() < 0.5 else () for place in range(37)}
+    given = {id: generator.choice(["old mill", "mill", "river", ""]) for id in gold}
+    odds = {id: generator.choice([-2.0, -1.5, 0.0, 0.3]) + generator.random() for id in gold}
     report = score_all_v2(gold, given, odds)
     tried = [score_all_v2(gold, given, odds, threshold=each) for each in (*odds.values(), -9.0)]
     for name in ("exact", "f1"):
         assert report[f"best_{name}"] == pytest.approx(max(each[name] for each in tried))
         threshold = report[f"best_{name}_thresh"]
-        if threshold in odds.values():  # the official 0.0 stands for answering nothing
+        if threshold in odds.values():  # the official 0.0 means: answer no question
             assert score_all_v2(gold, given, odds, threshold)[name] == pytest.approx(report[f"best_{name}"])
 
 

@@ -1,1 +1,1 @@
-"""Official scores as pure functions on lists."""
+"""Official scores as pure functions of lists."""

@@ -1,4 +1,7 @@
-"""Whether answers are right as often as their probabilities say: reliability bins and their error (Guo et al. 2017)."""
+"""Calibration: whether predictions are right as often as their probabilities say (Guo et al. 2017).
+
+The bins are those of scikit-learn's ``calibration_curve``, which does not return their sizes; the error needs them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from bertkit.errors import data_error
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The answers with a probability above ``low`` and up to ``high``: how many, how sure and how often right."""
+    """The ``count`` predictions with a probability above ``low`` and up to ``high``.
+
+    ``confidence`` is their mean probability, ``accuracy`` the share of them that are right.
+    """
 
     low: float
     high: float
@@ -22,23 +28,23 @@ class Bin:
     accuracy: float
 
 
-def reliability(confidences: ArrayLike, right: ArrayLike, *, bins: int = 10) -> list[Bin]:
-    """Equal steps from 0 to 1; those without an answer are left out."""
-    sure, metrics = np.asarray(confidences, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    assert sure.shape == metrics.shape and sure.ndim == 1
-    if not len(sure):
-        raise data_error("there is nothing to calibrate: no answer has a probability.")
+def reliability(confidences: ArrayLike, correct: ArrayLike, *, bins: int = 10) -> list[Bin]:
+    """Bins of equal width from 0 to 1, from ``confidences`` (N,) and ``correct`` (N,); empty bins are left out."""
+    probabilities, hits = np.asarray(confidences, dtype=np.float64), np.asarray(correct, dtype=np.float64)
+    assert probabilities.shape == hits.shape and probabilities.ndim == 1
+    if not len(probabilities):
+        raise data_error("there is nothing to calibrate: no prediction has a probability.")
     edges = np.linspace(0, 1, bins + 1)
-    places = np.searchsorted(edges[1:-1], sure)
+    numbers = np.searchsorted(edges[1:-1], probabilities)
     found = []
-    for place in np.unique(places).tolist():
-        here = places == place
-        means = float(sure[here].mean()), float(metrics[here].mean())
-        found.append(Bin(float(edges[place]), float(edges[place + 1]), int(here.sum()), *means))
+    for number in np.unique(numbers).tolist():
+        inside = numbers == number
+        means = float(probabilities[inside].mean()), float(hits[inside].mean())
+        found.append(Bin(float(edges[number]), float(edges[number + 1]), int(inside.sum()), *means))
     return found
 
 
 def expected_calibration_error(bins: Sequence[Bin]) -> float:
-    """The distance of accuracy from confidence, averaged over the answers."""
+    """The mean over all predictions of the distance between the accuracy and the confidence of their bin."""
     distance = sum(each.count * abs(each.accuracy - each.confidence) for each in bins)
     return distance / sum(each.count for each in bins)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from scipy.stats import binomtest
+
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """Two-sided p value of the exact test (McNemar 1947): does a fair coin decide which of the two is right?
+    """Two-sided p value of McNemar's exact test (1947): the sign test on the examples that one system gets right.
 
-    From the numbers of examples that only one of them has right; 1.0 when there are none.
+    ``only_first`` and ``only_second`` count the examples that only that system gets right. 1.0 when there are none.
     """
-    tosses, fewer = only_first + only_second, min(only_first, only_second)
-    ways = total = 1
-    for heads in range(fewer):
-        ways = ways * (tosses - heads) // (heads + 1)
-        total += ways
-    return min(1.0, 2 * total / (1 << tosses))
+    disagreements = only_first + only_second
+    return float(binomtest(min(only_first, only_second), disagreements).pvalue) if disagreements else 1.0

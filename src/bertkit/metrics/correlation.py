@@ -1,4 +1,4 @@
-"""Scores of predicted numbers: the Pearson and the Spearman correlation.
+"""Scores of predicted numbers: Pearson and Spearman correlation, both from -1 to 1.
 
 Both are 0.0 when either side is constant, where they are undefined.
 """
@@ -8,31 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.stats import spearmanr
 
 from bertkit.metrics.classification import require_pairs
 
 
 def pearson(gold: Sequence[float], predicted: Sequence[float]) -> float:
-    """How nearly the predictions are a straight line of the gold numbers, from -1 to 1."""
-    require_pairs(gold, predicted)
-    return _correlate(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64))
+    """Linear correlation of the predictions with the gold numbers."""
+    if _is_undefined(gold, predicted):
+        return 0.0
+    # scipy's pearsonr, equal but for rounding, warns of predictions that are almost constant, as a first epoch's are.
+    return float(np.corrcoef(gold, predicted)[0, 1])
 
 
 def spearman(gold: Sequence[float], predicted: Sequence[float]) -> float:
-    """How nearly the predictions rank the examples as the gold numbers do."""
+    """Rank correlation of the predictions with the gold numbers; equal numbers share their mean rank."""
+    return 0.0 if _is_undefined(gold, predicted) else float(spearmanr(gold, predicted).statistic)
+
+
+def _is_undefined(gold: Sequence[float], predicted: Sequence[float]) -> bool:
     require_pairs(gold, predicted)
-    return _correlate(_ranks(gold), _ranks(predicted))
-
-
-def _correlate(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    if first.min() == first.max() or second.min() == second.max():
-        return 0.0
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def _ranks(numbers: Sequence[float]) -> NDArray[np.float64]:
-    """Ranks from 1; equal numbers share the mean of theirs."""
-    _, places, counts = np.unique(np.asarray(numbers), return_inverse=True, return_counts=True)
-    mean_ranks: NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
-    return mean_ranks[places]
+    return min(gold) == max(gold) or min(predicted) == max(predicted)

@@ -1,7 +1,7 @@
-"""Entities in sequences of tags, and how many were found: the rules of CoNLL's ``conlleval``.
+"""Entities in sequences of tags and their precision, recall and F1, by the rules of CoNLL's ``conlleval``.
 
-A tag is ``O`` or a letter and a type, ``B-PER``. The schemes are IOB1, IOB2, BIOES and BILOU; one reading serves them
-all, and ill-formed sequences are read as ``conlleval`` reads them. A tag without a letter, as some models give them, is
+A tag is ``O``, or a letter and a type such as ``B-PER``. The schemes are IOB1, IOB2, BIOES and BILOU; one parser reads
+all of them, and reads ill-formed sequences as ``conlleval`` does. A tag without a letter, which some models predict, is
 read as ``I-``.
 """
 
@@ -21,7 +21,7 @@ _LETTERS_OF_BILOU = {"L": "E", "U": "S"}
 
 
 class Entity(NamedTuple):
-    """Words ``start`` to ``end`` (the one behind the last) and what they name."""
+    """The type of a named entity and its words, from ``start`` up to but without ``end``."""
 
     type: str
     start: int
@@ -29,7 +29,7 @@ class Entity(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Shares of 1; 0 where undefined."""
+    """From 0 to 1; 0 where undefined."""
 
     precision: float
     recall: float
@@ -40,15 +40,15 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of a sentence, by ``conlleval``'s ``startOfChunk`` and ``endOfChunk``."""
     found = []
     start = 0
-    before, type_before = _OUTSIDE, ""
+    previous, previous_type = _OUTSIDE, ""
     for place, tag in enumerate([*tags, _OUTSIDE]):
         letter, type = _split(tag)
-        changed = type != type_before
-        if before != _OUTSIDE and (changed or letter in "BSO" or before in "ES"):
-            found.append(Entity(type_before, start, place))
-        if letter != _OUTSIDE and (changed or letter in "BS" or before in "ESO"):
+        changed = type != previous_type
+        if previous != _OUTSIDE and (changed or letter in "BSO" or previous in "ES"):
+            found.append(Entity(previous_type, start, place))
+        if letter != _OUTSIDE and (changed or letter in "BS" or previous in "ESO"):
             start = place
-        before, type_before = letter, type
+        previous, previous_type = letter, type
     return found
 
 
@@ -60,18 +60,18 @@ def _split(tag: str) -> tuple[str, str]:
 
 
 def spell_entities(entities: Iterable[Entity], length: int, scheme: Scheme = "iob2") -> list[str]:
-    """The tags of a sentence of ``length`` words with these entities, which do not overlap."""
+    """The tags of a sentence of ``length`` words with these entities, which must not overlap."""
     tags = [_OUTSIDE] * length
-    end_before, type_before = 0, ""
+    previous_end, previous_type = 0, ""
     for type, start, end in sorted(entities, key=lambda entity: entity.start):
         letters = ["I"] * (end - start)
-        if scheme != "iob1" or (start == end_before and type == type_before):
+        if scheme != "iob1" or (start == previous_end and type == previous_type):
             letters[0] = "B"
         if scheme in ("bioes", "bilou"):
             last, single = "ES" if scheme == "bioes" else "LU"
             letters[-1] = last if end - start > 1 else single
         tags[start:end] = [f"{letter}-{type}" for letter in letters]
-        end_before, type_before = end, type
+        previous_end, previous_type = end, type
     return tags
 
 
@@ -83,22 +83,25 @@ def convert(tags: Sequence[str], scheme: Scheme) -> list[str]:
 def score_entities(
     gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
 ) -> tuple[Scores, list[ClassScore]]:
-    """Of all entities, and of each type in the order of the alphabet: right is one with the same type and words."""
-    sought, told, right = Counter[str](), Counter[str](), Counter[str]()
-    for tags, answers in zip(gold, predicted, strict=True):
-        wanted, given = find_entities(tags), find_entities(answers)
-        sought.update(entity.type for entity in wanted)
-        told.update(entity.type for entity in given)
-        right.update(entity.type for entity in set(wanted) & set(given))
-    types = sorted(sought | told)
-    overall = _score(right.total(), told.total(), sought.total())
-    each = {type: _score(right[type], told[type], sought[type]) for type in types}
-    return overall, [ClassScore(type, *each[type], support=sought[type]) for type in types]
+    """Scores of all entities, and of each type in alphabetical order.
+
+    A predicted entity is correct if a gold entity of that sentence has the same type and the same words.
+    """
+    in_gold, in_predicted, correct = Counter[str](), Counter[str](), Counter[str]()
+    for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
+        gold_entities, predicted_entities = find_entities(gold_tags), find_entities(predicted_tags)
+        in_gold.update(entity.type for entity in gold_entities)
+        in_predicted.update(entity.type for entity in predicted_entities)
+        correct.update(entity.type for entity in set(gold_entities) & set(predicted_entities))
+    types = sorted(in_gold | in_predicted)
+    overall = _score(correct.total(), in_predicted.total(), in_gold.total())
+    by_type = {type: _score(correct[type], in_predicted[type], in_gold[type]) for type in types}
+    return overall, [ClassScore(type, *by_type[type], support=in_gold[type]) for type in types]
 
 
-def _score(right: int, told: int, sought: int) -> Scores:
+def _score(correct: int, predicted: int, gold: int) -> Scores:
     return Scores(
-        right / told if told else 0.0,
-        right / sought if sought else 0.0,
-        2 * right / (told + sought) if right else 0.0,
+        correct / predicted if predicted else 0.0,
+        correct / gold if gold else 0.0,
+        2 * correct / (predicted + gold) if correct else 0.0,
     )

@@ -1,61 +1,66 @@
-"""Scores of sets of labels: F1 over all decisions, F1 by label, and whole sets.
+"""Scores of predicted sets of labels: micro and macro F1, exact match of whole sets; by scikit-learn.
 
-Labels are strings, every set holds each once. Where a score is undefined it is 0.0. The tests hold these functions to
-scikit-learn's.
+Labels are strings, and each occurs at most once in a set. Where a score is undefined it is 0.0.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
-from statistics import fmean
 
-from bertkit.metrics.classification import ClassScore, require_pairs
+from scipy.sparse import csr_matrix
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from bertkit.metrics.classification import ClassScore, require_pairs, tabulate_scores
 
 Sets = Sequence[Collection[str]]
 
 
 def micro_f1(gold: Sets, predicted: Sets) -> float:
-    """F1 of all decisions together: labels that are told and right."""
-    right, occurrences = _count(gold, predicted)
-    return 2 * right.total() / occurrences.total() if occurrences else 0.0
+    """F1 of all decisions (example, label) counted together."""
+    return _f1(gold, predicted, average="micro")
 
 
 def macro_f1(gold: Sets, predicted: Sets) -> float:
-    """The mean F1 of all labels that occur, rare ones weighing as much as common ones."""
-    right, occurrences = _count(gold, predicted)
-    return fmean(2 * right[label] / count for label, count in occurrences.items()) if occurrences else 0.0
+    """The unweighted mean of the F1 of all labels that occur in ``gold`` or ``predicted``."""
+    return _f1(gold, predicted, average="macro")
 
 
 def subset_accuracy(gold: Sets, predicted: Sets) -> float:
-    """The share of examples whose labels are all right, and none too many."""
+    """The share of examples whose predicted set equals the gold set."""
     require_pairs(gold, predicted)
-    return fmean(set(each) == set(told) for each, told in zip(gold, predicted, strict=True))
+    return float(accuracy_score(*_indicators(gold, predicted, _occurring(gold, predicted))))
 
 
 def score_labels(gold: Sets, predicted: Sets, *, labels: Sequence[str]) -> list[ClassScore]:
-    """Precision, recall and F1 of every label."""
-    right, occurrences = _count(gold, predicted)
-    sought = Counter(label for each in gold for label in each)
-    return [
-        ClassScore(
-            label,
-            precision=right[label] / max(1, occurrences[label] - sought[label]),
-            recall=right[label] / max(1, sought[label]),
-            f1=2 * right[label] / max(1, occurrences[label]),
-            support=sought[label],
-        )
-        for label in labels
-    ]
-
-
-def _count(gold: Sets, predicted: Sets) -> tuple[Counter[str], Counter[str]]:
-    """By label: how often it is told rightly, and how often it is sought plus how often it is told."""
+    """Precision, recall and F1 of every label, in the order of ``labels``, which hold all that occur."""
     require_pairs(gold, predicted)
-    right: Counter[str] = Counter()
-    occurrences: Counter[str] = Counter()
-    for sought, told in zip(gold, predicted, strict=True):
-        right.update(set(sought) & set(told))
-        occurrences.update(sought)
-        occurrences.update(told)
-    return right, occurrences
+    sides = _indicators(gold, predicted, labels)
+    columns = precision_recall_fscore_support(*sides, labels=range(len(labels)), zero_division=0)
+    return tabulate_scores(labels, columns)
+
+
+def _f1(gold: Sets, predicted: Sets, *, average: str) -> float:
+    require_pairs(gold, predicted)
+    labels = _occurring(gold, predicted)
+    if not labels:
+        return 0.0
+    sides = _indicators(gold, predicted, labels)
+    return float(f1_score(*sides, labels=range(len(labels)), average=average, zero_division=0))
+
+
+def _occurring(gold: Sets, predicted: Sets) -> list[str]:
+    return sorted({label for labels in (*gold, *predicted) for label in labels})
+
+
+def _indicators(gold: Sets, predicted: Sets, labels: Sequence[str]) -> list[csr_matrix]:
+    """Both sides as 0/1 matrices (examples, labels + 2).
+
+    The last two columns are empty: scikit-learn takes a matrix of one column for classes 0 and 1, not for one label.
+    """
+    binarizer = MultiLabelBinarizer(classes=range(len(labels) + 2), sparse_output=True)
+    number_of = {label: number for number, label in enumerate(labels)}
+    return [
+        binarizer.fit_transform([[number_of[label] for label in labels] for labels in side])
+        for side in (gold, predicted)
+    ]

@@ -1,8 +1,8 @@
 """Exact match and F1 of answers, by the rules of SQuAD 1.1, SQuAD 2.0 and KorQuAD 1.0.
 
 The arithmetic is that of the official programs ``evaluate-v1.1.py``, ``evaluate-v2.0.py`` and
-``evaluate-korquad_v1.0.py``; results are in per cent, as theirs. One departure: a question without a prediction counts
-as wrong everywhere, where the program of 2.0 leaves it out of the total or ends with a KeyError.
+``evaluate-korquad_v1.0.py``, and results are in per cent, as there. One difference: a question without a prediction
+always counts as wrong, while the program of 2.0 leaves it out of the total or ends with a KeyError.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Rules = Literal["v1", "v2", "korquad"]
-"""``v1`` and ``v2`` differ in answers that are empty after normalisation, and in what they report."""
+"""``v1`` and ``v2`` differ in answers that are empty after normalisation, and in the scores that they report."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -23,7 +23,7 @@ _KOREAN_MARKS = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
 
 class Score(NamedTuple):
-    """Of one answer, the better of all gold answers: 0 to 1."""
+    """Scores of one answer against its best gold answer, from 0 to 1."""
 
     exact: float
     f1: float
@@ -31,9 +31,9 @@ class Score(NamedTuple):
 
 @lru_cache(maxsize=100_000)
 def normalize(text: str, rules: Rules = "v1") -> str:
-    """The text as answers are compared: lower case, without ASCII punctuation and English articles, single spaces.
+    """Lower case, without ASCII punctuation and English articles, words separated by single spaces.
 
-    By the rules of KorQuAD articles stay, and some brackets and quotation marks part words instead of vanishing.
+    By the rules of KorQuAD articles are kept, and some brackets and quotation marks become spaces.
     """
     if rules == "korquad":
         return " ".join(text.translate(_KOREAN_MARKS).lower().translate(_NO_PUNCTUATION).split())
@@ -41,33 +41,34 @@ def normalize(text: str, rules: Rules = "v1") -> str:
 
 
 def score_answer(answer: str, gold: Sequence[str], rules: Rules) -> Score:
-    """An answer against all gold ones. By ``v2`` no (other than empty) gold answer means that "" is right.
+    """The best scores of an answer against all gold answers.
 
-    By the other rules an answer without gold is wrong; their official programs end with an error there.
+    By ``v2`` the answer "" is right if all gold answers are empty or there are none. By the other rules an answer
+    without gold answers is wrong; their official programs end with an error there.
     """
     if rules == "v2":
         gold = [each for each in gold if normalize(each)] or [""]
-    given = normalize(answer, rules)
-    wanted = [normalize(each, rules) for each in gold]
+    normalized = normalize(answer, rules)
+    normalized_gold = [normalize(each, rules) for each in gold]
     return Score(
-        exact=max((float(given == each) for each in wanted), default=0.0),
-        f1=max((_f1(given, each, rules) for each in wanted), default=0.0),
+        exact=max((float(normalized == each) for each in normalized_gold), default=0.0),
+        f1=max((_f1(normalized, each, rules) for each in normalized_gold), default=0.0),
     )
 
 
-def _f1(given: str, wanted: str, rules: Rules) -> float:
-    """Of the words that both have, or by KorQuAD's rules of the characters."""
-    ours, theirs = _parts(given, rules), _parts(wanted, rules)
-    if rules == "v2" and not (ours and theirs):
-        return float(ours == theirs)
-    shared = (Counter(ours) & Counter(theirs)).total()
+def _f1(answer: str, gold: str, rules: Rules) -> float:
+    """F1 of the shared words, or by KorQuAD's rules of the shared characters."""
+    answer_units, gold_units = _units(answer, rules), _units(gold, rules)
+    if rules == "v2" and not (answer_units and gold_units):
+        return float(answer_units == gold_units)
+    shared = (Counter(answer_units) & Counter(gold_units)).total()
     if not shared:
         return 0.0
-    precision, recall = shared / len(ours), shared / len(theirs)
+    precision, recall = shared / len(answer_units), shared / len(gold_units)
     return 2 * precision * recall / (precision + recall)
 
 
-def _parts(text: str, rules: Rules) -> list[str]:
+def _units(text: str, rules: Rules) -> list[str]:
     return list(text.replace(" ", "")) if rules == "korquad" else text.split()
 
 
@@ -88,17 +89,17 @@ def score_all_v2(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """What ``evaluate-v2.0.py`` reports: all questions, those with and those without an answer.
+    """The report of ``evaluate-v2.0.py``: scores of all questions, and of those with and without an answer in ``gold``.
 
-    ``no_answer`` (id -> how much speaks against an answer) turns every answer above ``threshold`` into none, and adds
-    the best scores that any threshold reaches. A question is without an answer if it has none in ``gold``.
+    ``no_answer`` (id -> score of "no answer") turns every answer whose score is above ``threshold`` into "", and adds
+    the best scores that any threshold reaches.
     """
     scores = {id: score_answer(predictions[id], answers, "v2") for id, answers in gold.items() if id in predictions}
     decided = dict(scores)
     for id in scores:
         if (no_answer or {}).get(id, 0.0) > threshold:
-            right = float(not gold[id])
-            decided[id] = Score(right, right)
+            correct = float(not gold[id])
+            decided[id] = Score(correct, correct)
     report = _summarise(decided, list(gold))
     for name, ids in (("HasAns", [id for id in gold if gold[id]]), ("NoAns", [id for id in gold if not gold[id]])):
         if ids:
@@ -125,9 +126,9 @@ def _sweep(
     predictions: Mapping[str, str],
     no_answer: Mapping[str, float],
 ) -> tuple[float, float]:
-    """(best score, its threshold), when questions are answered in the order of ``no_answer``, the surest first.
+    """(best score, its threshold), answering questions in ascending order of ``no_answer``.
 
-    Where answering none is best the official threshold is 0, which does not say so.
+    Where answering no question at all is best, the threshold is 0.0, as in the official program.
     """
     best = current = float(sum(not gold[id] for id in scores))
     threshold = 0.0
