@@ -18,7 +18,7 @@ import torch
 from quality.loop import BATCH_SIZE, EPS, MAX_LENGTH, WEIGHT_DECAY, weights_folder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Task
 from bertkit.data.batches import FeatureSource
 from bertkit.lookup import find
@@ -50,9 +50,9 @@ def hugging_face_steps(texts: list[str], labels: list[int]) -> Iterator[int]:
 
 def our_steps(task: Task) -> Iterator[int]:
     """The same for ours, through the loop that ``bertkit finetune`` runs."""
-    tokenizer = load_tokenizer(weights_folder())
+    tokenizer = ModelFolder.open(weights_folder()).tokenizer
     features = [task.encode(example, tokenizer)[0] for example in task.examples("train")[:EXAMPLES]]
-    encoder = load_encoder(weights_folder())
+    encoder = ModelFolder.open(weights_folder()).load_encoder()
     model = Model(encoder, task.objectives(encoder))
     config = OptimizerConfig(lr=LR, bias_correction=True)
     precision = choose_precision(default_device())

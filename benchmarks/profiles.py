@@ -21,7 +21,7 @@ import torch
 from time_to_quality import minutes_at
 
 import bertkit
-from bertkit.checkpoint.model_folder import load_model
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -74,7 +74,7 @@ def measure(run: Path, data: Path, rows: int) -> list[Point]:
     models = {int(model.name.removeprefix("step-")): model for model in sorted((run / "models").iterdir())}
     points = []
     for step, folder in {**models, max(minutes): run}.items():
-        model = load_model(folder, make_head).to(default_device())
+        model = ModelFolder.open(folder).load_model(make_head).to(default_device())
         precision = choose_precision(default_device())
         found = evaluate_losses(model, source, batch_size=64, precision=precision, limit=rows)
         points.append(Point(60 * minutes[step], found["mlm"]))

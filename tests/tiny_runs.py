@@ -23,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = train([" ".join(WORDS)] * 7, vocab_size=67)
     torch.manual_seed(7)
     encoder = Bert(size("3/12/2", vocab_size=tokenizer.vocab_size, max_positions=37, intermediate_size=13))
-    save_model(folder, Model(encoder, {}), tokenizer, about={})
+    save_model(folder, Model(encoder, {}), tokenizer, metadata={})
     return folder
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from bertkit.checkpoint import elmo as bilm
-from bertkit.checkpoint.model_folder import load_encoder
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.encoders.elmo import HF_NAMES, Elmo, ElmoConfig
 from bertkit.errors import BertkitError
 from bertkit.text.words import train
@@ -130,7 +130,7 @@ def test_an_hdf5_file_becomes_a_model_folder(tmp_path: Path) -> None:
     )
     words = train(["a mill by the sea"], word_length=7)
     folder = bilm.convert(options, tmp_path / "weights.hdf5", words=words, output=tmp_path / "elmo")
-    loaded = load_encoder(folder).state_dict()
+    loaded = ModelFolder.open(folder).load_encoder().state_dict()
     assert loaded.keys() == original.state_dict().keys()
     for name, tensor in original.state_dict().items():
         assert torch.equal(loaded[name], tensor), name

@@ -12,14 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
 
-from bertkit.checkpoint.model_folder import (
-    load_encoder,
-    load_model,
-    load_tokenizer,
-    read_config,
-    read_metadata,
-    save_model,
-)
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.elmo import Elmo, ElmoConfig, size
 from bertkit.errors import BertkitError
@@ -47,12 +40,12 @@ def folder(tmp_path: Path, model: Model) -> Path:
 
 
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tmp_path: Path) -> None:
-    assert read_config(folder) == model.encoder.config
-    assert read_metadata(folder)["architectures"] == []
-    loaded = load_model(folder, read_both_ways)
+    assert ModelFolder.open(folder).config == model.encoder.config
+    assert ModelFolder.open(folder).metadata["architectures"] == []
+    loaded = ModelFolder.open(folder).load_model(read_both_ways)
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
-    save_model(tmp_path / "again", loaded, load_tokenizer(folder), about={})
+    save_model(tmp_path / "again", loaded, ModelFolder.open(folder).tokenizer, metadata={})
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
@@ -67,10 +60,12 @@ def test_the_files_speak_our_own_language(folder: Path, model: Model) -> None:
 
 
 def test_the_encoder_alone(folder: Path, model: Model, tmp_path: Path) -> None:
-    encoder = load_encoder(folder)
-    save_model(tmp_path / "bare", Model(encoder, {}), load_tokenizer(folder), about={"kind": "assembled"})
+    encoder = ModelFolder.open(folder).load_encoder()
+    save_model(
+        tmp_path / "bare", Model(encoder, {}), ModelFolder.open(folder).tokenizer, metadata={"kind": "assembled"}
+    )
     assert set(load_file(tmp_path / "bare" / "model.safetensors")) == set(encoder.state_dict())
-    again = load_encoder(tmp_path / "bare").state_dict()
+    again = ModelFolder.open(tmp_path / "bare").load_encoder().state_dict()
     assert all(torch.equal(again[name], tensor) for name, tensor in model.encoder.state_dict().items())
 
 
@@ -87,13 +82,13 @@ def test_the_encoder_alone(folder: Path, model: Model, tmp_path: Path) -> None:
 def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
-        load_encoder(folder)
+        ModelFolder.open(folder).load_encoder()
 
 
 def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
     rewrite(folder, **{"elmo.words.embedding.weight": None, "elmo.words.extra": torch.ones(3)})
     with pytest.raises(BertkitError, match=r"lacks words\.embedding\.weight; has unknown words\.extra"):
-        load_encoder(folder)
+        ModelFolder.open(folder).load_encoder()
 
 
 def test_published_sizes_and_others() -> None:

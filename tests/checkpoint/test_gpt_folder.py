@@ -12,14 +12,7 @@ from safetensors.torch import load_file
 from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
 from torch import nn
 
-from bertkit.checkpoint.model_folder import (
-    load_encoder,
-    load_model,
-    load_tokenizer,
-    read_config,
-    read_metadata,
-    save_model,
-)
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.gpt import Gpt, GptConfig
 from bertkit.errors import BertkitError
@@ -68,7 +61,7 @@ def folder(tmp_path: Path, model: Model, tokens: BPE) -> Path:
 
 
 def assert_same(folder: Path, model: Model) -> None:
-    loaded = load_model(folder, read_next).state_dict()
+    loaded = ModelFolder.open(folder).load_model(read_next).state_dict()
     assert list(loaded) == list(model.state_dict())
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded[name], tensor), name
@@ -77,11 +70,11 @@ def assert_same(folder: Path, model: Model) -> None:
 
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BPE, tmp_path: Path) -> None:
     assert_same(folder, model)
-    assert read_config(folder) == model.encoder.config
-    assert read_metadata(folder)["architectures"] == ["OpenAIGPTLMHeadModel"]
-    loaded = load_tokenizer(folder)
+    assert ModelFolder.open(folder).config == model.encoder.config
+    assert ModelFolder.open(folder).metadata["architectures"] == ["OpenAIGPTLMHeadModel"]
+    loaded = ModelFolder.open(folder).tokenizer
     assert loaded.fingerprint == tokens.fingerprint
-    save_model(tmp_path / "again", load_model(folder, read_next), loaded, about={})
+    save_model(tmp_path / "again", ModelFolder.open(folder).load_model(read_next), loaded, metadata={})
     for name in ("model.safetensors", "config.json", "tokenizer.json", "merges.txt"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
@@ -95,11 +88,11 @@ def test_weights_lie_as_theirs_do(folder: Path, model: Model) -> None:
 
 
 def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Model, tokens: BPE) -> None:
-    save_model(tmp_path / "bare", Model(model.encoder, {}), tokens, about={})
+    save_model(tmp_path / "bare", Model(model.encoder, {}), tokens, metadata={})
     assert "h.0.ln_1.weight" in load_file(tmp_path / "bare" / "model.safetensors")
     classes = Model(model.encoder, {"class": SequenceClassification(14, 5)})
-    save_model(tmp_path / "classes", classes, tokens, about={})
-    found = load_model(tmp_path / "classes", lambda encoder: {"class": SequenceClassification(14, 5)})
+    save_model(tmp_path / "classes", classes, tokens, metadata={})
+    found = ModelFolder.open(tmp_path / "classes").load_model(lambda encoder: {"class": SequenceClassification(14, 5)})
     for name, tensor in classes.state_dict().items():
         assert torch.equal(found.state_dict()[name], tensor)
 
@@ -111,14 +104,14 @@ def test_what_old_files_hold_besides(folder: Path, model: Model) -> None:
     rewrite(folder, **{"lm_head.weight": word.clone(), "transformer.position_ids": torch.arange(41)})
     assert_same(folder, model)
     rewrite(folder, **{"lm_head.weight": word + 1})
-    load_encoder(folder)
+    ModelFolder.open(folder).load_encoder()
     with pytest.raises(BertkitError, match=r"lm_head\.weight differs from tokens_embed\.weight"):
-        load_model(folder, read_next)
+        ModelFolder.open(folder).load_model(read_next)
 
 
 def test_what_a_config_leaves_out_is_the_published_size(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "openai-gpt"}')
-    assert read_config(folder) == GptConfig(vocab_size=40_478)
+    assert ModelFolder.open(folder).config == GptConfig(vocab_size=40_478)
 
 
 @pytest.mark.parametrize(
@@ -134,14 +127,14 @@ def test_what_a_config_leaves_out_is_the_published_size(folder: Path) -> None:
 def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
-        load_encoder(folder)
+        ModelFolder.open(folder).load_encoder()
 
 
 def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
     rewrite(folder, **{"transformer.h.0.mlp.c_fc.weight": torch.ones(56, 14), "transformer.h.1.ln_2.bias": None})
     rewrite(folder, **{"transformer.h.1.adapter.weight": torch.ones(3)})
     with pytest.raises(BertkitError) as caught:
-        load_encoder(folder)
+        ModelFolder.open(folder).load_encoder()
     assert "lacks h.1.ln_2.bias" in str(caught.value)
     assert "has unknown h.1.adapter.weight" in str(caught.value)
     assert "has h.0.mlp.c_fc.weight as 56 x 14 instead of 14 x 56" in str(caught.value)
@@ -149,5 +142,5 @@ def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
 
 def test_no_word_in_the_middle_is_asked_of_it(folder: Path) -> None:
     with pytest.raises(BertkitError, match="this model fills in no words") as caught:
-        Pipeline(folder).fill("the <unk> stood")
+        Pipeline(ModelFolder.open(folder)).fill("the <unk> stood")
     assert caught.value.exit_code == 2

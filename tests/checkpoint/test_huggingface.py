@@ -13,7 +13,7 @@ from tests.checkpoint.theirs import rewrite, save_as_theirs
 from torch import Tensor
 
 from bertkit.checkpoint.config import config_from_foreign, config_to_foreign
-from bertkit.checkpoint.model_folder import load_encoder, load_model
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
@@ -48,7 +48,7 @@ def weights(folder: Path) -> Path:
 
 
 def assert_same(folder: Path, model: Model) -> None:
-    loaded = load_model(folder, pretraining).state_dict()
+    loaded = ModelFolder.open(folder).load_model(pretraining).state_dict()
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded[name], tensor), name
 
@@ -139,14 +139,16 @@ def test_copies_of_tied_weights(foreign: Path, model: Model, missing: str) -> No
 
 def test_a_decoder_that_is_not_tied(foreign: Path) -> None:
     rewrite(foreign, **{"cls.predictions.decoder.weight": torch.ones(37, 14)})
-    load_encoder(foreign)
+    ModelFolder.open(foreign).load_encoder()
     with pytest.raises(BertkitError, match=r"decoder\.weight differs from embeddings\.word_embeddings\.weight"):
-        load_model(foreign, pretraining)
+        ModelFolder.open(foreign).load_model(pretraining)
 
 
 def test_half_precision_is_widened(foreign: Path, model: Model) -> None:
     rewrite(foreign, **{name: tensor.half() for name, tensor in load_file(weights(foreign)).items()})
-    for weight, original in zip(load_encoder(foreign).parameters(), model.encoder.parameters(), strict=True):
+    for weight, original in zip(
+        ModelFolder.open(foreign).load_encoder().parameters(), model.encoder.parameters(), strict=True
+    ):
         assert weight.dtype == torch.float32
         assert torch.equal(weight, original.half().float())
 
@@ -155,7 +157,7 @@ def test_a_pooler_that_is_not_there_is_fresh(foreign: Path) -> None:
     """Their masked language models have none."""
     rewrite(foreign, **{"bert.pooler.dense.weight": None, "bert.pooler.dense.bias": None})
     torch.manual_seed(7)
-    first, second = load_encoder(foreign), load_encoder(foreign)
+    first, second = ModelFolder.open(foreign).load_encoder(), ModelFolder.open(foreign).load_encoder()
     assert torch.equal(first.state_dict()[FIRST_QKV], second.state_dict()[FIRST_QKV])
     weight = first.get_parameter("pooler.dense.weight")
     assert 0 < weight.abs().max() <= 2 * 0.03
@@ -175,56 +177,56 @@ def test_missing_tensors_are_listed(foreign: Path) -> None:
     ]
     rewrite(foreign, **dict.fromkeys(names, None))
     with pytest.raises(BertkitError, match=r"lacks encoder\.layer\.1\.attention\.self\.query\.weight, .* and 1 more"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_one_part_of_the_pooler_is_not_enough(foreign: Path) -> None:
     rewrite(foreign, **{"bert.pooler.dense.bias": None})
     with pytest.raises(BertkitError, match=r"lacks pooler\.dense\.bias"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_a_head_that_reads_the_pooler_needs_one(foreign: Path) -> None:
     rewrite(foreign, **{"bert.pooler.dense.weight": None, "bert.pooler.dense.bias": None})
-    load_model(foreign, lambda encoder: {"mlm": pretraining(encoder)["mlm"]})
-    with pytest.raises(BertkitError, match=r'has no pooler, which the "nsp" head reads'):
-        load_model(foreign, pretraining)
+    ModelFolder.open(foreign).load_model(lambda encoder: {"mlm": pretraining(encoder)["mlm"]})
+    with pytest.raises(BertkitError, match=r'has no pooler, which the "nsp" head needs'):
+        ModelFolder.open(foreign).load_model(pretraining)
 
 
 def test_a_missing_part_of_a_head(foreign: Path) -> None:
     rewrite(foreign, **{"cls.predictions.transform.dense.bias": None})
     with pytest.raises(BertkitError, match=r"lacks cls\.predictions\.transform\.dense\.bias"):
-        load_model(foreign, pretraining)
+        ModelFolder.open(foreign).load_model(pretraining)
 
 
 def test_unknown_tensors_of_the_encoder_are_listed(foreign: Path) -> None:
     rewrite(foreign, **{"bert.encoder.layer.0.adapter.weight": torch.ones(3)})
     with pytest.raises(BertkitError, match=r"has unknown encoder\.layer\.0\.adapter\.weight"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_a_tensor_twice(foreign: Path) -> None:
     rewrite(foreign, **{"pooler.dense.bias": torch.ones(14)})
     with pytest.raises(BertkitError, match=r"holds pooler\.dense\.bias twice"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_a_vocabulary_of_another_size(foreign: Path) -> None:
     rewrite(foreign, **{"bert.embeddings.word_embeddings.weight": torch.ones(36, 14)})
     with pytest.raises(BertkitError, match=r"has embeddings\.word_embeddings\.weight as 36 x 14 instead of 37 x 14"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_a_transposed_tensor(foreign: Path) -> None:
     rewrite(foreign, **{"bert.encoder.layer.0.intermediate.dense.weight": torch.ones(14, 23)})
     with pytest.raises(BertkitError, match="as 14 x 23 instead of 23 x 14"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_numbers_that_are_no_weights(foreign: Path) -> None:
     rewrite(foreign, **{"bert.pooler.dense.weight": torch.ones(14, 14, dtype=torch.int8)})
     with pytest.raises(BertkitError, match=r"pooler\.dense\.weight as 14 x 14 int8 instead of 14 x 14"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 @pytest.mark.parametrize("layers", [2, 4, 1_000_000_000])
@@ -232,13 +234,13 @@ def test_another_number_of_layers(foreign: Path, layers: int) -> None:
     config = json.loads((foreign / "config.json").read_text())
     (foreign / "config.json").write_text(json.dumps({**config, "num_hidden_layers": layers}))
     with pytest.raises(BertkitError, match=rf"config\.json says {layers} layers and model\.safetensors has 3"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 def test_many_faults_are_one_line(foreign: Path) -> None:
     rename(foreign, ".attention.", ".attend.")
     with pytest.raises(BertkitError) as caught:
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
     assert "lacks" in str(caught.value)
     assert "has unknown" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -259,10 +261,10 @@ def test_weights_in_several_files(foreign: Path, model: Model) -> None:
     assert_same(foreign, model)
     index.write_text(json.dumps({"weight_map": {**places, "absent": "model-00001-of-00002.safetensors"}}))
     with pytest.raises(BertkitError, match="names 1 tensors that no file has, such as absent"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
     (foreign / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(BertkitError, match=r'names the file "model-00002.*", which is not'):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -277,7 +279,7 @@ def test_a_torch_file_that_holds_something_else(foreign: Path, content: Any) -> 
     torch.save(content, foreign / "pytorch_model.bin")
     weights(foreign).unlink()
     with pytest.raises(BertkitError, match=r"pytorch_model\.bin does not hold tensors by name"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + bytes(99), b"\x80\x02", b"x" * 99])
@@ -285,5 +287,5 @@ def test_a_damaged_torch_file(foreign: Path, content: bytes) -> None:
     (foreign / "pytorch_model.bin").write_bytes(content)
     weights(foreign).unlink()
     with pytest.raises(BertkitError, match=r"pytorch_model\.bin is damaged") as caught:
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
     assert "weights_only" not in str(caught.value)

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from bertkit.checkpoint.model_folder import (
-    load_encoder,
-    load_model,
-    load_tokenizer,
-    read_config,
-    read_metadata,
-    resolve,
-    save_model,
-)
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
@@ -57,7 +49,7 @@ TASKS = {"classes": CLASSES, "number": NUMBER}
 def save(folder: Path, encoder: Bert, tokenizer: WordPiece, heads: str = "classes") -> Model:
     model = Model(encoder, HEADS[heads](encoder))
     about = {"kind": "finetune", "task": TASKS[heads].record()} if heads in TASKS else {"kind": "pretrain"}
-    save_model(folder, model, tokenizer, about=about)
+    save_model(folder, model, tokenizer, metadata=about)
     return model
 
 
@@ -65,7 +57,7 @@ def save(folder: Path, encoder: Bert, tokenizer: WordPiece, heads: str = "classe
 def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str) -> None:
     model = save(tmp_path / "model", encoder, tokenizer, heads)
     random_state = torch.get_rng_state()
-    loaded = load_model(tmp_path / "model", HEADS[heads])
+    loaded = ModelFolder.open(tmp_path / "model").load_model(HEADS[heads])
     assert isinstance(loaded.encoder, Bert)
     assert loaded.encoder.config == encoder.config
     saved = model.state_dict()
@@ -79,8 +71,8 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path, encoder: Bert, tok
 
 def test_the_tokenizer_and_the_record_come_back(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
-    assert load_tokenizer(tmp_path).fingerprint == tokenizer.fingerprint
-    about = read_metadata(tmp_path)
+    assert ModelFolder.open(tmp_path).tokenizer.fingerprint == tokenizer.fingerprint
+    about = ModelFolder.open(tmp_path).metadata
     assert TextClassificationTask.from_record(about["task"]) == CLASSES
     assert about["kind"] == "finetune"
     assert set(about["files"]) == {"config.json", "model.safetensors", *tokenizer_files(tmp_path / "model")}
@@ -100,7 +92,7 @@ def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: Word
 
 
 def test_classes_without_names_get_numbers(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    save_model(tmp_path / "model", Model(encoder, CLASSES.objectives(encoder)), tokenizer, about={})
+    save_model(tmp_path / "model", Model(encoder, CLASSES.objectives(encoder)), tokenizer, metadata={})
     assert json.loads((tmp_path / "model" / "config.json").read_text())["label2id"] == {
         "LABEL_0": 0,
         "LABEL_1": 1,
@@ -121,7 +113,7 @@ def test_a_number_gets_no_sigmoid_from_sentence_transformers(
 def test_the_encoder_of_any_model_loads(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     for heads in HEADS:
         save(tmp_path / heads, encoder, tokenizer, heads)
-        loaded = load_encoder(tmp_path / heads)
+        loaded = ModelFolder.open(tmp_path / heads).load_encoder()
         assert all(torch.equal(a, b) for a, b in zip(loaded.parameters(), encoder.parameters(), strict=True))
 
 
@@ -129,7 +121,7 @@ def test_a_model_replaces_another(tmp_path: Path, encoder: Bert, tokenizer: Word
     save(tmp_path / "model", encoder, tokenizer, "pretraining")
     (tmp_path / "model" / "notes.txt").write_text("from before")
     save(tmp_path / "model", encoder, tokenizer, "classes")
-    assert read_metadata(tmp_path)["kind"] == "finetune"
+    assert ModelFolder.open(tmp_path).metadata["kind"] == "finetune"
     assert not (tmp_path / "model" / "notes.txt").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name != "vocabulary"] == ["model"]
 
@@ -145,13 +137,13 @@ def test_what_is_no_model_is_not_replaced(tmp_path: Path, encoder: Bert, tokeniz
 def test_files_that_others_put_beside_are_left_alone(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     (tmp_path / "model" / "README.md").write_text("# A model")
-    load_model(tmp_path, CLASSES.objectives)
+    ModelFolder.open(tmp_path).load_model(CLASSES.objectives)
 
 
 def test_a_head_that_is_not_there(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     with pytest.raises(BertkitError, match=r'model\.safetensors has no "mlm" head') as caught:
-        load_model(tmp_path, pretraining)
+        ModelFolder.open(tmp_path).load_model(pretraining)
     assert caught.value.exit_code == 3
 
 
@@ -159,7 +151,7 @@ def test_other_classes_than_the_model_has(tmp_path: Path, encoder: Bert, tokeniz
     save(tmp_path / "model", encoder, tokenizer)
     other = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("a", "b"))
     with pytest.raises(BertkitError, match=r"has classifier\.weight as 3 x 14 instead of 2 x 14"):
-        load_model(tmp_path, other.objectives)
+        ModelFolder.open(tmp_path).load_model(other.objectives)
 
 
 def test_a_tokenizer_with_more_pieces_than_embeddings(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
@@ -167,14 +159,14 @@ def test_a_tokenizer_with_more_pieces_than_embeddings(tmp_path: Path, encoder: B
     save(tmp_path / "model", encoder, tokenizer)
     (tmp_path / "model" / "bertkit.json").unlink()
     tokenizer.add_tokens([f"word{number}" for number in range(13)]).save(tmp_path / "model")
-    with pytest.raises(BertkitError, match="its tokenizer has 44 pieces and its model 37"):
-        load_tokenizer(tmp_path)
+    with pytest.raises(BertkitError, match="its tokenizer has 44 tokens and its model 37 embeddings"):
+        _ = ModelFolder.open(tmp_path).tokenizer
 
 
 def test_fewer_pieces_than_embeddings_are_common(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     assert tokenizer.vocab_size == 31 < encoder.config.vocab_size
     save(tmp_path / "model", encoder, tokenizer)
-    assert load_tokenizer(tmp_path).vocab_size == 31
+    assert ModelFolder.open(tmp_path).tokenizer.vocab_size == 31
 
 
 def test_an_objective_without_a_table_keeps_its_names(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
@@ -187,8 +179,8 @@ def test_an_objective_without_a_table_keeps_its_names(tmp_path: Path, encoder: B
             self.register_buffer("seen", torch.tensor([13]))
 
     model = Model(encoder, {"next": Temperature()})
-    save_model(tmp_path / "model", model, tokenizer, about={})
-    loaded = load_model(tmp_path, lambda _: {"next": Temperature()})
+    save_model(tmp_path / "model", model, tokenizer, metadata={})
+    loaded = ModelFolder.open(tmp_path).load_model(lambda _: {"next": Temperature()})
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
@@ -204,16 +196,16 @@ def make_model(folder: Path) -> Path:
 
 def test_a_model_folder_and_a_run_folder(tmp_path: Path) -> None:
     model = make_model(tmp_path / "runs" / "small" / "model")
-    assert resolve(model) == model
-    assert resolve(model.parent) == model
-    assert resolve(str(model.parent)) == model
+    assert ModelFolder.open(model).path == model
+    assert ModelFolder.open(model.parent).path == model
+    assert ModelFolder.open(str(model.parent)).path == model
 
 
 def test_the_nearest_name_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_model(tmp_path / "runs" / "small" / "model")
     with pytest.raises(BertkitError) as caught:
-        resolve("runs/smal")
+        ModelFolder.open("runs/smal")
     assert str(caught.value) == "no model at runs/smal. Did you mean runs/small?"
     assert caught.value.exit_code == 2
 
@@ -221,27 +213,27 @@ def test_the_nearest_name_is_suggested(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_hub_id_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("bert-base-uncased", "google-bert/bert-base-uncased"):
-        with pytest.raises(BertkitError, match="Nothing is fetched from a hub: download the model"):
-            resolve(name)
+        with pytest.raises(BertkitError, match="bertkit does not download models"):
+            ModelFolder.open(name)
 
 
 def test_a_run_that_has_no_model_yet(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(BertkitError, match="yet: that run has not come to its end"):
-        resolve(tmp_path)
+    with pytest.raises(BertkitError, match="yet: that run has not ended"):
+        ModelFolder.open(tmp_path)
 
 
 def test_a_folder_without_a_model_and_a_file(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"neither config\.json nor model/config\.json"):
-        resolve(tmp_path)
+        ModelFolder.open(tmp_path)
     (tmp_path / "x.txt").write_text("")
     with pytest.raises(BertkitError, match=r"x\.txt: it has neither"):
-        resolve(tmp_path / "x.txt")
+        ModelFolder.open(tmp_path / "x.txt")
 
 
 def test_spaces_and_other_letters_in_paths(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "my run ü 모델" / "model", encoder, tokenizer)
-    load_model(tmp_path / "my run ü 모델", CLASSES.objectives)
+    ModelFolder.open(tmp_path / "my run ü 모델").load_model(CLASSES.objectives)
 
 
 # --- folders of other makers ----------------------------------------------------------------------------------------
@@ -257,32 +249,32 @@ def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
     labels = {"1": "wet", "0": "dry"}
     write_config(tmp_path, architectures=["BertForSequenceClassification"], id2label=labels, hidden_size=96)
     about = {"architectures": ["BertForSequenceClassification"], "labels": ["dry", "wet"], "several_labels": False}
-    assert read_metadata(tmp_path) == about
-    assert read_config(tmp_path).hidden_size == 96
+    assert ModelFolder.open(tmp_path).metadata == about
+    assert ModelFolder.open(tmp_path).config.hidden_size == 96
 
 
 @pytest.mark.parametrize("labels", [{"a": "dry"}, {"1": "dry"}, "dry", 3, ["dry"]])
 def test_labels_that_make_no_sense(tmp_path: Path, labels: Any) -> None:
     write_config(tmp_path, id2label=labels)
     with pytest.raises(BertkitError, match="id2label is not a table"):
-        read_metadata(tmp_path)
+        _ = ModelFolder.open(tmp_path).metadata
 
 
 def test_a_config_that_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
-    for read in (read_config, read_metadata):
+    for name in ("config", "metadata"):
         with pytest.raises(BertkitError, match="is not the configuration of a model"):
-            read(tmp_path)
+            getattr(ModelFolder.open(tmp_path), name)
 
 
 def test_no_weights(tmp_path: Path) -> None:
     write_config(tmp_path)
     with pytest.raises(BertkitError, match=r"has no weights: neither model\.safetensors nor pytorch_model\.bin"):
-        load_encoder(tmp_path)
+        ModelFolder.open(tmp_path).load_encoder()
 
 
 def test_a_sweep_names_its_best_model(tmp_path: Path) -> None:
     (tmp_path / "best").mkdir()
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(BertkitError, match=r"which is a sweep\. Its best model: .*best$"):
-        resolve(tmp_path)
+        ModelFolder.open(tmp_path)

@@ -13,14 +13,7 @@ from safetensors.torch import load_file
 from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
 from torch import nn
 
-from bertkit.checkpoint.model_folder import (
-    load_encoder,
-    load_model,
-    load_tokenizer,
-    read_config,
-    read_metadata,
-    save_model,
-)
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.roberta import Roberta, RobertaConfig
 from bertkit.errors import BertkitError
@@ -77,14 +70,14 @@ def folder(tmp_path: Path, model: Model, tokens: ByteLevelBPE) -> Path:
 
 
 def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:
-    again = load_model(folder, ask_words)
+    again = ModelFolder.open(folder).load_model(ask_words)
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor), name
-    assert read_config(folder) == model.encoder.config
-    assert read_metadata(folder)["architectures"] == ["RobertaForMaskedLM"]
-    loaded = load_tokenizer(folder)
+    assert ModelFolder.open(folder).config == model.encoder.config
+    assert ModelFolder.open(folder).metadata["architectures"] == ["RobertaForMaskedLM"]
+    loaded = ModelFolder.open(folder).tokenizer
     assert loaded.fingerprint == tokens.fingerprint
-    save_model(tmp_path / "again", again, loaded, about={})
+    save_model(tmp_path / "again", again, loaded, metadata={})
     for name in ("model.safetensors", "config.json", "tokenizer.json", "vocab.json", "merges.txt"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
@@ -95,7 +88,7 @@ def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: Byt
     assert "roberta.pooler.dense.weight" in stored
     assert not any(name.startswith(("cls.", "lm_head.decoder")) for name in stored)
     classes = Model(encoder, ask_classes(encoder))
-    save_model(tmp_path / "classes", classes, tokens, about={"task": {"labels": list("abcde")}})
+    save_model(tmp_path / "classes", classes, tokens, metadata={"task": {"labels": list("abcde")}})
     stored = load_file(tmp_path / "classes" / "model.safetensors")
     assert torch.equal(stored["classifier.dense.weight"], encoder.pooler.dense.weight)
     assert stored["classifier.out_proj.weight"].shape == (5, 14)
@@ -105,28 +98,28 @@ def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: Byt
 
 def test_a_head_that_is_not_there_is_named_as_theirs_is(folder: Path) -> None:
     with pytest.raises(BertkitError, match=r'no "class" head: nothing named classifier\.out_proj\.weight'):
-        load_model(folder, ask_classes)
+        ModelFolder.open(folder).load_model(ask_classes)
     rewrite(folder, **{f"roberta.pooler.dense.{part}": None for part in ("weight", "bias")})
-    load_encoder(folder)
-    with pytest.raises(BertkitError, match='has no pooler, which the "class" head reads'):
-        load_model(folder, ask_classes)
+    ModelFolder.open(folder).load_encoder()
+    with pytest.raises(BertkitError, match='has no pooler, which the "class" head needs'):
+        ModelFolder.open(folder).load_model(ask_classes)
 
 
 def test_a_copy_of_the_word_embeddings_is_passed_over_if_it_is_one(folder: Path) -> None:
     word = load_file(folder / "model.safetensors")["roberta.embeddings.word_embeddings.weight"]
     rewrite(folder, **{"lm_head.decoder.weight": word.clone(), "roberta.embeddings.position_ids": torch.arange(41)})
-    load_model(folder, ask_words)
+    ModelFolder.open(folder).load_model(ask_words)
     rewrite(folder, **{"lm_head.decoder.weight": word + 1})
     with pytest.raises(
         BertkitError, match=r"lm_head\.decoder\.weight differs from embeddings\.word_embeddings\.weight"
     ):
-        load_model(folder, ask_words)
+        ModelFolder.open(folder).load_model(ask_words)
 
 
 def test_what_a_config_leaves_out_is_what_their_class_takes_it_for(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "roberta"}')
     wanted = RobertaConfig(vocab_size=50_265, num_positions=512, num_segments=2, layer_norm_eps=1e-12)
-    assert read_config(folder) == wanted
+    assert ModelFolder.open(folder).config == wanted
 
 
 @pytest.mark.parametrize(
@@ -142,4 +135,4 @@ def test_what_a_config_leaves_out_is_what_their_class_takes_it_for(folder: Path)
 def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
-        load_encoder(folder)
+        ModelFolder.open(folder).load_encoder()

@@ -168,10 +168,10 @@ def test_what_is_no_checkpoint_is_said(tmp_path: Path, make: str) -> None:
 
 
 def test_a_manifest_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_FORMAT", 2)
+    monkeypatch.setattr(store, "_FORMAT", 1)
     path = store.save(tmp_path, 1, groups(), {})
     monkeypatch.undo()
-    with pytest.raises(BertkitError, match="that this version reads"):
+    with pytest.raises(BertkitError, match="has format 1; this version of bertkit reads format 2"):
         store.load(path)
 
 
@@ -221,6 +221,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_the_manifest_is_readable(tmp_path: Path) -> None:
     manifest = json.loads((store.save(tmp_path, 5, groups(), {}) / "manifest.json").read_text())
-    assert (manifest["format"], manifest["step"]) == (1, 5)
+    assert (manifest["format"], manifest["step"]) == (2, 5)
     assert set(manifest["files"]) == {"model.safetensors", "random.safetensors", "state.json"}
     assert set(manifest["files"]["state.json"]) == {"bytes", "sha256"}

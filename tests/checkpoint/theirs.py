@@ -18,7 +18,7 @@ WEIGHTS = "model.safetensors"
 
 def save_as_theirs(home: Path, model: Model, tokenizer: SubwordTokenizer) -> Path:
     """A folder without our record."""
-    save_model(home / "theirs", model, tokenizer, about={})
+    save_model(home / "theirs", model, tokenizer, metadata={})
     (home / "theirs" / "bertkit.json").unlink()
     return home / "theirs"
 

@@ -23,7 +23,7 @@ from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
 from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
-from bertkit.storage.atomic import sha256_of
+from bertkit.storage.checksums import sha256_of
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.wordpiece import WordPiece, train
 

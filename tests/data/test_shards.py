@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from bertkit.data.shards import (
     write_shard,
 )
 from bertkit.errors import BertkitError
-from bertkit.storage.atomic import sha256_of, write_json
+from bertkit.storage.checksums import encode_checked, read_checked, sha256_of
 from bertkit.text.wordpiece import train
 
 
@@ -153,8 +152,9 @@ def test_an_unfinished_folder_says_what_to_do(data: Path) -> None:
 
 
 def test_a_manifest_of_another_version_is_refused(data: Path) -> None:
-    write_json(data / MANIFEST, {**json.loads((data / MANIFEST).read_text()), "format": FORMAT + 1})
-    with pytest.raises(BertkitError, match=f"has format {FORMAT + 1}; this version reads {FORMAT}"):
+    earlier = {**read_checked(data / MANIFEST), "format": 1}
+    (data / MANIFEST).write_text(encode_checked(earlier))
+    with pytest.raises(BertkitError, match=f"has format 1; this version of bertkit reads format {FORMAT}"):
         read_manifest(data)
 
 

@@ -55,7 +55,7 @@ def make_run(folder: Path, task: TextClassificationTask, tokenizer: WordPiece, s
         (head,) = model.objectives.values()
         with torch.no_grad():
             next(weight for name, weight in head.named_parameters() if name.endswith("bias")).fill_(shift)
-    save_model(folder / "model", model, tokenizer, about={"kind": "finetune", "task": task.record()})
+    save_model(folder / "model", model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
     return folder
 
 

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_metadata, resolve, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.storage.checksums import write_seal
+from bertkit.storage.checksums import write_checksums
 from bertkit.task_types import TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
 
@@ -180,15 +180,15 @@ def model(tmp_path: Path) -> Path:
     encoder = Bert(size("1/4/2", vocab_size=13, max_positions=7))
     whole = Model(encoder, TASK.objectives(encoder))
     tokenizer = WordPiece.load(tmp_path / "vocab.txt")
-    save_model(tmp_path / "model", whole, tokenizer, about={"kind": "finetune", "task": TASK.record()})
+    save_model(tmp_path / "model", whole, tokenizer, metadata={"kind": "finetune", "task": TASK.record()})
     return tmp_path / "model"
 
 
 def use(folder: Path) -> TextClassificationTask:
     """All that a prediction reads."""
-    task = TextClassificationTask.from_record(read_metadata(folder)["task"])
-    load_tokenizer(folder)
-    load_model(folder, task.objectives)
+    task = TextClassificationTask.from_record(ModelFolder.open(folder).metadata["task"])
+    _ = ModelFolder.open(folder).tokenizer
+    ModelFolder.open(folder).load_model(task.objectives)
     return task
 
 
@@ -198,7 +198,7 @@ def test_a_damaged_model_is_never_used(model: Path, name: str, damage: str) -> N
     DAMAGES[damage](model / name)
     if (name, damage) == ("bertkit.json", "deleted"):
         # Without our record it is a folder of another maker: the weights load, the task is unknown.
-        assert "task" not in read_metadata(model)
+        assert "task" not in ModelFolder.open(model).metadata
         return
     with pytest.raises(BertkitError, match="model") as caught:
         use(model)
@@ -242,9 +242,9 @@ def test_a_damaged_foreign_file_is_an_error_of_ours_or_harmless(foreign: Path, n
 
 def load_or_refuse(folder: Path) -> None:
     try:
-        load_tokenizer(folder)
-        load_model(folder, TASK.objectives)
-        read_metadata(folder)
+        _ = ModelFolder.open(folder).tokenizer
+        ModelFolder.open(folder).load_model(TASK.objectives)
+        _ = ModelFolder.open(folder).metadata
     except BertkitError as error:
         assert_one_line(error)
 
@@ -324,9 +324,9 @@ def test_code_in_a_model_is_never_run(foreign: Path, name: str, zipped: bool) ->
         torch.save({"embeddings": Payload(marker)}, foreign / name)
     else:
         (foreign / name).write_bytes(pickle.dumps({"embeddings": Payload(marker)}))
-    for read in (load_encoder, load_tokenizer, read_metadata):
+    for read in (ModelFolder.load_encoder, lambda folder: folder.tokenizer, lambda folder: folder.metadata):
         try:
-            read(foreign)
+            read(ModelFolder.open(foreign))
         except BertkitError as error:
             assert_one_line(error)
             assert "weights_only" not in str(error)
@@ -339,7 +339,7 @@ def test_code_in_a_checkpoint_is_never_run(checkpoints: Path, name: str) -> None
     path, marker = checkpoints / "step-00000002", checkpoints / "PWNED"
     (path / name).write_bytes(pickle.dumps(Payload(marker)))
     (path / "manifest.json").unlink()
-    write_seal(path / "manifest.json", {"format": 1, "step": 2})
+    write_checksums(path / "manifest.json", {"format": 2, "step": 2})
     with pytest.raises(BertkitError, match=name):
         store.load(path)
     assert not marker.exists()
@@ -355,7 +355,7 @@ def test_a_deflated_bomb_is_not_unpacked(foreign: Path) -> None:
             packed.writestr(member.filename, plain.read(member))
     (foreign / "model.safetensors").unlink()
     with pytest.raises(BertkitError, match=r"pytorch_model\.bin has .* bytes and would unpack to 16,"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 @pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/passwd", "..", "", "a/../../secret.safetensors", 7])
@@ -364,7 +364,7 @@ def test_names_in_an_index_are_never_paths(foreign: Path, name: Any) -> None:
     (foreign / "model.safetensors").unlink()
     (foreign / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"secret": name}}))
     with pytest.raises(BertkitError, match=r"index\.json (names the file|has no weight_map)"):
-        load_encoder(foreign)
+        ModelFolder.open(foreign).load_encoder()
 
 
 HOSTILE = [
@@ -387,8 +387,8 @@ def test_labels_are_never_paths(tmp_path: Path) -> None:
     encoder = Bert(size("1/4/2", vocab_size=6, max_positions=7))
     model = Model(encoder, task.objectives(encoder))
     tokenizer = WordPiece.load(tmp_path / "vocab.txt")
-    save_model(tmp_path / "out" / "model", model, tokenizer, about={"task": task.record()})
-    assert read_metadata(tmp_path / "out")["task"]["labels"] == HOSTILE
+    save_model(tmp_path / "out" / "model", model, tokenizer, metadata={"task": task.record()})
+    assert ModelFolder.open(tmp_path / "out").metadata["task"]["labels"] == HOSTILE
     config = json.loads((tmp_path / "out" / "model" / "config.json").read_text(encoding="utf-8"))
     assert list(config["id2label"].values()) == HOSTILE
     assert {path.name for path in tmp_path.rglob("*")} == {"vocab.txt", "out", "model", *MODEL_FILES}
@@ -398,6 +398,6 @@ def test_labels_are_never_paths(tmp_path: Path) -> None:
 def test_hostile_names_of_models_are_one_line(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BertkitError, match="no model") as caught:
-        resolve(name)
+        ModelFolder.open(name)
     assert_one_line(caught.value)
     assert list(tmp_path.iterdir()) == []

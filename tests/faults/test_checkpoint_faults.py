@@ -28,7 +28,7 @@ from torch import Tensor
 import bertkit
 from bertkit.checkpoint import tensors as _tensors
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_metadata, resolve, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
@@ -91,13 +91,13 @@ def build(value: float) -> Model:
 
 def save_folder(value: float, tokenizer: WordPiece) -> Callable[[Path], object]:
     model, about = build(value), {"task": TASK.record(), "value": value}
-    return lambda folder: save_model(folder / "model", model, tokenizer, about=about)
+    return lambda folder: save_model(folder / "model", model, tokenizer, metadata=about)
 
 
 def model_value(folder: Path) -> float:
-    value = float(read_metadata(folder)["value"])
-    assert load_tokenizer(folder).vocab_size == 13
-    assert all((weight == value).all() for weight in load_model(folder, TASK.objectives).parameters())
+    value = float(ModelFolder.open(folder).metadata["value"])
+    assert ModelFolder.open(folder).tokenizer.vocab_size == 13
+    assert all((weight == value).all() for weight in ModelFolder.open(folder).load_model(TASK.objectives).parameters())
     return value
 
 
@@ -406,8 +406,8 @@ def test_a_run_without_its_new_model_has_its_old_one(tmp_path: Path, tokenizer: 
     """Cut off between the two renames, the old model stands aside and is what RUN means."""
     save_folder(1.0, tokenizer)(tmp_path)
     (tmp_path / "model").rename(tmp_path / ".old-model")
-    assert resolve(tmp_path) == tmp_path / ".old-model"
-    assert resolve(tmp_path / "model") == tmp_path / ".old-model"
+    assert ModelFolder.open(tmp_path).path == tmp_path / ".old-model"
+    assert ModelFolder.open(tmp_path / "model").path == tmp_path / ".old-model"
     assert model_value(tmp_path) == 1.0
 
 

@@ -25,7 +25,8 @@ from bertkit.data.segment_pairs import Sampling, SegmentPairs
 from bertkit.data.shards import MANIFEST, Corpus
 from bertkit.data.sources import ReadOptions
 from bertkit.errors import BertkitError
-from bertkit.storage.atomic import TEMPORARY_PREFIX, sha256_of
+from bertkit.storage.atomic import TEMPORARY_PREFIX
+from bertkit.storage.checksums import sha256_of
 from bertkit.text.wordpiece import WordPiece, train
 
 CRASHED, REFUSED, DONE = 137, 7, 0

@@ -98,7 +98,7 @@ def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
-    ("module", "name"), [(store, "write_seal"), (pretraining, "evaluate_losses")], ids=["save", "evaluation"]
+    ("module", "name"), [(store, "write_checksums"), (pretraining, "evaluate_losses")], ids=["save", "evaluation"]
 )
 def test_asked_to_stop_during_a_save_or_an_evaluation(
     bench: Bench, tmp_path: Path, expected: Outcome, module: object, name: str, times: int
@@ -111,7 +111,12 @@ def test_asked_to_stop_during_a_save_or_an_evaluation(
     newest, faults = store.latest(run / "checkpoints")
     assert newest is not None
     assert faults == []
-    steps = {("write_seal", 1): 9, ("write_seal", 2): 4, ("evaluate_losses", 1): 14, ("evaluate_losses", 2): 12}
+    steps = {
+        ("write_checksums", 1): 9,
+        ("write_checksums", 2): 4,
+        ("evaluate_losses", 1): 14,
+        ("evaluate_losses", 2): 12,
+    }
     assert store.load(newest)[1]["step"] == steps[name, times]
     bench.finish(run)
     assert outcome(run) == expected

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from bertkit import api
-from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer, read_config, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoders import gpt
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
@@ -29,13 +29,13 @@ WITH_LSTM = ["lstm_layers=2"]
 @pytest.fixture(scope="module")
 def left_to_right(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model") / "ltr"
-    encoder = Bert(replace(read_config(model), causal=True))
-    save_model(folder, Model(encoder, {}), load_tokenizer(model), about={})
+    encoder = Bert(replace(ModelFolder.open(model).config, causal=True))
+    save_model(folder, Model(encoder, {}), ModelFolder.open(model).tokenizer, metadata={})
     return folder
 
 
 def weights(folder: Path) -> dict[str, Tensor]:
-    return load_encoder(folder).state_dict()
+    return ModelFolder.open(folder).load_encoder().state_dict()
 
 
 def test_it_is_drawn_by_the_seed_and_all_else_is_kept(left_to_right: Path, table: Path, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_folder_has_it_and_answers_with_it(left_to_right: Path, table: Path, t
     result = api.finetune(table, model=left_to_right, output=run, lr=1e-2, seeds=2, set=WITH_LSTM, **QUICK)
     stored = load_file(run / "model" / "model.safetensors")
     assert stored["bert.lstm.layers.0.weight_ih_l0"].shape == (4 * 6, 12)
-    assert (read_config(run).lstm_layers, read_config(run).causal) == (2, True)
+    assert (ModelFolder.open(run).config.lstm_layers, ModelFolder.open(run).config.causal) == (2, True)
     found = {name: score.value for name, score in api.evaluate(run).scores.items()}
     assert found == result.best.scores
     again = api.finetune(table, model=run, output=tmp_path / "again", lr=0.0, set=WITH_LSTM, **QUICK)
@@ -113,11 +113,13 @@ def test_another_number_of_layers_than_there_are_is_refused(left_to_right: Path,
 def test_other_networks_get_none(table: Path, tmp_path: Path) -> None:
     tokenizer = bpe.train(["river stone early garden"] * 3, vocab_size=67)
     encoder = gpt.Gpt(gpt.size("1/12/2", vocab_size=tokenizer.vocab_size))
-    save_model(tmp_path / "gpt", Model(encoder, {}), tokenizer, about={})
+    save_model(tmp_path / "gpt", Model(encoder, {}), tokenizer, metadata={})
     with pytest.raises(BertkitError, match=r"lstm_layers is for BERT; .*gpt is another network"):
         api.finetune(table, model=tmp_path / "gpt", output=tmp_path / "run", set=WITH_LSTM, **QUICK)
 
 
 def test_none_is_pre_trained(model: Path) -> None:
     with pytest.raises(BertkitError, match=r"encoder\.lstm_layers is for fine-tuning"):
-        PretrainRun(data=Path("data"), output=Path("run"), encoder=replace(read_config(model), lstm_layers=1))
+        PretrainRun(
+            data=Path("data"), output=Path("run"), encoder=replace(ModelFolder.open(model).config, lstm_layers=1)
+        )

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bertkit import api
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer, read_config, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.features import collate
 from bertkit.encoders import gpt
 from bertkit.errors import BertkitError
@@ -49,14 +49,14 @@ def left_to_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = bpe.train([" ".join(WORDS)] * 7, vocab_size=67)
     torch.manual_seed(7)
     encoder = gpt.Gpt(gpt.size("3/12/2", vocab_size=tokenizer.vocab_size, max_positions=37))
-    save_model(folder, Model(encoder, {}), tokenizer, about={})
+    save_model(folder, Model(encoder, {}), tokenizer, metadata={})
     return folder
 
 
 @pytest.fixture
 def published(tmp_path: Path, left_to_right: Path) -> Path:
     """As OpenAI published it: without the three last pieces, of which neither file nor table knows."""
-    encoder, tokenizer = load_encoder(left_to_right), load_tokenizer(left_to_right)
+    encoder, tokenizer = ModelFolder.open(left_to_right).load_encoder(), ModelFolder.open(left_to_right).tokenizer
     folder = save_as_theirs(tmp_path, Model(encoder, {}), tokenizer)
     _, start, delimiter, extract = tokenizer.tokens_to_ids(bpe.SpecialTokens())  # type: ignore[attr-defined]
     assert (start, delimiter, extract) == (1, 2, 3), "they are the first that are learned, and have to become the last"
@@ -87,13 +87,13 @@ def weights(run: Path) -> dict[str, Tensor]:
 
 def begin(model: Path, **changes: Any) -> gpt.Gpt:
     run = FinetuneRun(task=sst2, model=model, output=Path("run"), **changes)
-    encoder = build_encoder(run, load_tokenizer(model).vocab_size)
+    encoder = build_encoder(run, ModelFolder.open(model))
     assert isinstance(encoder, gpt.Gpt)
     return encoder
 
 
 def test_a_published_folder_gets_three_rows_and_keeps_the_others(published: Path) -> None:
-    old = load_encoder(published)
+    old = ModelFolder.open(published).load_encoder()
     assert isinstance(old, gpt.Gpt)
     drawn = []
     for seed in (3, 3, 4):
@@ -111,8 +111,8 @@ def test_a_published_folder_gets_three_rows_and_keeps_the_others(published: Path
 def test_a_published_folder_is_fine_tuned_saved_and_asked(published: Path, tmp_path: Path) -> None:
     table, run = write_table(tmp_path / "reviews.csv"), tmp_path / "run"
     api.finetune(table, model=published, output=run, lr=1e-3, **QUICK)
-    assert read_config(run).vocab_size == read_config(published).vocab_size + 3
-    assert load_tokenizer(run).fingerprint == load_tokenizer(published).fingerprint
+    assert ModelFolder.open(run).config.vocab_size == ModelFolder.open(published).config.vocab_size + 3
+    assert ModelFolder.open(run).tokenizer.fingerprint == ModelFolder.open(published).tokenizer.fingerprint
     assert api.load(run).classify("early winter river").label in ("bad", "good")
     again = api.finetune(table, model=run, output=tmp_path / "again", lr=0.0, **QUICK)
     assert torch.equal(weights(tmp_path / "again")["tokens_embed.weight"], weights(run)["tokens_embed.weight"])
@@ -124,11 +124,11 @@ def test_more_pieces_than_fine_tuning_adds_are_refused(published: Path) -> None:
     rewrite(published, **{"tokens_embed.weight": table[:-1]})
     reconfigure(published, vocab_size=len(table) - 1)
     with pytest.raises(BertkitError, match="they do not belong together"):
-        load_tokenizer(published)
+        _ = ModelFolder.open(published).tokenizer
 
 
 def test_fresh_weights_and_fresh_layers(left_to_right: Path) -> None:
-    before = load_encoder(left_to_right).state_dict()
+    before = ModelFolder.open(left_to_right).load_encoder().state_dict()
     torch.manual_seed(8)
     for changes, kept in ({"from_scratch": True}, 0), ({"reinit_layers": 1}, 3), ({}, 4):
         encoder = begin(left_to_right, **changes)
@@ -148,7 +148,7 @@ def test_with_rates_of_nothing_below_them_the_heads_alone_learn(left_to_right: P
 
 
 def test_no_tag_depends_on_a_later_word(left_to_right: Path) -> None:
-    encoder, tokenizer, seen = begin(left_to_right), load_tokenizer(left_to_right), list[Tensor]()
+    encoder, tokenizer, seen = begin(left_to_right), ModelFolder.open(left_to_right).tokenizer, list[Tensor]()
     encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
     task = TaggingTask(name="tags", labels=("O", "B-x", "I-x"))
     examples = [TagExample("1", tuple(WORDS[:count]), None) for count in (7, 3)]
@@ -193,7 +193,7 @@ def gradients(model: Model, batch: Batch) -> dict[str, Tensor]:
 
 
 def test_the_gradient_is_that_of_the_task_and_so_much_of_the_language_model(left_to_right: Path) -> None:
-    encoder, tokenizer = begin(left_to_right), load_tokenizer(left_to_right)
+    encoder, tokenizer = begin(left_to_right), ModelFolder.open(left_to_right).tokenizer
     task = sst2.objectives(encoder)
     examples = [TextExample(str(count), " ".join(WORDS[:count]), label="positive") for count in (3, 7, 5)]
     features = [each for one in examples for each in sst2.encode(one, tokenizer)]
@@ -248,7 +248,7 @@ def test_a_pair_in_both_orders_is_told_the_same_when_it_changes_over(left_to_rig
 
 
 def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
-    tokenizer = load_tokenizer(left_to_right)
+    tokenizer = ModelFolder.open(left_to_right).tokenizer
     start, between, end = tokenizer.start_id, tokenizer.between_ids, tokenizer.end_id
     a, b = (tokenizer.encode(text).ids for text in ("river", "early garden"))
     task = replace(mrpc, both_orders=True, max_length=3 + len(a) + len(b))
@@ -295,7 +295,7 @@ def real_vocabulary(tmp_path_factory: pytest.TempPathFactory, data_folder: Path)
     tokenizer = bpe.BPE.load(data_folder / "vocab" / "gpt1-bpe")
     torch.manual_seed(7)
     encoder = gpt.Gpt(gpt.size("2/32/2", vocab_size=tokenizer.vocab_size, dropout=0.0, attention_dropout=0.0))
-    save_model(folder, Model(encoder, {}), tokenizer, about={})
+    save_model(folder, Model(encoder, {}), tokenizer, metadata={})
     return folder
 
 

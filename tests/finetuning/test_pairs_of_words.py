@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bertkit import api
-from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer, read_config, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoder_types import WordEncoder
 from bertkit.encoders.elmo import Elmo, size
 from bertkit.finetuning.word_models import build_word_model
@@ -32,7 +32,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parts")
     tokenizer = words.train([TEXT], word_length=9)
     torch.manual_seed(7)
-    save_model(folder / "elmo", Model(Elmo(size("2/6/11", word_length=9)), {}), tokenizer, about={})
+    save_model(folder / "elmo", Model(Elmo(size("2/6/11", word_length=9)), {}), tokenizer, metadata={})
     lines = [f"{word} {' '.join(f'{number:.3f}' for number in torch.randn(13))}" for word in TEXT.split()]
     (folder / "glove.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder
@@ -67,9 +67,12 @@ def test_from_parts_to_answers(
     model = build_word_model(name, tmp_path / name, elmo=parts / "elmo", vectors=parts / "glove.txt", settings=changes)
     result = api.finetune(task, model=model, output=run, lr=1e-2, **QUICK)
     assert {name: score.value for name, score in api.evaluate(run).scores.items()} == result.best.scores
-    assert read_config(run) == read_config(model)
-    before, after = load_encoder(model).state_dict(), load_encoder(run).state_dict()
-    elmo = load_encoder(parts / "elmo").state_dict()
+    assert ModelFolder.open(run).config == ModelFolder.open(model).config
+    before, after = (
+        ModelFolder.open(model).load_encoder().state_dict(),
+        ModelFolder.open(run).load_encoder().state_dict(),
+    )
+    elmo = ModelFolder.open(parts / "elmo").load_encoder().state_dict()
     copied = {"words.vectors.weight", *(f"words.elmo.{name}" for name in elmo)}
     assert {name for name, value in after.items() if torch.equal(value, before[name])} == copied
     assert all(torch.equal(after[f"words.elmo.{name}"], value) for name, value in elmo.items())
@@ -78,11 +81,15 @@ def test_from_parts_to_answers(
 @pytest.mark.parametrize("name", ["esim", "bidaf"])
 def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: Path, tmp_path: Path) -> None:
     """With vectors alone, and with ELMo: ESIM then reads nothing else, BiDAF both."""
-    tokenizer = load_tokenizer(parts / "elmo")
+    tokenizer = ModelFolder.open(parts / "elmo").tokenizer
     assert isinstance(tokenizer, words.WordLevel)
-    plain = load_encoder(build_word_model(name, tmp_path / "plain", vectors=parts / "glove.txt", words=tokenizer))
+    plain = ModelFolder.open(
+        build_word_model(name, tmp_path / "plain", vectors=parts / "glove.txt", words=tokenizer)
+    ).load_encoder()
     vectors = parts / "glove.txt" if name == "bidaf" else None
-    with_elmo = load_encoder(build_word_model(name, tmp_path / "elmo", elmo=parts / "elmo", vectors=vectors))
+    with_elmo = ModelFolder.open(
+        build_word_model(name, tmp_path / "elmo", elmo=parts / "elmo", vectors=vectors)
+    ).load_encoder()
     assert isinstance(plain, WordEncoder)
     assert isinstance(with_elmo, WordEncoder)
     assert (plain.words.width, with_elmo.words.width) == {"esim": (13, 12), "bidaf": (113, 125)}[name]
@@ -95,7 +102,7 @@ def test_every_seed_begins_elsewhere(parts: Path, endings: FileTask, tmp_path: P
     found = []
     for number, seed in enumerate((3, 3, 4)):
         api.finetune(endings, model=model, output=tmp_path / str(number), first_seed=seed, lr=0.0, **QUICK)
-        found.append(load_encoder(tmp_path / str(number)).state_dict())
+        found.append(ModelFolder.open(tmp_path / str(number)).load_encoder().state_dict())
     first, again, other = found
     assert all(torch.equal(value, again[name]) for name, value in first.items())
     lstms = {name for name in first if name.startswith(("encoding", "composition"))}

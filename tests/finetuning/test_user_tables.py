@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bertkit import api
-from bertkit.checkpoint.model_folder import read_metadata, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.cli import app
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.model import Model
@@ -32,7 +32,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         initializer_range=0.5,
     )
     folder = tmp_path_factory.mktemp("source") / "model"
-    save_model(folder, Model(Bert(shape), {}), tokenizer, about={})
+    save_model(folder, Model(Bert(shape), {}), tokenizer, metadata={})
     return folder
 
 
@@ -53,7 +53,7 @@ def tuned(source: Path, tmp_path: Path) -> Path:
 
 
 def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path) -> None:
-    task = read_metadata(tuned)["task"]
+    task = ModelFolder.open(tuned).metadata["task"]
     assert task["shape"] == "labels"
     assert set(task["thresholds"]) <= {"city", "mill", "river"}
     assert task["thresholds"]

@@ -9,14 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bertkit.checkpoint.model_folder import (
-    load_encoder,
-    load_model,
-    load_tokenizer,
-    read_config,
-    read_metadata,
-    save_model,
-)
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.prepare import prepare
 from bertkit.encoder_types import WordEncoder
 from bertkit.encoders.elmo import Elmo, ElmoConfig
@@ -51,7 +44,7 @@ def words() -> WordLevel:
 @pytest.fixture(scope="module")
 def elmo(words: WordLevel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "elmo"
-    save_model(folder, Model(Elmo(ELMO), {}), words, about={})
+    save_model(folder, Model(Elmo(ELMO), {}), words, metadata={})
     return folder
 
 
@@ -74,16 +67,16 @@ def weights(encoder: torch.nn.Module) -> dict[str, Tensor]:
 
 
 def test_what_is_given_is_copied(folder: Path, elmo: Path, words: WordLevel) -> None:
-    encoder = load_encoder(folder)
+    encoder = ModelFolder.open(folder).load_encoder()
     assert isinstance(encoder, Tagger)
     assert encoder.words.vectors is not None and encoder.words.elmo is not None
     (river,) = words.tokens_to_ids(["river"])
     assert encoder.words.vectors.weight[river].tolist() == [5, 4, 3, 2, 1]
-    theirs = load_encoder(elmo).state_dict()
+    theirs = ModelFolder.open(elmo).load_encoder().state_dict()
     assert all(torch.equal(weight, theirs[name]) for name, weight in encoder.words.elmo.state_dict().items())
-    assert read_config(folder).words.mixture_l2 == 0.1, "as the published tagger"
-    assert load_tokenizer(folder).fingerprint == words.fingerprint
-    about = read_metadata(folder)
+    assert ModelFolder.open(folder).config.words.mixture_l2 == 0.1, "as the published tagger"
+    assert ModelFolder.open(folder).tokenizer.fingerprint == words.fingerprint
+    about = ModelFolder.open(folder).metadata
     assert about["kind"] == "word-model"
     assert about["vectors"]["found"] == 3
     assert about["vectors"]["trained"] is False
@@ -92,7 +85,7 @@ def test_what_is_given_is_copied(folder: Path, elmo: Path, words: WordLevel) -> 
 def test_what_is_not_given_is_not_read(words: WordLevel, glove: Path, tmp_path: Path) -> None:
     reads = {"filters": ()}
     build_word_model("tagger", tmp_path / "m", vectors=glove, words=words, reader_settings=reads, settings=SMALL)
-    encoder = load_encoder(tmp_path / "m")
+    encoder = ModelFolder.open(tmp_path / "m").load_encoder()
     assert isinstance(encoder, WordEncoder)
     assert encoder.words.width == 5
     assert encoder.words.elmo is None
@@ -101,9 +94,9 @@ def test_what_is_not_given_is_not_read(words: WordLevel, glove: Path, tmp_path: 
 def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path: Path) -> None:
     run = FinetuneRun(task=conll2003, model=folder, output=tmp_path / "run")
     torch.manual_seed(1)
-    one = weights(build_encoder(run, 14))
+    one = weights(build_encoder(run, ModelFolder.open(run.model)))
     torch.manual_seed(2)
-    other = weights(build_encoder(run, 14))
+    other = weights(build_encoder(run, ModelFolder.open(run.model)))
     same = {name for name, weight in one.items() if torch.equal(weight, other[name])}
     copied = {name for name in one if name.startswith(("words.elmo.", "words.vectors."))}
     assert same == copied | {"words.mixture.weights", "words.mixture.gamma"}
@@ -115,8 +108,8 @@ def test_vectors_may_be_learned_on_a_corpus(words: WordLevel, tmp_path: Path) ->
     build_word_model(
         "tagger", tmp_path / "m", vectors=tmp_path / "data", reader_settings={"vector_size": 13}, settings=SMALL
     )
-    assert read_config(tmp_path / "m").words.vector_size == 13
-    assert read_metadata(tmp_path / "m")["vectors"]["trained"] is True
+    assert ModelFolder.open(tmp_path / "m").config.words.vector_size == 13
+    assert ModelFolder.open(tmp_path / "m").metadata["vectors"]["trained"] is True
     others = train(["other words"], word_length=LETTERS)
     with pytest.raises(BertkitError, match="prepared with another vocabulary"):
         build_word_model("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
@@ -141,8 +134,8 @@ def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
     assert result.mean > 0.9
     found = load(tmp_path / "run").tag("Winter saw the market")
     assert [(entity.type, entity.text) for entity in found] == [("PER", "Winter"), ("LOC", "market")]
-    kept = load_model(tmp_path / "run", task.objectives).encoder
-    before = load_encoder(folder)
+    kept = ModelFolder.open(tmp_path / "run").load_model(task.objectives).encoder
+    before = ModelFolder.open(folder).load_encoder()
     assert isinstance(kept, Tagger) and isinstance(before, Tagger)
     frozen = [encoder.words.elmo.state_dict() for encoder in (kept, before) if encoder.words.elmo is not None]
     assert all(torch.equal(weight, frozen[1][name]) for name, weight in frozen[0].items())

@@ -28,7 +28,7 @@ def answering(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> Pipeline:
     model = Model(encoder, TASK.objectives(encoder))
     for weight in model.objectives.parameters():
         torch.nn.init.normal_(weight, std=2.0)
-    save_model(tmp_path / "model", model, tokenizer, about={"task": TASK.record()})
+    save_model(tmp_path / "model", model, tokenizer, metadata={"task": TASK.record()})
     return load(tmp_path / "model")
 
 
@@ -81,7 +81,7 @@ def test_lines_of_a_stream() -> None:
 def test_a_model_for_texts_answers_no_question(
     tmp_path: Path, model: Model, tokenizer: WordPiece, task: TextClassificationTask
 ) -> None:
-    save_model(tmp_path / "model", model, tokenizer, about={"task": task.record()})
+    save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
     with pytest.raises(BertkitError, match=r"is for files:t\.csv and answers no question"):
         load(tmp_path / "model").answer("who?", "the miller")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.checkpoint.model_folder import ABOUT, save_model
+from bertkit.checkpoint.model_folder import METADATA, save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
@@ -18,7 +18,7 @@ from bertkit.text.wordpiece import WordPiece
 
 def save(folder: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> Pipeline:
     model = Model(encoder, task.objectives(encoder))
-    save_model(folder / "model", model, tokenizer, about={"kind": "finetune", "task": task.record()})
+    save_model(folder / "model", model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
     return load(folder)
 
 
@@ -30,7 +30,7 @@ def test_it_says_what_the_model_said_before_it_was_saved(
     tmp_path: Path, model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     expected = predict(model, task, examples, tokenizer)
-    save_model(tmp_path / "model", model, tokenizer, about={"task": task.record()})
+    save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
     pipeline = load(tmp_path)
     assert pipeline.task == task
     found = pipeline.classify([example.first for example in examples])
@@ -78,14 +78,14 @@ def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:
     expected = save(tmp_path, encoder, task, tokenizer).classify("the river ran")
-    (tmp_path / "model" / ABOUT).unlink()
+    (tmp_path / "model" / METADATA).unlink()
     found = load(tmp_path / "model").classify("the river ran")
     assert found.scores == pytest.approx(expected.scores)
 
 
 def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     model = Model(encoder, PretrainingTask().objectives(encoder))
-    save_model(tmp_path / "model", model, tokenizer, about={"kind": "pretrain"})
+    save_model(tmp_path / "model", model, tokenizer, metadata={"kind": "pretrain"})
     pipeline = load(tmp_path)
     (blank,) = pipeline.fill("the [MASK] ran", top_k=3)
     assert len(blank) == 3

@@ -12,7 +12,7 @@ import transformers as theirs
 from torch import nn
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.batches import FeatureSource, batch_indices
 from bertkit.model import Model
 from bertkit.nn.attention import SelfAttention
@@ -59,10 +59,10 @@ def check_losses_agree(
     rows: int = ROWS,
 ) -> None:
     """Train both from one head; ``weights`` are their names and ours, ``inputs`` what their model reads of a batch."""
-    tokenizer = load_tokenizer(minilm)
+    tokenizer = ModelFolder.open(minilm).tokenizer
     features = [feature for _, each in task.encode_all(examples, tokenizer) for feature in each]
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
-    encoder = load_encoder(minilm)
+    encoder = ModelFolder.open(minilm).load_encoder()
     ours = Model(encoder, task.objectives(encoder))
     silence_dropout(ours)
     ((name, head),) = ours.objectives.items()

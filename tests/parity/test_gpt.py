@@ -15,7 +15,7 @@ from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
-from bertkit.checkpoint.model_folder import load_encoder, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoders.gpt import FOREIGN_PREFIX, HF_NAMES, Gpt, GptConfig
 from bertkit.finetuning.starting_point import add_language_model
 from bertkit.model import Model
@@ -170,14 +170,16 @@ def test_a_folder_of_theirs_loads_here(tmp_path: Path, padded_batch: Batch) -> N
     their_model = build_theirs(theirs.OpenAIGPTLMHeadModel)
     their_model.save_pretrained(tmp_path)
     with torch.no_grad():
-        states = load_encoder(tmp_path).eval()(padded_batch).hidden_states
+        states = ModelFolder.open(tmp_path).load_encoder().eval()(padded_batch).hidden_states
         close(states[padded_batch.attention_mask], their_states(their_model.transformer, padded_batch), COMPOSITE)
 
 
 def test_a_folder_of_ours_loads_there(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Gpt(CONFIG).eval()
     tokenizer = train(["the fox and the ox"] * 2, vocab_size=67)
-    save_model(tmp_path, Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}), tokenizer, about={})
+    save_model(
+        tmp_path, Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}), tokenizer, metadata={}
+    )
     their_model, report = transformers.OpenAIGPTLMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
     assert transformers.AutoConfig.from_pretrained(tmp_path).layer_norm_epsilon == CONFIG.layer_norm_eps
@@ -221,7 +223,7 @@ def test_a_classifier_of_ours_is_their_network_and_one_layer(tmp_path: Path, pad
     tokenizer = train(["a fox and an ox"] * 2, vocab_size=37)
     head = SequenceClassification(CONFIG.hidden_size, 5)
     ours = Model(build_ours(build_theirs(theirs.OpenAIGPTModel)), {"class": head}).eval()
-    save_model(tmp_path / "classes", ours, tokenizer, about={})
+    save_model(tmp_path / "classes", ours, tokenizer, metadata={})
     their_model = transformers.AutoModel.from_pretrained(tmp_path / "classes").eval()
     states = their_model(padded_batch.input_ids).last_hidden_state
     last = states[torch.arange(4), padded_batch.attention_mask.sum(dim=1) - 1]

@@ -14,14 +14,7 @@ from tests.parity.agreement import COMPOSITE, SIMPLE
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
-from bertkit.checkpoint.model_folder import (
-    load_encoder,
-    load_model,
-    load_tokenizer,
-    read_config,
-    read_metadata,
-    save_model,
-)
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective, Tokenizer
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert, BertConfig
@@ -176,7 +169,7 @@ def test_what_we_save_they_load(
 ) -> None:
     model = build_ours(HEADS[case], activation)
     task = TASKS.get(HEADS[case][0])
-    save_model(tmp_path / "model", model, tokenizer, about={"task": task.record()} if task else {})
+    save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()} if task else {})
     theirs, report = their_class(case).from_pretrained(tmp_path / "model", output_loading_info=True)
     assert not report["missing_keys"]
     # Their masked language model has no pooler; ours has one always.
@@ -187,7 +180,7 @@ def test_what_we_save_they_load(
 
 def test_an_encoder_that_we_save_they_load(tmp_path: Path, tokenizer: WordPiece, padded_batch: Batch) -> None:
     model = build_ours(())
-    save_model(tmp_path / "model", model, tokenizer, about={})
+    save_model(tmp_path / "model", model, tokenizer, metadata={})
     theirs, report = transformers.AutoModel.from_pretrained(tmp_path / "model", output_loading_info=True)
     assert type(theirs) is transformers.BertModel
     assert not report["missing_keys"]
@@ -221,7 +214,7 @@ def test_what_they_save_we_load(tmp_path: Path, padded_batch: Batch, case: str, 
     theirs = their_class(case)(shape).eval()
     randomize(theirs)
     theirs.save_pretrained(tmp_path / "theirs")
-    ours = load_model(tmp_path / "theirs", lambda encoder: heads_of(encoder, HEADS[case])).eval()
+    ours = ModelFolder.open(tmp_path / "theirs").load_model(lambda encoder: heads_of(encoder, HEADS[case])).eval()
     close(our_answers(ours, padded_batch), their_answers(theirs, padded_batch), SIMPLE)
 
 
@@ -236,16 +229,16 @@ def test_other_forms_in_which_they_save(tmp_path: Path, padded_batch: Batch, for
         torch.save(theirs.state_dict(), tmp_path / "pytorch_model.bin")
     else:
         assert (tmp_path / "model.safetensors.index.json").exists()
-    ours = load_model(tmp_path, lambda encoder: heads_of(encoder, ("mlm", "nsp"))).eval()
+    ours = ModelFolder.open(tmp_path).load_model(lambda encoder: heads_of(encoder, ("mlm", "nsp"))).eval()
     close(our_answers(ours, padded_batch), their_answers(theirs, padded_batch), SIMPLE)
 
 
 def test_there_and_back_is_bit_equal(tmp_path: Path, tokenizer: WordPiece) -> None:
     model = build_ours(("mlm", "nsp"))
-    save_model(tmp_path / "ours", model, tokenizer, about={})
+    save_model(tmp_path / "ours", model, tokenizer, metadata={})
     transformers.BertForPreTraining.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
-    back = load_model(tmp_path / "theirs", lambda encoder: heads_of(encoder, ("mlm", "nsp")))
-    assert read_config(tmp_path / "theirs") == read_config(tmp_path / "ours")
+    back = ModelFolder.open(tmp_path / "theirs").load_model(lambda encoder: heads_of(encoder, ("mlm", "nsp")))
+    assert ModelFolder.open(tmp_path / "theirs").config == ModelFolder.open(tmp_path / "ours").config
     for name, tensor in model.state_dict().items():
         assert torch.equal(back.state_dict()[name], tensor), name
 
@@ -256,12 +249,16 @@ def test_choices_are_scored_as_they_do_both_ways(tmp_path: Path, tokenizer: Word
     encoder = Bert(BertConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, num_segments=3))
     model = Model(encoder, {"choice": MultipleChoice(encoder.hidden_size)}).eval()
     randomize(model)
-    save_model(tmp_path / "ours", model, tokenizer, about={})
+    save_model(tmp_path / "ours", model, tokenizer, metadata={})
     theirs = transformers.AutoModelForMultipleChoice.from_pretrained(tmp_path / "ours").eval()
     with torch.no_grad():
         theirs.classifier.bias.fill_(0.3)
     theirs.save_pretrained(tmp_path / "theirs")
-    back = load_model(tmp_path / "theirs", lambda encoder: {"choice": MultipleChoice(encoder.hidden_size)}).eval()
+    back = (
+        ModelFolder.open(tmp_path / "theirs")
+        .load_model(lambda encoder: {"choice": MultipleChoice(encoder.hidden_size)})
+        .eval()
+    )
     inputs = {name: each.view(2, 2, -1) for name, each in their_inputs(batch).items()}
     with torch.no_grad():
         expected = theirs(**inputs, labels=batch.labels["choice"])
@@ -274,7 +271,7 @@ def test_choices_are_scored_as_they_do_both_ways(tmp_path: Path, tokenizer: Word
 
 
 def test_labels_and_tokenizer_go_both_ways(tmp_path: Path, tokenizer: WordPiece) -> None:
-    save_model(tmp_path / "ours", build_ours(("class",)), tokenizer, about={"task": TASKS["class"].record()})
+    save_model(tmp_path / "ours", build_ours(("class",)), tokenizer, metadata={"task": TASKS["class"].record()})
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "ours")
     assert theirs.config.id2label == {0: "dry", 1: "wet", 2: "odd"}
     assert theirs.config.problem_type == "single_label_classification"
@@ -282,8 +279,8 @@ def test_labels_and_tokenizer_go_both_ways(tmp_path: Path, tokenizer: WordPiece)
     assert their_tokenizer("a b", "c", add_special_tokens=False)["input_ids"] == tokenizer.encode("a b c").ids
     theirs.save_pretrained(tmp_path / "theirs")
     their_tokenizer.save_pretrained(tmp_path / "theirs")
-    assert read_metadata(tmp_path / "theirs")["labels"] == ["dry", "wet", "odd"]
-    assert load_tokenizer(tmp_path / "theirs").encode("b z a").ids == tokenizer.encode("b z a").ids
+    assert ModelFolder.open(tmp_path / "theirs").metadata["labels"] == ["dry", "wet", "odd"]
+    assert ModelFolder.open(tmp_path / "theirs").tokenizer.encode("b z a").ids == tokenizer.encode("b z a").ids
 
 
 def batch_of(sentences: list[str], tokenizer: Tokenizer) -> Batch:
@@ -293,18 +290,18 @@ def batch_of(sentences: list[str], tokenizer: Tokenizer) -> Batch:
 
 def test_real_weights_on_real_sentences(minilm: Path) -> None:
     """Six layers of a published model, from text to states, each side by its own tokenizer."""
-    tokenizer = load_tokenizer(minilm)
+    tokenizer = ModelFolder.open(minilm).tokenizer
     batch = batch_of(SENTENCES, tokenizer)
     theirs = transformers.BertModel.from_pretrained(minilm).eval()
     their_tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
     their_batch = their_tokenizer(SENTENCES, padding=True, return_tensors="pt")
     assert torch.equal(their_batch["input_ids"], batch.input_ids)
-    compare_states(load_encoder(minilm).eval(), theirs, batch, COMPOSITE)
+    compare_states(ModelFolder.open(minilm).load_encoder().eval(), theirs, batch, COMPOSITE)
 
 
 def test_real_weights_saved_by_us_are_theirs_bit_for_bit(tmp_path: Path, minilm: Path) -> None:
-    encoder = load_encoder(minilm)
-    save_model(tmp_path / "model", Model(encoder, {}), load_tokenizer(minilm), about={})
+    encoder = ModelFolder.open(minilm).load_encoder()
+    save_model(tmp_path / "model", Model(encoder, {}), ModelFolder.open(minilm).tokenizer, metadata={})
     theirs = transformers.BertModel.from_pretrained(minilm).state_dict()
     for name, tensor in transformers.BertModel.from_pretrained(tmp_path / "model").state_dict().items():
         assert torch.equal(tensor, theirs[name]), name
@@ -316,7 +313,7 @@ def test_several_labels_are_told_and_learnt_as_they_do(
     """Their model with our task, and their loss beside ours."""
     labels = torch.tensor([[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 1, 1]])
     model = build_ours(("labels",))
-    save_model(tmp_path / "ours", model, tokenizer, about={"task": TASKS["labels"].record()})
+    save_model(tmp_path / "ours", model, tokenizer, metadata={"task": TASKS["labels"].record()})
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "ours").eval()
     assert theirs.config.problem_type == "multi_label_classification"
     batch = padded_batch.with_labels(labels=labels)
@@ -327,7 +324,7 @@ def test_several_labels_are_told_and_learnt_as_they_do(
     theirs.save_pretrained(tmp_path / "theirs")
     tokenizer.save(tmp_path / "theirs")
     task = load(tmp_path / "theirs").task
-    ours = load_model(tmp_path / "theirs", task.objectives)
+    ours = ModelFolder.open(tmp_path / "theirs").load_model(task.objectives)
     (prediction,) = predict(ours, task, [TextExample("1", "a b c")], tokenizer, precision="float32")
     inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")("a b c", return_tensors="pt")
     with torch.no_grad():

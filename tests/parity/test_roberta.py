@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from bertkit import api
 from bertkit.batch import IGNORE, Batch
-from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer, read_config, save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.roberta import FOREIGN_PREFIX, HF_NAMES, Roberta, RobertaConfig
 from bertkit.inference.pipeline import load
@@ -141,7 +141,7 @@ def assert_same_answers(model: Model, theirs: Any, batch: Batch) -> None:
 def test_embeddings(batch: Batch, tmp_path: Path) -> None:
     theirs = build_theirs("RobertaModel")
     theirs.save_pretrained(tmp_path)
-    ours, real = load_encoder(tmp_path).eval(), batch.attention_mask
+    ours, real = ModelFolder.open(tmp_path).load_encoder().eval(), batch.attention_mask
     assert isinstance(ours, Roberta)
     states = ours.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids))
     close(states[real], theirs.embeddings(batch.input_ids)[real], SIMPLE)
@@ -151,23 +151,23 @@ def test_a_row_of_all_positions(tmp_path: Path) -> None:
     """Their table has 43 rows, the first two of which no token has."""
     theirs = build_theirs("RobertaModel")
     theirs.save_pretrained(tmp_path)
-    ids = torch.randint(5, 277, (2, read_config(tmp_path).max_positions))
+    ids = torch.randint(5, 277, (2, ModelFolder.open(tmp_path).config.max_positions))
     assert ids.shape[1] == 41
     row = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
-    assert_same_states(load_encoder(tmp_path), theirs, row)
+    assert_same_states(ModelFolder.open(tmp_path).load_encoder(), theirs, row)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_pytorch_tanh", "relu"])
 def test_an_encoder_of_theirs_loads_here(tmp_path: Path, batch: Batch, activation: str) -> None:
     theirs = build_theirs("RobertaModel", hidden_act=activation)
     theirs.save_pretrained(tmp_path)
-    assert_same_states(load_encoder(tmp_path), theirs, batch)
+    assert_same_states(ModelFolder.open(tmp_path).load_encoder(), theirs, batch)
 
 
 def test_an_encoder_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE) -> None:
     encoder = Roberta(CONFIG)
     randomize(encoder)
-    save_model(tmp_path, Model(encoder, {}), tokenizer, about={})
+    save_model(tmp_path, Model(encoder, {}), tokenizer, metadata={})
     theirs, report = transformers.AutoModel.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
     assert isinstance(theirs, transformers.RobertaModel)
@@ -183,14 +183,14 @@ def test_an_encoder_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer:
 def test_a_head_of_theirs_loads_here(tmp_path: Path, batch: Batch, name: str) -> None:
     theirs = build_theirs(THEIRS[name], num_labels={"number": 1, "choice": 1, "span": 2}.get(name, 3))
     theirs.save_pretrained(tmp_path)
-    assert_same_answers(load_model(tmp_path, with_head(name)), theirs, batch)
+    assert_same_answers(ModelFolder.open(tmp_path).load_model(with_head(name)), theirs, batch)
 
 
 @pytest.mark.parametrize("name", ["class", "labels", "number"])
 def test_an_encoder_has_the_layer_of_the_classifier_for_its_pooler(tmp_path: Path, name: str) -> None:
     theirs = build_theirs(THEIRS[name])
     theirs.save_pretrained(tmp_path)
-    encoder = load_encoder(tmp_path)
+    encoder = ModelFolder.open(tmp_path).load_encoder()
     assert isinstance(encoder, Roberta)
     assert torch.equal(encoder.pooler.dense.weight, theirs.classifier.dense.weight)
 
@@ -200,7 +200,7 @@ def test_a_head_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: Byt
     encoder = Roberta(CONFIG)
     model = Model(encoder, with_head(name)(encoder))
     randomize(model)
-    save_model(tmp_path, model, tokenizer, about={})
+    save_model(tmp_path, model, tokenizer, metadata={})
     theirs, report = getattr(transformers, THEIRS[name]).from_pretrained(tmp_path, output_loading_info=True)
     assert not report["missing_keys"]
     # Their models for words and tokens have no pooler; ours has one always.
@@ -208,14 +208,14 @@ def test_a_head_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: Byt
     assert bool(report["unexpected_keys"]) == (name in ("mlm", "tags", "span"))
     assert theirs.config.architectures == [THEIRS[name]]
     assert_same_answers(model, theirs.eval(), batch)
-    again = load_model(tmp_path, with_head(name))
+    again = ModelFolder.open(tmp_path).load_model(with_head(name))
     assert all(torch.equal(tensor, model.state_dict()[key]) for key, tensor in again.state_dict().items())
 
 
 def test_masked_words_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
     theirs = build_theirs("RobertaForMaskedLM")
     theirs.save_pretrained(tmp_path)
-    model = load_model(tmp_path, with_head("mlm")).eval()
+    model = ModelFolder.open(tmp_path).load_model(with_head("mlm")).eval()
     chosen = batch.attention_mask & (torch.arange(13) % 3 == 1)
     labels = batch.input_ids.masked_fill(~chosen, IGNORE)
     term = model.loss(model(batch.with_labels(mlm=labels)), batch.with_labels(mlm=labels))["mlm"]
@@ -243,7 +243,7 @@ def test_a_folder_of_theirs_fills_blanks(tmp_path: Path, tokenizer: ByteLevelBPE
     wanted = theirs_tokenizer(text, return_tensors="pt")
     with torch.no_grad():
         chances = theirs(**wanted).logits[0][wanted.input_ids[0] == tokenizer.mask_id].softmax(dim=-1)
-    assert load_tokenizer(tmp_path).fingerprint == tokenizer.fingerprint
+    assert ModelFolder.open(tmp_path).tokenizer.fingerprint == tokenizer.fingerprint
     for blank, row in zip(load(tmp_path).fill(text, top_k=7), chances, strict=True):
         close(torch.tensor([guess.probability for guess in blank]), row.topk(7).values, SIMPLE)
 
@@ -259,8 +259,8 @@ def test_a_folder_of_theirs_is_fine_tuned_and_they_answer_as_we_do(tmp_path: Pat
     api.finetune(tmp_path / "pairs.csv", model=tmp_path / "base", output=run, epochs=1, lr=1e-4, progress="quiet")
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(run / "model").eval()
     their_tokenizer = transformers.AutoTokenizer.from_pretrained(run / "model")
-    task, ours = load(run).task, load_tokenizer(run)
-    model = load_model(run, task.objectives)
+    task, ours = load(run).task, ModelFolder.open(run).tokenizer
+    model = ModelFolder.open(run).load_model(task.objectives)
     examples = [TextExample("1", "the fox went", "a den is wet"), TextExample("2", "An ox", "dry")]
     for example, answer in zip(examples, predict(model, task, examples, ours, precision="float32"), strict=True):
         with torch.no_grad():

@@ -18,7 +18,7 @@ from tests.published import published_run
 from bertkit import api, config
 from bertkit.api.text import TokenizerKind
 from bertkit.batch import Batch, number_of
-from bertkit.checkpoint.model_folder import load_encoder, load_model, load_tokenizer
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting
 from bertkit.data.prepare import prepare
 from bertkit.encoder_types import EncoderConfig, configure_architecture
@@ -86,8 +86,8 @@ def test_the_folder_is_read_by_transformers(run: PretrainRun, architecture: str)
     model, told = theirs.from_pretrained(run.output / "model", output_loading_info=True)
     assert not told["missing_keys"]
     assert all("pooler" in name for name in told["unexpected_keys"])
-    own = load_model(run.output, run.task.objectives).eval()
-    ids = torch.tensor([load_tokenizer(run.output).encode("The old miller stood still.").ids])
+    own = ModelFolder.open(run.output).load_model(run.task.objectives).eval()
+    ids = torch.tensor([ModelFolder.open(run.output).tokenizer.encode("The old miller stood still.").ids])
     batch = batch_of(ids)
     with torch.inference_mode():
         (answers,) = own(batch).values()
@@ -199,7 +199,7 @@ def test_the_verb(data: Path, architecture: str) -> None:
     options: dict[str, Any] = {"steps": 2, "batch_size": 5, "seq_length": 17, "progress": "quiet"}
     api.pretrain(data, output=output, architecture=architecture, size="1/14/2", set=["encoder.dropout=0.2"], **options)
     recorded = pretraining_from_json(read_run(output)["run"])
-    assert recorded.encoder == replace(load_encoder(output).config, dropout=0.2)  # type: ignore[type-var]
+    assert recorded.encoder == replace(ModelFolder.open(output).load_encoder().config, dropout=0.2)  # type: ignore[type-var]
     origins = {each.path: each.origin for each in api.config_show(output)}
     assert origins["encoder.num_layers"] == "--size 1/14/2"
     assert origins["encoder.dropout"] == "--set"

@@ -17,7 +17,7 @@ from tests.disturbed import outcome
 from tests.published import published_run
 
 from bertkit import api
-from bertkit.checkpoint.model_folder import load_encoder, load_tokenizer
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.elmo import ElmoConfig, size
@@ -113,14 +113,14 @@ def test_no_direction_ever_sees_what_it_is_asked_for(run: PretrainRun) -> None:
 def test_measuring_in_between_changes_no_bit(run: PretrainRun, tmp_path: Path) -> None:
     pretrain(run, Progress("quiet"))
     pretrain(replace(run, output=tmp_path / "other", evaluate_every=2), Progress("quiet"))
-    one, other = (load_encoder(folder).state_dict() for folder in (run.output, tmp_path / "other"))
+    one, other = (ModelFolder.open(folder).load_encoder().state_dict() for folder in (run.output, tmp_path / "other"))
     assert all(torch.equal(other[name], weight) for name, weight in one.items())
 
 
 def test_the_folder_is_an_elmo_with_its_words(run: PretrainRun) -> None:
     pretrain(run, Progress("quiet"))
-    assert load_encoder(run.output).config == run.encoder
-    tokenizer = load_tokenizer(run.output)
+    assert ModelFolder.open(run.output).load_encoder().config == run.encoder
+    tokenizer = ModelFolder.open(run.output).tokenizer
     assert len(tokenizer.encode("An unheard mill").ids[1]) == 1 + 9
     assert "# ELMo 2/12/17" in (run.output / "model" / "README.md").read_text()
 

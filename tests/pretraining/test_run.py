@@ -16,7 +16,7 @@ from tests.disturbed import outcome
 
 from bertkit import config
 from bertkit.checkpoint import training_state as store
-from bertkit.checkpoint.model_folder import load_encoder
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.prepare import prepare
 from bertkit.data.segment_pairs import Sampling
 from bertkit.data.shards import Corpus
@@ -212,7 +212,7 @@ def test_left_to_right_without_next_sentences(run: PretrainRun, capsys: pytest.C
     assert "masked              none" in capsys.readouterr().err
     records = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
     assert all(each["loss/causal"] > 0 and each["flops_per_second"] > 0 for each in records)
-    assert load_encoder(run.output).config == run.encoder
+    assert ModelFolder.open(run.output).load_encoder().config == run.encoder
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,10 @@ def test_models_are_kept_on_the_way(run: PretrainRun) -> None:
     pretrain(replace(run, snapshots=3), Progress("quiet"))
     folders = sorted((run.output / "models").iterdir())
     assert [folder.name for folder in folders] == ["step-00000004", "step-00000007"]
-    weights = [load_encoder(folder).get_parameter("embeddings.word.weight") for folder in (*folders, run.output)]
+    weights = [
+        ModelFolder.open(folder).load_encoder().get_parameter("embeddings.word.weight")
+        for folder in (*folders, run.output)
+    ]
     assert not torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[1], weights[2])
 

@@ -11,12 +11,12 @@ from bertkit.storage.atomic import (
     read_json,
     remove_folder,
     remove_temporaries,
-    sha256_of,
     standing,
     write_file,
     write_folder,
     write_json,
 )
+from bertkit.storage.checksums import sha256_of
 
 
 def names(folder: Path) -> list[str]:

@@ -173,7 +173,7 @@ def test_a_model_tags_text_and_words(tmp_path: Path) -> None:
     task = TaggingTask(name="t", labels=("O", "B-A", "I-A"))
     model = Model(encoder := Bert(config), task.objectives(encoder))
     model.objectives["tags"].classifier.bias.data[1] = 99.0  # type: ignore[union-attr, operator]
-    save_model(tmp_path / "m", model, pieces, about={"task": task.record()})
+    save_model(tmp_path / "m", model, pieces, metadata={"task": task.record()})
     found = load(tmp_path / "m").tag("seven rivers.")
     assert [(each.type, each.text, each.start, each.end) for each in found] == [
         ("A", "seven", 0, 5),

@@ -89,7 +89,7 @@ def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, wor
         raise usage_error(
             f"{options} reads words of {elmo.word_length} characters; the vocabulary has {words.word_length}."
         )
-    save_model(output, Model(elmo, {}), words, about={"kind": "imported", "from": str(options)})
+    save_model(output, Model(elmo, {}), words, metadata={"kind": "imported", "from": str(options)})
     return output
 
 

@@ -39,30 +39,30 @@ def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
     return foreign
 
 
-def tidy(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
+def normalize_state_dict(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
     """Their tensors in float32 under their present names, the encoder's without a prefix.
 
     Old spellings are mended, weights that were moved put back, buffers left out, and copies of tied weights too, if
     copies they are.
     """
-    tidied: dict[str, Tensor] = {}
+    normalized: dict[str, Tensor] = {}
     usual = {moved: name for places in kind.moved.values() for name, moved in places.items()}
     for name, tensor in foreign.items():
         present = _mend(name, kind.prefix)
         present = usual.get(present, present)
         if present.endswith(kind.buffers):
             continue
-        if present in tidied:
+        if present in normalized:
             raise data_error(f"{source} holds {present} twice, once as {name}.")
-        tidied[present] = tensor.float() if tensor.is_floating_point() else tensor
+        normalized[present] = tensor.float() if tensor.is_floating_point() else tensor
     for copy, original in _tied(kind).items():
-        if copy in tidied and torch.equal(tidied[copy], tidied.setdefault(original, tidied[copy])):
-            del tidied[copy]
-    return tidied
+        if copy in normalized and torch.equal(normalized[copy], normalized.setdefault(original, normalized[copy])):
+            del normalized[copy]
+    return normalized
 
 
 def encoder_from_foreign(encoder: Encoder, foreign: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
-    """The state of ``encoder`` from tidied tensors, without its ``fresh`` part where they have none of it.
+    """The state of ``encoder`` from normalized tensors, without its ``fresh`` part where they have none of it.
 
     A missing tensor, one too many in the encoder's part, or another shape is an error that names it. Heads are
     passed over.
@@ -80,7 +80,7 @@ def encoder_from_foreign(encoder: Encoder, foreign: Mapping[str, Tensor], source
 def objective_from_foreign(
     kind: HuggingFaceSpec, name: str, objective: Objective, foreign: Mapping[str, Tensor], source: str
 ) -> dict[str, Tensor]:
-    """The state of the head ``name`` from tidied tensors; where none of it is there, the error says so."""
+    """The state of the head ``name`` from normalized tensors; where none of it is there, the error says so."""
     names = _objective_names(kind, name, objective)
     if names and not any(each in foreign for theirs in names.values() for each in theirs):
         wanted = ", ".join(theirs[0] for theirs in list(names.values())[:_SHOWN])
@@ -92,13 +92,13 @@ def objective_from_foreign(
 
 
 def has_all_parts(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor]) -> bool:
-    """Whether tidied tensors hold something of the part that may be missing."""
+    """Whether normalized tensors hold something of the part that may be missing."""
     parts = [name for ours, theirs in kind.weights.items() if ours.startswith(f"{kind.fresh}.") for name in theirs]
     return not parts or any(name in foreign for name in parts)
 
 
 def count_layers(kind: HuggingFaceSpec, foreign: Mapping[str, Tensor]) -> int | None:
-    """How many layers tidied tensors hold; None for an encoder without a table: its own names count them."""
+    """How many layers normalized tensors hold; None for an encoder without a table: its own names count them."""
     if not kind.weights:
         return None
     (before,) = {name.partition("{layer}")[0] for (name, *_) in kind.weights.values() if "{layer}" in name}

@@ -36,14 +36,14 @@ from bertkit.storage.atomic import (
     write_folder,
     write_json,
 )
-from bertkit.storage.checksums import check_files, write_seal
+from bertkit.storage.checksums import check_files, read_checksums, write_checksums
 
 _NAME = re.compile(r"step-([0-9]{8,})")
 _GROUP = re.compile(r"[a-z_]+")
 _MANIFEST = "manifest.json"
 _STATE = "state.json"
 _SUFFIX = ".safetensors"
-_FORMAT = 1
+_FORMAT = 2
 
 
 def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
@@ -71,7 +71,7 @@ def save_written(folder: Path, step: int, write: Callable[[Path], object], state
         for each in temporary.iterdir():
             flush_to_disk(each)
         # Last, and after the others are on the disk: a manifest never vouches for what is not there.
-        write_seal(temporary / _MANIFEST, {"format": _FORMAT, "step": step})
+        write_checksums(temporary / _MANIFEST, {"format": _FORMAT, "step": step})
 
     with explain_writing(final):
         make_folder(folder)
@@ -100,9 +100,10 @@ def verify(path: Path) -> dict[str, Any]:
     """The manifest of a checkpoint, after every byte was checked; raises a data error where one is not what it was."""
     if not path.is_dir():
         raise data_error(f"{path} is not a checkpoint: it is {'not a folder' if path.exists() else 'not there'}.")
-    manifest = check_files(path / _MANIFEST)
-    if manifest.get("format") != _FORMAT or _STATE not in manifest["files"]:
-        raise data_error(f"{path / _MANIFEST} is not the manifest of a checkpoint that this version reads.")
+    manifest = read_checksums(path / _MANIFEST, version=_FORMAT, advice="Start the run again.")
+    check_files(path / _MANIFEST, manifest)
+    if _STATE not in manifest["files"]:
+        raise data_error(f"{path / _MANIFEST} is not the manifest of a checkpoint: it lists no {_STATE}.")
     if _NAME.fullmatch(path.name) and manifest.get("step") != _step(path.name):
         raise data_error(f"{path} holds step {manifest.get('step')}, not that of its name.")
     return manifest

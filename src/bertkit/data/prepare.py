@@ -24,7 +24,8 @@ from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import tokenize_all
 from bertkit.errors import data_error, usage_error
-from bertkit.storage.atomic import sha256_of, write_folder
+from bertkit.storage.atomic import write_folder
+from bertkit.storage.checksums import sha256_of
 
 Report = Callable[[int, int], None]
 """Hears (bytes of input done, bytes in all)."""

@@ -24,14 +24,15 @@ from safetensors.numpy import save
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import data_error
-from bertkit.storage.atomic import read_json, sha256_of, write_file
+from bertkit.storage.atomic import write_file
+from bertkit.storage.checksums import encode_checked, read_checked, require_format, sha256_of
 from bertkit.text.loading import load_tokenizer
 
 Split = Literal["train", "heldout"]
 
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer"
-FORMAT = 1
+FORMAT = 2
 _DTYPES = {"U16": np.uint16, "U32": np.uint32, "I64": np.int64}
 
 
@@ -212,7 +213,7 @@ class Corpus:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Declare ``folder`` whole."""
-    text = _seal(config.to_json(manifest))
+    text = encode_checked(config.to_json(manifest))
     write_file(folder / MANIFEST, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
@@ -223,20 +224,9 @@ def read_manifest(folder: Path) -> Manifest:
         raise data_error(f"no data at {folder}. Make it with: bertkit prepare FILE... --tokenizer TOK -o {folder}")
     if not path.is_file():
         raise data_error(f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command.")
-    record = read_json(path)
-    version = record.get("format") if isinstance(record, dict) else None
-    if isinstance(version, int) and version != FORMAT:
-        raise data_error(f"{folder} has format {version}; this version reads {FORMAT}. Prepare it again.")
-    if not isinstance(record, dict) or path.read_bytes() != _seal(record).encode():
-        raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256. Prepare the corpus again.")
+    record = read_checked(path, "Prepare the corpus again.")
+    require_format(path, record, FORMAT, "Prepare the corpus again.")
     return config.from_json(Manifest, record, source=str(path))
-
-
-def _seal(record: dict[str, Any]) -> str:
-    """The text of a manifest, with the SHA-256 of the rest of it; a bit that flips anywhere in it is found."""
-    record.pop("sha256", None)
-    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode()).hexdigest()
-    return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"
 
 
 def verify_shard(folder: Path, record: ShardRecord) -> None:

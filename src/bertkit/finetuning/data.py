@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bertkit.batch import Feature
-from bertkit.checkpoint import model_folder
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
@@ -28,12 +28,17 @@ class FinetuningData:
     """
 
     run: FinetuneRun
-    tokenizer: SubwordTokenizer
+    model_folder: ModelFolder
     train: FeatureSource
     num_examples: int
     dev: Sequence[Any]
     further: Mapping[str, Sequence[Any]]
     activations: ActivationCache
+
+    @property
+    def tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer of the model."""
+        return self.model_folder.tokenizer
 
     def fits(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples, encoded in the same way."""
@@ -54,26 +59,26 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
     Raises a data error if there are no labelled examples, a usage error if one is longer than the model can read.
     """
     task = run.task
-    tokenizer = model_folder.load_tokenizer(run.model)
+    same_model = earlier is not None and earlier.run.model == run.model
+    folder = earlier.model_folder if earlier is not None and same_model else ModelFolder.open(run.model)
     train = task.examples("train")[: run.limit]
     dev = task.examples("dev")[: run.dev_limit]
     if not train or not dev:
         advice = " Too few different texts to hold some out: name a --dev FILE." if train and task.heldout else ""
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
-    encoded = [features for _, features in task.encode_all(train, tokenizer)]
+    encoded = [features for _, features in task.encode_all(train, folder.tokenizer)]
     features = [feature for each in encoded for feature in each]
-    _check_lengths(run, features)
+    _check_lengths(run, folder, features)
     windows = f" in {len(features):,} windows" if len(features) > len(train) else ""
     progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(features)}")
-    if keeps_heads(run):
+    if keeps_heads(run, folder):
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if sentence := _describe_truncation(task, encoded):
         progress.say(sentence)
-    same_model = earlier is not None and earlier.run.model == run.model
     return FinetuningData(
         run=run,
-        tokenizer=tokenizer,
-        train=FeatureSource(features, pad_id=tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
+        model_folder=folder,
+        train=FeatureSource(features, pad_id=folder.tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
         num_examples=len(train),
         dev=dev,
         further={split: task.labelled(split)[: run.dev_limit] for split in task.further_devs()},
@@ -81,8 +86,8 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
     )
 
 
-def _check_lengths(run: FinetuneRun, features: Sequence[Feature]) -> None:
-    positions = getattr(model_folder.read_config(run.model), "max_positions", None)
+def _check_lengths(run: FinetuneRun, folder: ModelFolder, features: Sequence[Feature]) -> None:
+    positions = getattr(folder.config, "max_positions", None)
     if positions is not None and max(map(len, features)) > positions:
         raise usage_error(
             f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertkit import config
-from bertkit.checkpoint import model_folder
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.data import FinetuningData, load_data
@@ -85,7 +85,7 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
     task = data.run.task
     if task.shape == TextClassificationTask.shape and task.labels:
-        model = model_folder.load_model(folder.model, task.objectives)
+        model = ModelFolder.open(folder.model).load_model(task.objectives)
         predicted = [each.label for each in predict(model, task, data.dev, data.tokenizer)]
         gold = [example.label for example in data.dev]
         plot_confusion(gold, predicted, task.labels, folder.path / "confusion.png")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bertkit.checkpoint import model_folder
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import Transformer
 from bertkit.errors import usage_error
@@ -19,25 +19,25 @@ _HEAD_SETTINGS = ("shape", "labels", "features", "crf")
 """The settings of a task that its heads depend on; only taggers have ``features`` and ``crf``."""
 
 
-def build_model(run: FinetuneRun, vocab_size: int) -> Model:
-    """The encoder of ``run`` with heads: those of ``run.model`` where they fit the task, else new ones."""
-    encoder = build_encoder(run, vocab_size)
+def build_model(run: FinetuneRun, folder: ModelFolder) -> Model:
+    """The encoder of ``run`` with heads: new ones, or those in ``folder`` (``run.model``) where they fit the task."""
+    encoder = build_encoder(run, folder)
     heads = run.task.objectives(encoder)
     model = Model(encoder, heads)
     if model.frozen and (run.from_scratch or run.reinit_layers or run.layer_decay < 1 or run.lstm_layers):
         raise usage_error(
             "features come from an encoder as it is: no from_scratch, reinit_layers, layer_decay or lstm_layers."
         )
-    if keeps_heads(run):
-        trained = model_folder.load_model(run.model, run.task.objectives)
+    if keeps_heads(run, folder):
+        trained = folder.load_model(run.task.objectives)
         for name, head in heads.items():
             head.load_state_dict(trained.objectives[name].state_dict())
     return model
 
 
-def keeps_heads(run: FinetuneRun) -> bool:
-    """Whether ``run.model`` was fine-tuned for a task with the same heads, and the run goes on from them."""
-    trained = model_folder.read_metadata(run.model).get("task")
+def keeps_heads(run: FinetuneRun, folder: ModelFolder) -> bool:
+    """Whether the model in ``folder`` was fine-tuned for a task with the same heads, and the run starts from them."""
+    trained = folder.metadata.get("task")
     return not run.from_scratch and trained is not None and have_same_heads(trained, run.task.record())
 
 
@@ -46,22 +46,20 @@ def have_same_heads(one: Mapping[str, object], other: Mapping[str, object]) -> b
     return all((one.get(name) or None) == (other.get(name) or None) for name in _HEAD_SETTINGS)
 
 
-def build_encoder(run: FinetuneRun, vocab_size: int) -> Encoder:
-    """The encoder of ``run.model``, or the same network with new weights; ``vocab_size`` is that of its tokenizer.
+def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:
+    """The encoder in ``folder``, which is ``run.model``, or the same network with new weights.
 
     Subwords without an embedding, such as the three special tokens that GPT gets for fine-tuning, are initialised.
     """
-    config = model_folder.read_config(run.model)
-    encoder: Encoder = (
-        model_folder.encoder_of(config)(config) if run.from_scratch else model_folder.load_encoder(run.model)
-    )
-    if model_folder.read_metadata(run.model).get("kind") == WORD_MODEL:
+    encoder = folder.build_encoder() if run.from_scratch else folder.load_encoder()
+    if folder.metadata.get("kind") == WORD_MODEL:
         encoder.reset_untrained_parameters()
     if run.reinit_layers:
         if run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {run.reinit_layers}; {run.model} has {encoder.num_layers}.")
         encoder.reinitialize_top(run.reinit_layers)
-    if vocab_size > getattr(config, "vocab_size", vocab_size):
+    vocab_size = folder.tokenizer.vocab_size
+    if vocab_size > getattr(folder.config, "vocab_size", vocab_size):
         encoder = enlarge(encoder, vocab_size=vocab_size)
     if run.lstm_layers:
         encoder = _add_lstm(encoder, run)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bertkit.checkpoint import model_folder
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.data.batches import batches_in_epoch
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.record import FinetuneRun
@@ -68,7 +68,7 @@ def train_seed(
     run = data.run
     folder.forget(lambda record: record.get("seed") == seed)  # left by an earlier start that was interrupted
     torch.manual_seed(seed)
-    model = build_model(run, data.tokenizer.vocab_size).to(default_device())
+    model = build_model(run, data.model_folder).to(default_device())
     # The frozen encoder is run once per row: every later epoch and seed looks its activations up.
     predictor = cache_activations(model, data.activations) if model.frozen else model
     trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
@@ -152,6 +152,6 @@ def _score_further(data: FinetuningData, model: Model, task: FileTask) -> dict[s
 def _save(data: FinetuningData, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Save the model if this seed is the best so far, then the record that marks the seed as finished."""
     if is_new_best(result, read_seeds(folder), task.metric):
-        about = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": result.scores}
-        model_folder.save_model(folder.model, model, data.tokenizer, about=about)
+        metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": result.scores}
+        save_model(folder.model, model, data.tokenizer, metadata=metadata)
     write_seed(folder, result)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from bertkit import lookup as names
-from bertkit.checkpoint import model_folder
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.shards import Corpus
 from bertkit.data.word_vectors import WordVectors, read_vectors, train_vectors
 from bertkit.encoder_types import HuggingFaceSpec, WordEncoder, WordReaderConfig, configure
@@ -53,8 +53,9 @@ def build_word_model(
     the ``vector_size`` to train, and ``settings`` fields of the encoder's own configuration.
     """
     spec = _find(name)
-    elmo_encoder = None if elmo is None else _load_elmo(elmo)
-    words = words or _find_words(elmo, vectors)
+    elmo_folder = None if elmo is None else ModelFolder.open(elmo)
+    elmo_encoder = None if elmo_folder is None else _load_elmo(elmo_folder)
+    words = words or _find_words(elmo_folder, vectors)
     fields = {**spec.encoder.reads, **(reader_settings or {})}
     table = None if vectors is None else _find_vectors(vectors, words, fields.get("vector_size") or _VECTOR_SIZE)
     fields |= {"vector_size": 0 if table is None else table.table.shape[1]}
@@ -67,7 +68,7 @@ def build_word_model(
             encoder.words.vectors.weight.copy_(torch.from_numpy(table.table))
         if encoder.words.elmo is not None and elmo_encoder is not None:
             encoder.words.elmo.load_state_dict(elmo_encoder.state_dict())
-    model_folder.save_model(output, Model(encoder, {}), words, about=_describe(name, elmo, vectors, table))
+    save_model(output, Model(encoder, {}), words, metadata=_describe(name, elmo, vectors, table))
     return output
 
 
@@ -78,18 +79,18 @@ def _find(name: str) -> Any:
     return known[name]
 
 
-def _load_elmo(folder: Path) -> Elmo:
-    encoder = model_folder.load_encoder(folder)
+def _load_elmo(folder: ModelFolder) -> Elmo:
+    encoder = folder.load_encoder()
     if not isinstance(encoder, Elmo):
-        raise usage_error(f"{folder} is not an ELMo. Pre-train one, and name its folder.")
+        raise usage_error(f"{folder.path} is not an ELMo. Pre-train one, and name its folder.")
     return encoder
 
 
-def _find_words(elmo: Path | None, vectors: Path | None) -> WordLevel:
+def _find_words(elmo: ModelFolder | None, vectors: Path | None) -> WordLevel:
     """The vocabulary of the ELMo, or else of the corpus."""
     tokenizer: object = None
     if elmo is not None:
-        tokenizer = model_folder.load_tokenizer(elmo)
+        tokenizer = elmo.tokenizer
     elif vectors is not None and vectors.is_dir():
         tokenizer = Corpus.open(vectors).load_tokenizer()
     if not isinstance(tokenizer, WordLevel):
@@ -109,12 +110,12 @@ def _find_vectors(source: Path, words: WordLevel, size: int) -> WordVectors:
 
 def _describe(name: str, elmo: Path | None, vectors: Path | None, table: WordVectors | None) -> dict[str, Any]:
     """For ``bertkit.json``: which weights come from where, and how many words have a vector."""
-    about: dict[str, Any] = {"kind": WORD_MODEL, "encoder": name, "elmo": elmo and str(elmo)}
+    metadata: dict[str, Any] = {"kind": WORD_MODEL, "encoder": name, "elmo": elmo and str(elmo)}
     if table is not None:
-        about["vectors"] = {
+        metadata["vectors"] = {
             "from": str(vectors),
             "trained": vectors is not None and vectors.is_dir(),
             "found": int(table.found.sum()),
             "words": len(table.found),
         }
-    return about
+    return metadata

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
-from bertkit.checkpoint.model_folder import load_model, load_tokenizer, read_config, read_metadata, resolve
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective
 from bertkit.data.segment_pairs import Sampling
 from bertkit.encoder_types import PooledTransformer
@@ -51,7 +51,7 @@ def load(path: Path | str, *more: Path | str) -> Pipeline:
 
     With ``more`` folders, the models answer together: the mean of what their heads say.
     """
-    return Pipeline(resolve(path), *map(resolve, more))
+    return Pipeline(*map(ModelFolder.open, (path, *more)))
 
 
 class Pipeline:
@@ -62,10 +62,11 @@ class Pipeline:
     thresholds, is that of all.
     """
 
-    def __init__(self, folder: Path, *others: Path) -> None:
-        self.folder = folder
-        self.folders = (folder, *others)
-        self.tokenizer = load_tokenizer(folder)
+    def __init__(self, model: ModelFolder, *others: ModelFolder) -> None:
+        self.folder = model.path
+        self.folders = tuple(each.path for each in (model, *others))
+        self._models = (model, *others)
+        self.tokenizer = model.tokenizer
         self.num_truncated = 0
         for other in others:
             self._require_same(Pipeline(other))
@@ -73,7 +74,7 @@ class Pipeline:
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """For each [MASK] of the text, the likeliest words."""
         filler = self._filler
-        max_length = read_config(self.folder).max_positions
+        max_length = self._models[0].config.max_positions
         return fill(filler, self.tokenizer, text, top_k=top_k, max_length=max_length)
 
     @overload
@@ -134,27 +135,27 @@ class Pipeline:
         Whether such a classifier wants pairs, or a model for questions can say that there is no answer, is not written
         anywhere: ``replace(task, pair=True)`` and ``replace(task, null=True)`` say so.
         """
-        about = read_metadata(self.folder)
-        if "task" in about:
-            return from_record(about["task"])
-        task = _foreign_task(self.folder.name, about)
+        metadata = self._models[0].metadata
+        if "task" in metadata:
+            return from_record(metadata["task"])
+        task = _foreign_task(self.folder.name, metadata)
         if task is None:
             raise usage_error(
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
             )
-        positions = read_config(self.folder).max_positions
+        positions = self._models[0].config.max_positions
         longest = min(task.max_length, positions) if isinstance(task, QuestionAnsweringTask) else positions
         return replace(task, max_length=longest)
 
     @cached_property
     def _filler(self) -> Model:
-        if "task" in read_metadata(self.folder):
+        if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        return load_model(self.folder, _masked_words).to(default_device())
+        return self._models[0].load_model(_masked_words).to(default_device())
 
     @cached_property
     def _answerer(self) -> Model | Ensemble:
-        models = [load_model(folder, self.task.objectives).to(default_device()) for folder in self.folders]
+        models = [model.load_model(self.task.objectives).to(default_device()) for model in self._models]
         return models[0] if len(models) == 1 else Ensemble(models)
 
     def _require_same(self, other: Pipeline) -> None:
@@ -168,11 +169,11 @@ class Pipeline:
             )
 
 
-def _foreign_task(name: str, about: Mapping[str, Any]) -> FileTask | None:
+def _foreign_task(name: str, metadata: Mapping[str, Any]) -> FileTask | None:
     """What a model of another maker is for, by its architecture; None where that is no task."""
-    labels = tuple(about.get("labels", ())) or _LABELS_NOT_NAMED
+    labels = tuple(metadata.get("labels", ())) or _LABELS_NOT_NAMED
     match [
-        architecture.removeprefix("Roberta").removeprefix("Bert") for architecture in about.get("architectures", ())
+        architecture.removeprefix("Roberta").removeprefix("Bert") for architecture in metadata.get("architectures", ())
     ]:
         case ["ForQuestionAnswering"]:
             return QuestionAnsweringTask(name=name)
@@ -180,7 +181,7 @@ def _foreign_task(name: str, about: Mapping[str, Any]) -> FileTask | None:
             return MultipleChoiceTask(name=name)
         case ["ForTokenClassification"]:
             return TaggingTask(name=name, labels=labels)
-        case ["ForSequenceClassification"] if about.get("several_labels"):
+        case ["ForSequenceClassification"] if metadata.get("several_labels"):
             return MultiLabelTask(name=name, labels=labels)
         case ["ForSequenceClassification"]:
             return TextClassificationTask(name=name, metric="accuracy", labels=labels if len(labels) > 1 else ())

@@ -20,7 +20,8 @@ from typing import Any
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
-from bertkit.storage.atomic import explain_writing, sha256_of, write_file
+from bertkit.storage.atomic import explain_writing, write_file
+from bertkit.storage.checksums import sha256_of
 from bertkit.task_types import MultiLabelTask, write_labels
 from bertkit.training.interrupts import Interrupted, Interrupts
 

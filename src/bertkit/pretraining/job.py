@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from bertkit.checkpoint.model_folder import encoder_of
 from bertkit.contracts import Encoder, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.data.shards import Corpus
+from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.model import Model
 from bertkit.pretraining.phases import Phase, build_phases
@@ -102,7 +102,7 @@ def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
 
 def build_model(run: PretrainRun) -> Model:
     """The model with its first values, as the random state has them."""
-    encoder: Encoder = encoder_of(run.encoder)(run.encoder)
+    encoder: Encoder = spec_of_config(run.encoder).encoder(run.encoder)
     return Model(encoder, run.task.objectives(encoder))
 
 

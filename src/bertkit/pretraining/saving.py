@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertkit.checkpoint import model_folder
 from bertkit.checkpoint import training_state as store
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import DivergenceError
 from bertkit.pretraining.job import PretrainingJob, build_model, load_sharding
 from bertkit.runs import RunFolder
@@ -59,5 +59,5 @@ def save_result(job: PretrainingJob, folder: Path, heldout: Mapping[str, float])
         model = build_model(job.run)
         model.load_state_dict(weights)
     if job.group.is_first:
-        about = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
-        model_folder.save_model(folder, model, job.tokenizer, about=about)
+        metadata = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
+        save_model(folder, model, job.tokenizer, metadata=metadata)

@@ -9,7 +9,6 @@ A folder cannot replace another in one step. Between two renames the old one sta
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -24,12 +23,6 @@ from bertkit.errors import BertkitError, data_error, usage_error
 
 TEMPORARY_PREFIX = ".tmp-"
 SET_ASIDE_PREFIX = ".old-"
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def flush_to_disk(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""A JSON record that vouches for the files beside it and for itself.
+"""JSON records that carry checksums: their own SHA-256, and those of the files beside them.
 
-``files`` holds the size and the SHA-256 of each file, ``sha256`` that of the record's own text without that
-line. So a bit that flips anywhere, in the record too, is found.
+``sha256`` is the hash of the record's own text without that line; ``files`` has the size and the hash of each file. So
+a bit that flips anywhere, in the record too, is found.
 """
 
 from __future__ import annotations
@@ -13,57 +13,77 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import data_error
-from bertkit.storage.atomic import read_json, sha256_of
+from bertkit.storage.atomic import read_json
 
 
-def write_seal(path: Path, record: Mapping[str, Any]) -> None:
-    """Write ``record`` to ``path``, vouching for every file that its folder has by now."""
-    assert not {"files", "sha256"} & set(record), "these keys are the seal's own"
-    files = {each.name: _describe(each) for each in sorted(path.parent.iterdir())}
-    path.write_text(_encode({**record, "files": files}), encoding="utf-8")
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_seal(path: Path) -> dict[str, Any]:
-    """The record at ``path`` without its own hash; the files are looked at by ``check_files``."""
+def encode_checked(record: Mapping[str, Any]) -> str:
+    """The record as JSON text with its own SHA-256 in the last line."""
+    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode()).hexdigest()
+    return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_checked(path: Path, advice: str = "") -> dict[str, Any]:
+    """The record that ``encode_checked`` wrote, without the hash; ``advice`` ends the error about a damaged one."""
     record = read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("files"), dict):
+    if isinstance(record, dict):
+        record.pop("sha256", None)
+        if path.read_bytes() == encode_checked(record).encode():
+            return record
+    raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256. {advice}")
+
+
+def require_format(path: Path, record: Mapping[str, Any], version: int, advice: str) -> None:
+    """Raise if the record at ``path`` has another format; one without a number is of format 1."""
+    found = record.get("format", 1)
+    if found != version:
+        raise data_error(f"{path} has format {found}; this version of bertkit reads format {version}. {advice}")
+
+
+def write_checksums(path: Path, record: Mapping[str, Any]) -> None:
+    """Write ``record`` to ``path`` with the checksums of every file that is in its folder by now."""
+    assert not {"files", "sha256"} & set(record), "these keys are reserved for the checksums"
+    files = {each.name: _describe(each) for each in sorted(path.parent.iterdir())}
+    path.write_text(encode_checked({**record, "files": files}), encoding="utf-8")
+
+
+def read_checksums(path: Path, *, version: int, advice: str) -> dict[str, Any]:
+    """The record at ``path``, after a check of its own hash and its format; ``check_files`` checks the files."""
+    record = read_checked(path)
+    if not isinstance(record.get("files"), dict):
         raise data_error(f"{path} is damaged: it names no files.")
-    record.pop("sha256", None)
-    if path.read_text(encoding="utf-8") != _encode(record):
-        raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256.")
+    require_format(path, record, version, advice)
     return record
 
 
-def check_files(path: Path, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Read the seal at ``path`` and hold the files beside it to it: all that it lists, or those of ``names``.
+def check_files(path: Path, record: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+    """Compare the files beside ``path`` with the checksums in its ``record``: all that it lists, or those of ``names``.
 
-    Names in the seal are compared with what the folder has, and are never followed as paths.
+    Names in the record are compared with what the folder has, and are never followed as paths.
     """
-    record = read_seal(path)
-    there = {file.name: file for file in path.parent.iterdir()}
+    present = {file.name: file for file in path.parent.iterdir()}
     for name in sorted(record["files"] if names is None else set(names) & set(record["files"])):
-        if name not in there or not there[name].is_file():
+        if name not in present or not present[name].is_file():
             raise data_error(f"{path.parent} is damaged: {name} is missing.")
-        _check_file(there[name], record["files"][name], path.name)
-    return record
+        _check_file(present[name], record["files"][name], path.name)
 
 
-def _check_file(file: Path, wanted: Any, seal: str) -> None:
-    size, written = file.stat().st_size, wanted.get("bytes") if isinstance(wanted, dict) else None
+def _check_file(file: Path, expected: object, record_name: str) -> None:
+    size, written = file.stat().st_size, expected.get("bytes") if isinstance(expected, dict) else None
     if size != written:
         raise data_error(f"{file} is damaged: it has {size} bytes, and {written} were written.")
     try:
         found = _describe(file)
     except OSError as error:
         raise data_error(f"{file} cannot be read: {error.strerror or error}.") from error
-    if found != wanted:
-        raise data_error(f"{file} is damaged: its SHA-256 is not the one in {seal}.")
+    if found != expected:
+        raise data_error(f"{file} is damaged: its SHA-256 is not the one in {record_name}.")
 
 
-def _describe(file: Path) -> dict[str, Any]:
+def _describe(file: Path) -> dict[str, int | str]:
     return {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
-
-
-def _encode(record: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode()).hexdigest()
-    return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"

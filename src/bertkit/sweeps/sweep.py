@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit import config
-from bertkit.checkpoint.model_folder import read_config
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import DivergenceError, usage_error
 from bertkit.finetuning.data import FinetuningData, load_data
 from bertkit.finetuning.record import FinetuneRun
@@ -65,7 +65,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
         if sweep.trials < 1:
             raise usage_error(f"--trials is {sweep.trials}; it must be 1 or more.")
     check(sweep.axes, sweep.base)
-    read_config(sweep.base.model)  # a wrong name is said before there is a folder that remembers it
+    _ = ModelFolder.open(sweep.base.model).config  # a wrong name is an error before the sweep's folder exists
     worker = _Worker(sweep, progress)
     with Interrupts() as interrupts:
         try:

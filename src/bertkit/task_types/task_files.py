@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.tables import Format, Table
-from bertkit.storage.atomic import sha256_of
+from bertkit.storage.checksums import sha256_of
 
 
 @dataclass(frozen=True, kw_only=True)
