@@ -184,13 +184,15 @@ class Objective(nn.Module, ABC):
 
     ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term. Without
     ``reads_pooled`` its head works on an encoder whose pooler was never trained. With ``reads_layers`` it takes the
-    states of all layers as features: the encoder is not trained. Beside others its loss counts ``weight`` times.
+    states of all layers as features: the encoder is not trained. Beside others its loss counts ``weight`` times. With
+    ``predicts_vocabulary`` its loss is the negative log-likelihood of tokens, whose exponential is a perplexity.
     """
 
     label: str
     weight: float = 1.0
     reads_pooled: ClassVar[bool] = True
     reads_layers: ClassVar[bool] = False
+    predicts_vocabulary: ClassVar[bool] = False
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The positions whose hidden states it will read; None for all. The pooled state is free.

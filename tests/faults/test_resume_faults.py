@@ -320,6 +320,6 @@ def test_weights_that_are_not_finite_are_never_saved(bench: Bench, stopped: Path
 
     code, said = bench.run(["pretrain", "--resume", str(stopped)], spoil_weights)
     assert code == 1
-    assert "a weight is not finite at step 12; the checkpoints before are good" in said
+    assert "a weight is not finite at step 12; the earlier checkpoints are valid" in said
     bench.finish(stopped)
     assert outcome(stopped) == expected

@@ -18,7 +18,7 @@ import pytest
 from tests.disturbed import SIGNALS, Bench, outcome
 
 from bertkit.checkpoint import training_state as store
-from bertkit.pretraining import run as pretraining
+from bertkit.pretraining import heldout
 from bertkit.runs import read_metrics
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.usefixtures("quick")]
@@ -98,7 +98,7 @@ def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
-    ("module", "name"), [(store, "write_checksums"), (pretraining, "evaluate_losses")], ids=["save", "evaluation"]
+    ("module", "name"), [(store, "write_checksums"), (heldout, "evaluate_losses")], ids=["save", "evaluation"]
 )
 def test_asked_to_stop_during_a_save_or_an_evaluation(
     bench: Bench, tmp_path: Path, expected: Outcome, module: object, name: str, times: int

@@ -230,7 +230,7 @@ def test_a_tokenizer_that_hides_nothing_is_refused_where_words_are_hidden(data: 
 @pytest.mark.parametrize("architecture", ["roberta"])
 def test_an_encoder_that_fills_up_rows_with_another_piece_is_refused(run: PretrainRun) -> None:
     assert isinstance(run.encoder, RobertaConfig)
-    with pytest.raises(BertkitError, match=r"encoder\.pad_id is 3; .* has rows filled up with 1"):
+    with pytest.raises(BertkitError, match=r"encoder\.pad_id is 3; the rows of .* are padded with 1"):
         pretrain(replace(run, encoder=replace(run.encoder, pad_id=3)), Progress("quiet"))
 
 

@@ -136,8 +136,8 @@ def test_what_does_not_fit_is_said_in_one_line(run: PretrainRun) -> None:
     assert isinstance(run.encoder, ElmoConfig)
     for changes, message in (
         ({"encoder": replace(run.encoder, word_length=13)}, "encoder.word_length is 13; .* has words of 9 characters"),
-        ({"micro_batch_size": 3}, "rows that go on from batch to batch are read all at once"),
-        ({"shard": True}, "shard divides encoders that are a stack of like blocks"),
+        ({"micro_batch_size": 3}, "rows that continue from batch to batch cannot be divided"),
+        ({"shard": True}, "shard needs an encoder that is a stack of equal layers"),
         ({"task": replace(run.task, samples=99)}, "num_samples is 99 and the vocabulary has"),
     ):
         with pytest.raises(BertkitError, match=message):

@@ -19,14 +19,16 @@ from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.prepare import prepare
 from bertkit.data.segment_pairs import Sampling
-from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import BertConfig, size
 from bertkit.errors import BertkitError
 from bertkit.pretraining import planning
+from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.loop import is_snapshot
 from bertkit.pretraining.phases import build_phases
 from bertkit.pretraining.planning import PretrainPlan, plan_pretraining
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.run import is_snapshot, measure_step, pretrain, resume
+from bertkit.pretraining.run import pretrain, resume
+from bertkit.pretraining.trial_steps import measure_step
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.task_types.pretraining import PretrainingTask
@@ -140,8 +142,7 @@ def test_the_recipe_for_large_batches_has_the_phases_that_it_names(run: Pretrain
     (recipe,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "recipe.toml").write_text(recipe)
     run = config.apply(run, config.read_settings(tmp_path / "recipe.toml"))
-    corpus = Corpus.open(run.data)
-    short, long = build_phases(run, corpus, corpus.load_tokenizer())
+    short, long = build_phases(run, PretrainingData.open(run.data))
     assert (short.until, long.until - long.first) == (7038, 1563)
     assert [phase.plan.batch_size for phase in (short, long)] == [65_536, 32_768]
     assert [phase.source.seq_length for phase in (short, long)] == [128, 512]
@@ -262,5 +263,5 @@ def test_processes_that_cannot_have_as_many_rows_each_are_refused(run: PretrainR
 
 
 def test_lamb_is_not_divided_among_processes(run: PretrainRun) -> None:
-    with pytest.raises(BertkitError, match="LAMB needs their norms whole"):
+    with pytest.raises(BertkitError, match="LAMB needs the norms of whole ones"):
         measure_step(replace(run, shard=True, optimizer=OptimizerConfig(kind="lamb")), 0.1)

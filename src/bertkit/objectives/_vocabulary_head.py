@@ -23,6 +23,7 @@ class VocabularyHead(Objective):
     """
 
     reads_pooled: ClassVar[bool] = False
+    predicts_vocabulary: ClassVar[bool] = True
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The labelled positions; without labels, all."""

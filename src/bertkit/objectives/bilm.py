@@ -44,6 +44,7 @@ class BidirectionalLanguageModel(Objective):
 
     label = "bilm"
     reads_pooled: ClassVar[bool] = False
+    predicts_vocabulary: ClassVar[bool] = True
 
     def __init__(self, hidden_size: int, vocab_size: int, *, num_samples: int | None = 8192) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),
         values={},
-        data=[source_row(file) for file in record.get("data") or fingerprint(run)],
+        data=[source_row(file) for file in record.get("data") or data_fingerprints(run)],
         limits=[
             "It knows what the text says, with its errors and prejudices, and nothing later.",
             "The figures are of held-out text of the same files.",
@@ -63,7 +63,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
     write_run_card(folder, card)
 
 
-def fingerprint(run: PretrainRun) -> list[dict[str, Any]]:
+def data_fingerprints(run: PretrainRun) -> list[dict[str, Any]]:
     """The text files that the shards were made of, with their SHA-256."""
     sources = read_manifest(run.data).sources
     return [{"file": Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256} for each in sources]

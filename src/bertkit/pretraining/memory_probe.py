@@ -21,7 +21,7 @@ import torch
 from bertkit.errors import BertkitError
 from bertkit.pretraining.model_size import affordable_tokens
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.run import train_briefly
+from bertkit.pretraining.trial_steps import train_briefly, with_enough_steps
 from bertkit.training.precision import default_device
 
 _STEPS, _EVALUATIONS = 12, 8
@@ -83,13 +83,13 @@ def _lessen(run: PretrainRun, share: float) -> PretrainRun:
         micro_batches = 1 if run.micro_batch_size is None else min(2, -(-batch // run.micro_batch_size))
         return micro_batches * max(1, round(min(batch, run.micro_batch_size or batch) * share))
 
-    changes: dict[str, Any] = {"steps": 1_000_000, "batch_size": rows(run.batch_size)}
+    changes: dict[str, Any] = {"batch_size": rows(run.batch_size)}
     if run.long_batch_size is not None:
         changes["long_batch_size"] = rows(run.long_batch_size)
     if run.micro_batch_size is not None:
         changes["micro_batch_size"] = max(1, round(run.micro_batch_size * share))
     changes["evaluation_examples"] = min(run.evaluation_examples, _EVALUATIONS * rows(run.batch_size))
-    return dataclasses.replace(run, **changes)
+    return dataclasses.replace(with_enough_steps(run), **changes)
 
 
 def serve() -> None:

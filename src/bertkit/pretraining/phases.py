@@ -1,12 +1,12 @@
-"""The phases of a pre-training: short rows, and then long ones where they are asked for (paper, section A.2)."""
+"""The phases of a pre-training: short rows, then long rows if ``long_seq_length`` is set (paper, section A.2)."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 
-from bertkit.contracts import SubwordTokenizer
 from bertkit.data.shards import Corpus
+from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import Source
 from bertkit.training.fit import Plan, TrainingState
@@ -15,7 +15,7 @@ from bertkit.training.optimizer import restart
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """The steps from ``first`` up to ``until``, on rows of one length, and the held-out rows of that length."""
+    """Steps ``first`` to ``until`` (exclusive) on rows of one length, and the held-out rows of that length."""
 
     plan: Plan
     source: Source
@@ -23,27 +23,29 @@ class Phase:
     first: int
     until: int
     restarts: bool = False
-    """Whether the optimizer forgets what came before."""
+    """Whether the optimizer and the schedule start again with this phase."""
 
     def begin(self, state: TrainingState) -> None:
-        """Make ``state`` ready for the steps that this phase still has.
+        """Restart the optimizer if this phase does so and ``state`` is at its first step.
 
-        A state that was saved after the last step before this phase is that of the step, so a resume comes here too.
+        A run that is resumed from a checkpoint of exactly that step restarts it here too.
         """
         if self.restarts and state.step == self.first < self.until:
             restart(state.optimizer, self.plan.optimizer)
 
 
-def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: SubwordTokenizer) -> list[Phase]:
-    """The phases of ``run`` on ``corpus``, which share one schedule or have one each."""
-    heldout = Corpus.open(run.data, "heldout")
+def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
+    """The one or two phases of ``run`` on ``data``, under one schedule or, with a restart, one each."""
+
+    def source(corpus: Corpus, seq_length: int, seed: int) -> Source:
+        return run.task.source(corpus, data.tokenizer, seq_length=seq_length, seed=seed)
 
     def make(plan: Plan, seq_length: int, first: int, until: int, *, restarts: bool = False) -> Phase:
-        measured = run.task.source(heldout, tokenizer, seq_length=seq_length, seed=0)
+        heldout = source(data.heldout, seq_length, 0)
         return Phase(
             plan=plan,
-            source=run.task.source(corpus, tokenizer, seq_length=seq_length, seed=run.seed),
-            heldout=measured if heldout.num_documents > 1 else None,
+            source=source(data.train, seq_length, run.seed),
+            heldout=heldout if data.heldout.num_documents > 1 else None,
             first=first,
             until=until,
             restarts=restarts,
@@ -53,7 +55,7 @@ def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: SubwordTokenizer) 
     steps = plan.total_steps
     if run.long_seq_length is None:
         return [make(plan, run.seq_length, 0, steps)]
-    joint = steps - int(steps * run.long_share)
+    first_long = steps - int(steps * run.long_share)
     long = dataclasses.replace(
         plan,
         batch_size=run.long_batch_size or run.batch_size,
@@ -63,11 +65,11 @@ def build_phases(run: PretrainRun, corpus: Corpus, tokenizer: SubwordTokenizer) 
     if restarts:
         warmup = run.schedule.warmup if run.long_warmup is None else run.long_warmup
         schedule = dataclasses.replace(run.schedule, warmup=warmup)
-        plan = dataclasses.replace(plan, total_steps=joint)
-        long = dataclasses.replace(long, total_steps=steps - joint, schedule_from=joint, schedule=schedule)
+        plan = dataclasses.replace(plan, total_steps=first_long)
+        long = dataclasses.replace(long, total_steps=steps - first_long, schedule_from=first_long, schedule=schedule)
     return [
-        make(plan, run.seq_length, 0, joint),
-        make(long, run.long_seq_length, joint, steps, restarts=restarts),
+        make(plan, run.seq_length, 0, first_long),
+        make(long, run.long_seq_length, first_long, steps, restarts=restarts),
     ]
 
 

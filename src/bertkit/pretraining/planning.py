@@ -6,12 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 
 from bertkit.data.shards import Corpus
-from bertkit.errors import usage_error
 from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
-from bertkit.pretraining.model_size import sketch_model as sketch_model
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.run import measure_step
+from bertkit.pretraining.run import require_length
+from bertkit.pretraining.trial_steps import measure_step
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.training.memory import available_memory
 from bertkit.training.precision import choose_precision, default_device
@@ -59,8 +58,7 @@ class PretrainPlan:
 
 def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     """Measure some steps of ``run`` with a model that is thrown away; nothing is written."""
-    if (run.steps is None) == (run.minutes is None):
-        raise usage_error("give either --steps or --minutes.")
+    require_length(run)
     run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
     progress.say("measuring memory")
     peak_memory = estimate_peak(run)

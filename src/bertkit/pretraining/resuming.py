@@ -1,4 +1,4 @@
-"""What a pre-training that goes on must have in common with the one that was begun."""
+"""What a resumed pre-training must have in common with the one that was begun."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ FREE = (
     "save_every",
     "keep_checkpoints",
 )
-"""Settings that no step depends on, and so may be others after a resume."""
+"""Settings that no weight depends on, so a resume may change them."""
 
 _PLACES = ("data", "output")
-"""Where things are may change as well: folders are moved. What is in them may not."""
+"""Folders may have been moved since; their content is compared by checksum."""
 
 
-def describe_run(run: PretrainRun) -> dict[str, Any]:
-    """What a checkpoint and the record remember: the settings, and a hash of the tokens they were used on."""
+def run_identity(run: PretrainRun) -> dict[str, Any]:
+    """What a checkpoint and the record keep: the settings of ``run``, and a hash of its corpus."""
     return {"run": pretraining_to_json(run), "corpus": read_manifest(run.data).content}
 
 
 def check_unchanged(run: PretrainRun, begun: Mapping[str, Any]) -> None:
-    """Refuse to go on as ``run`` with what was begun as ``begun``, naming every setting that differs."""
-    was = _settings(pretraining_from_json(begun["run"]))
-    now = _settings(run)
-    differing = [f"{path} {was.get(path)}, not {now.get(path)}" for path in was | now if was.get(path) != now.get(path)]
+    """Raise an error that names every setting in which ``run`` differs from the record ``begun``, or a new corpus."""
+    old = _fixed_settings(pretraining_from_json(begun["run"]))
+    new = _fixed_settings(run)
+    differing = [f"{path} {old.get(path)}, not {new.get(path)}" for path in old | new if old.get(path) != new.get(path)]
     if differing:
         raise usage_error(
             f"{run.output} was begun with {'; '.join(differing)}. A resume may change only {', '.join(FREE)}. "
-            "Leave the others as they were, or begin a run in another -o folder."
+            "Keep the other settings, or begin a run in another -o folder."
         )
-    if begun.get("corpus", found := read_manifest(run.data).content) != found:
+    content = read_manifest(run.data).content
+    if begun.get("corpus", content) != content:
         raise data_error(
-            f"{run.data} is not the corpus that {run.output} was begun with. Prepare that one again, or begin a run "
+            f"{run.data} is not the corpus that {run.output} was begun with. Prepare that corpus again, or begin a run "
             "in another -o folder."
         )
 
 
-def _settings(run: PretrainRun) -> dict[str, Any]:
-    every = config.settings_of(run, "")
-    return {each.path: each.value for each in every if each.path not in (*FREE, *_PLACES)}
+def _fixed_settings(run: PretrainRun) -> dict[str, object]:
+    """The settings that a resume may not change, by path."""
+    settings = config.settings_of(run, "")
+    return {each.path: each.value for each in settings if each.path not in (*FREE, *_PLACES)}

@@ -1,4 +1,4 @@
-"""What a pre-training leaves on the disk: states to resume from, and models."""
+"""What a pre-training writes to disk: checkpoints to resume from, and models."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from bertkit.training.distributed import full_tensor
 
 
 def save_state(job: PretrainingJob, folder: RunFolder) -> int:
-    """Save what is good; no process goes on, or leaves, before the checkpoint is whole."""
+    """Write a checkpoint and return its step; no process continues before the checkpoint is complete.
+
+    Raises DivergenceError, and writes nothing, if a weight is not finite.
+    """
     state, groups = job.state, job.state.groups()
     if not all(bool(full_tensor(weight).isfinite().all()) for weight in state.model.parameters()):
-        raise DivergenceError(f"a weight is not finite at step {state.step}; the checkpoints before are good.")
-    job.corpus.check_untouched()
+        raise DivergenceError(f"a weight is not finite at step {state.step}; the earlier checkpoints are valid.")
+    job.data.train.check_untouched()
 
     def write_shards(temporary: Path | None) -> None:
         load_sharding().write_shards(job.group.broadcast(temporary), groups)
 
     if folder.writes:
         folder.flush_log()
-        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **job.about}
+        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **job.identity}
         if job.run.shard:
             store.save_written(folder.checkpoints, state.step, write_shards, facts)
         else:
@@ -39,7 +42,7 @@ def save_state(job: PretrainingJob, folder: RunFolder) -> int:
 
 
 def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any]) -> None:
-    """Go back to ``checkpoint``, whose state is ``saved``."""
+    """Load the tensors of ``checkpoint`` into the job; ``saved`` is its JSON state."""
     if job.run.shard:
         store.verify(checkpoint)
         groups = job.state.groups()
@@ -47,12 +50,12 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
     else:
         groups, _ = store.load(checkpoint)
     if job.group.size > 1:
-        groups.pop("carried", None)  # by the first process, for its own rows
+        groups.pop("carried", None)  # saved by the first process, for its own rows only
     job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
 
 
-def save_result(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:
-    """Write the model as it is now into ``folder``."""
+def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:
+    """Write the model as it is now into the model folder ``folder``; called by all processes, written by the first."""
     model = job.state.model
     if job.run.shard and job.group.size > 1:
         weights = {name: full_tensor(tensor) for name, tensor in model.state_dict().items()}
@@ -60,4 +63,4 @@ def save_result(job: PretrainingJob, folder: Path, heldout: Mapping[str, float])
         model.load_state_dict(weights)
     if job.group.is_first:
         metadata = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
-        save_model(folder, model, job.tokenizer, metadata=metadata)
+        save_model(folder, model, job.data.tokenizer, metadata=metadata)

@@ -28,7 +28,8 @@ from bertkit.finetuning.run import finetune
 from bertkit.inference.pipeline import load
 from bertkit.pretraining.defaults import profile_settings
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.run import PretrainResult, measure_step, pretrain
+from bertkit.pretraining.run import PretrainResult, pretrain
+from bertkit.pretraining.trial_steps import measure_step
 from bertkit.quick_start.docstrings import Document, Source, harvest, installed_packages, list_sources
 from bertkit.quick_start.labelling import Split, split, write_csv
 from bertkit.quick_start.report import FROM_SCRATCH, PRETRAINED, fill_blanks

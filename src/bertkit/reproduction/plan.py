@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from bertkit.batch import IGNORE, Batch
-from bertkit.pretraining.planning import sketch_model
+from bertkit.pretraining.model_size import sketch_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import describe_duration
 from bertkit.report.tables import markdown_table

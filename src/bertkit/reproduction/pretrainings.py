@@ -14,7 +14,7 @@ from bertkit.encoders import bert, elmo, gpt, roberta
 from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.pretraining.cost import read_cost
 from bertkit.pretraining.defaults import default_pretraining_task, initializer_range
-from bertkit.pretraining.planning import sketch_model
+from bertkit.pretraining.model_size import sketch_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.reproduction.paper import MASKINGS, SIZE_NAMES
 from bertkit.reproduction.scales import LONGEST, Scale

@@ -1,0 +1,92 @@
+"""The steps of a pre-training, with everything that happens between them: log, evaluate, save, stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from bertkit.pretraining.heldout import evaluate, last_evaluation
+from bertkit.pretraining.job import PretrainingJob
+from bertkit.pretraining.phases import Phase
+from bertkit.pretraining.saving import save_current_model, save_state
+from bertkit.report.progress import Progress
+from bertkit.runs import RunFolder
+from bertkit.training.fit import Step, fit
+from bertkit.training.flops import count_flops, peak_flops
+from bertkit.training.interrupts import Interrupted, Interrupts
+from bertkit.training.precision import default_device
+
+
+def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> dict[str, float]:
+    """Train until the last step is saved, and return the last held-out evaluation.
+
+    Raises Interrupted after a step that was saved, on Ctrl-C or SIGTERM to any of the processes.
+    """
+    run, state, total, group = job.run, job.state, job.total_steps, job.group
+    group.barrier()  # all processes listen for signals before the first one reports that training has begun
+    progress.start("pretraining", total, "step")
+    progress.advance(state.step)
+    saved, heldout = state.step, last_evaluation(folder)
+    peak = peak_flops(default_device(), run.precision or "float32")
+    for phase in job.phases:
+        for step in _steps(job, phase):
+            mfu = step.flops / step.seconds / (peak * group.size) if peak else None
+            progress.advance(step.step, **_figures(step, mfu))
+            if step.step % run.log_every == 0 or step.step == total:
+                folder.log(_record(step, mfu))
+            if step.step % run.evaluate_every == 0 or step.step == total:
+                heldout = evaluate(job, phase, folder, progress)
+            # A snapshot is saved before the checkpoint of its step: if a crash comes between, the resume repeats both.
+            if step.step < total and is_snapshot(step.step, total, run.snapshots):
+                save_current_model(job, folder.models / f"step-{step.step:08}", heldout)
+            signal_number = int(group.all_reduce_max(interrupts.requested))
+            if step.step % run.save_every == 0 or signal_number:
+                saved = save_state(job, folder)
+            if signal_number:
+                progress.finish()
+                message = f"stopped after step {saved:,}, saved. Resume: bertkit pretrain --resume {folder.path}"
+                raise Interrupted(signal_number, message if group.is_first else "")
+    if saved != state.step:
+        save_state(job, folder)
+    progress.finish()
+    return heldout
+
+
+def is_snapshot(step: int, total: int, snapshots: int) -> bool:
+    """Whether ``step`` ends one of the ``snapshots`` equal parts of ``total`` steps."""
+    return step * snapshots // total > (step - 1) * snapshots // total
+
+
+def _steps(job: PretrainingJob, phase: Phase) -> Iterator[Step]:
+    """The remaining steps of a phase."""
+    phase.begin(job.state)
+    return fit(
+        job.state,
+        phase.source,
+        phase.plan,
+        first_step=phase.first,
+        until=phase.until,
+        group=job.group,
+        count_flops=partial(count_flops, job.state.model),
+    )
+
+
+def _figures(step: Step, mfu: float | None) -> dict[str, float]:
+    figures = {"loss": sum(step.losses.values()), "tokens/s": step.tokens / step.seconds}
+    return figures if mfu is None else {**figures, "mfu": round(mfu, 2)}
+
+
+def _record(step: Step, mfu: float | None) -> dict[str, object]:
+    return {
+        "kind": "train",
+        "step": step.step,
+        "epoch": step.epoch,
+        **{f"loss/{name}": loss for name, loss in step.losses.items()},
+        "lr": step.lr,
+        "grad_norm": step.grad_norm,
+        "tokens": step.tokens,
+        "tokens_per_second": round(step.tokens / step.seconds, 1),
+        "flops_per_second": round(step.flops / step.seconds),
+        "mfu": None if mfu is None else round(mfu, 4),
+        "skipped": step.skipped,
+    }
