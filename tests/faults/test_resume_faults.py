@@ -296,7 +296,7 @@ def test_a_loss_that_stays_not_finite_ends_the_run_with_good_checkpoints(
     run = tmp_path / "run"
     code, said = bench.run(bench.words(run), spoil(6, value))
     assert code == 1
-    assert "the loss or its gradient was not finite 10 steps in a row, up to step 15." in said
+    assert "the loss or its gradient was not finite in 10 steps in a row, up to step 15." in said
     skipped = [record["step"] for record in read_metrics(run / "metrics.jsonl") if record.get("skipped")]
     assert skipped == list(range(6, 15))
     newest, faults = store.latest(run / "checkpoints")

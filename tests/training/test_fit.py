@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -170,6 +171,23 @@ def test_training_gives_up_after_ten_bad_steps_in_a_row() -> None:
     trained.model.loss = Poisoned(trained.model, iter([float("nan")] * 10))  # type: ignore[assignment, method-assign]
     with pytest.raises(BertkitError, match="10 steps in a row"):
         run(trained, plan())
+
+
+@pytest.mark.parametrize("label", ["tokens", "flops"])
+def test_a_label_may_have_the_name_of_a_count(label: str) -> None:
+    """Losses, token counts and label counts are independent of the names of labels."""
+
+    class Relabelled(Sentences):
+        def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
+            batch = super().batch(epoch, indices)
+            return replace(batch, labels={"mlm": batch.labels["mlm"], label: batch.labels["nsp"]})
+
+    expected = next(fit(state(), Sentences(), plan(), count_flops=lambda batch: 1000))
+    renamed = state()
+    renamed.model.objectives["nsp"].label = label  # type: ignore[assignment]
+    found = next(fit(renamed, Relabelled(), plan(), count_flops=lambda batch: 1000))
+    assert (found.tokens, found.flops) == (expected.tokens, expected.flops)
+    assert found.losses == {"mlm": expected.losses["mlm"], label: expected.losses["nsp"]}
 
 
 def test_clipping_bounds_the_step_by_the_global_norm() -> None:

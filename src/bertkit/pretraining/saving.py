@@ -50,7 +50,7 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
     else:
         groups, _ = store.load(checkpoint)
     if job.group.size > 1:
-        groups.pop("carried", None)  # saved by the first process, for its own rows only
+        groups.pop("encoder_state", None)  # saved by the first process, for its own rows only
     job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
 
 

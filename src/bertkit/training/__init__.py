@@ -1,1 +1,1 @@
-"""The loop and its parts: optimizer, schedule, precision."""
+"""Training: the loop, optimizers, schedules, precision, several processes, and what a step costs."""

@@ -1,4 +1,4 @@
-"""What a frozen encoder says, computed once: the features of the feature-based approach (paper, section 5.3).
+"""Activations of a frozen encoder, computed once and cached in a file: BERT as features (paper, section 5.3).
 
 Letters: B rows, T tokens.
 """
@@ -26,92 +26,94 @@ from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing
 
 
-class _Place(NamedTuple):
-    start: int
+class _Entry(NamedTuple):
+    offset: int
     shape: tuple[int, ...]
 
 
 class ActivationCache:
-    """A file of layer states in half precision, one block a row of a batch; it is gone when the process ends.
+    """Hidden states of all layers in half precision, in a temporary file that is deleted when the process ends.
 
-    A token takes 2 bytes for each layer and hidden number: BERT-base on the words of CoNLL-2003 is 5 GB.
+    There is one entry per row of a batch. A token takes 2 bytes per layer and hidden unit: 5 GB for BERT-base on the
+    words of CoNLL-2003.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._places: dict[bytes, _Place] = {}
+        self._entries: dict[bytes, _Entry] = {}
 
     @cached_property
     def _file(self) -> BufferedRandom:
-        file = TemporaryFile(dir=self._folder)  # noqa: SIM115 - it lives as long as this object
+        file = TemporaryFile(dir=self._folder)  # noqa: SIM115 - open as long as this object lives
         weakref.finalize(self, file.close)
         return file
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._places
+        return key in self._entries
 
     def write(self, key: bytes, states: NDArray[np.float16]) -> None:
-        """Write the states of a row."""
+        """Add the states of a row under ``key``."""
         with explain_writing(self._folder):
-            start = self._file.seek(0, os.SEEK_END)
+            offset = self._file.seek(0, os.SEEK_END)
             self._file.write(states.tobytes())
             self._file.flush()
-        self._places[key] = _Place(start, states.shape)
+        self._entries[key] = _Entry(offset, states.shape)
 
     def read(self, key: bytes) -> NDArray[np.float16]:
-        """The states of a row that was kept."""
-        start, shape = self._places[key]
+        """The states that were written under ``key``."""
+        offset, shape = self._entries[key]
         states = np.empty(shape, dtype=np.float16)
-        self._file.seek(start)
+        self._file.seek(offset)
         self._file.readinto(states.data.cast("B"))
         return states
 
 
 class CachedEncoder(Encoder):
-    """A frozen encoder that computes a row when it meets it first, and looks it up from then on.
+    """A frozen encoder that computes each row once and reads it from the cache afterwards.
 
-    What it says to a row depends on nothing but the row: it has no dropout, and other rows of a batch change no more
-    than the last bits. It belongs to the weights that it was given, which are no part of its own state.
+    This is valid because the output for a row depends on that row only: there is no dropout, and the other rows of a
+    batch change at most the last bits. The weights of the frozen encoder are not part of this module's state.
     """
 
     def __init__(self, encoder: Encoder, activations: ActivationCache) -> None:
         super().__init__()
-        assert not any(weight.requires_grad for weight in encoder.parameters()), "a frozen encoder does not learn"
+        assert not any(weight.requires_grad for weight in encoder.parameters()), "only a frozen encoder can be cached"
         self.hidden_size, self.num_layers, self.output_hidden_states = encoder.hidden_size, encoder.num_layers, True
         self.word_length = encoder.word_length
-        self._encoder = (encoder.eval(),)  # in a tuple it is no module of this one
+        self._encoder = (encoder.eval(),)  # a tuple, so that it is not registered as a submodule
         self._activations = activations
 
     def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The layers at the ``positions`` tokens, and zeros elsewhere, for the pooled state too."""
+        """The layers at ``positions`` (by default all real tokens), zeros elsewhere; the pooled state is zero."""
         host, device = batch.on_host, batch.input_ids.device
-        chosen = host.attention_mask if positions is None else positions
-        keys = [_key(*row) for row in zip(host.input_ids, host.segment_ids, host.attention_mask, chosen, strict=True)]
-        if unknown := {key: row for row, key in enumerate(keys) if key not in self._activations}:
-            self._meet(host, chosen, unknown, device)
+        selected = host.attention_mask if positions is None else positions
+        keys = [_key(*row) for row in zip(host.input_ids, host.segment_ids, host.attention_mask, selected, strict=True)]
+        if missing := {key: row for row, key in enumerate(keys) if key not in self._activations}:
+            self._compute(host, selected, missing, device)
         states = np.concatenate([self._activations.read(key) for key in keys], axis=1)
-        layers = torch.zeros(self.num_layers + 1, *chosen.shape, self.hidden_size)
-        layers[:, chosen] = torch.from_numpy(states).float()
+        layers = torch.zeros(self.num_layers + 1, *selected.shape, self.hidden_size)
+        layers[:, selected] = torch.from_numpy(states).float()
         layers = layers.to(device, non_blocking=True)
         return EncoderOutput(hidden_states=layers[-1], pooled=torch.zeros_like(layers[-1][:, 0]), layers=tuple(layers))
 
-    def _meet(
-        self, batch: Batch, chosen: Bool[Tensor, "B T"], unknown: Mapping[bytes, int], device: torch.device
+    def _compute(
+        self, batch: Batch, selected: Bool[Tensor, "B T"], missing: Mapping[bytes, int], device: torch.device
     ) -> None:
-        rows = list(unknown.values())
+        """Run the encoder on the rows of ``missing`` (key -> row of ``batch``) and add them to the cache."""
+        rows = list(missing.values())
         part = Batch(batch.input_ids[rows], batch.segment_ids[rows], batch.attention_mask[rows], labels={})
         with torch.no_grad():
             layers = torch.stack(self._encoder[0](part.to(device)).layers).half().cpu()
-        for place, (key, row) in enumerate(unknown.items()):
-            self._activations.write(key, layers[:, place, chosen[row]].numpy())
+        for index, (key, row) in enumerate(missing.items()):
+            self._activations.write(key, layers[:, index, selected[row]].numpy())
 
 
 def cache_activations(model: Model, activations: ActivationCache) -> Model:
-    """The heads of a frozen model on activations that are computed once."""
+    """A model with the heads of the frozen ``model``, whose encoder output is cached in ``activations``."""
     heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
     return Model(CachedEncoder(model.encoder, activations), heads)
 
 
-def _key(input_ids: Tensor, segment_ids: Tensor, real: Tensor, chosen: Tensor) -> bytes:
-    """The row without its padding, and which of its tokens are asked for."""
-    return torch.cat([input_ids[real].flatten(), segment_ids[real], chosen[real].long()]).numpy().tobytes()
+def _key(input_ids: Tensor, segment_ids: Tensor, mask: Tensor, selected: Tensor) -> bytes:
+    """The row without its padding, and which of its tokens are selected. Rows of words have (T, C) ids."""
+    return torch.cat([input_ids[mask].flatten(), segment_ids[mask], selected[mask].long()]).numpy().tobytes()

@@ -1,7 +1,8 @@
-"""Training by several processes that ``torchrun`` has started: who this process is, and sums over all of them.
+"""Data-parallel training by the processes that ``torchrun`` starts: rank, batch shares, and sums over all processes.
 
-Every process reads its share of the rows of every batch, counts are summed before the pass and gradients after it, and
-so every process makes the same update as one process would with all the rows. GPUs exchange by nccl, CPUs by gloo.
+Every process reads its share of the rows of every batch. Label counts are summed before the forward pass and gradients
+after the backward pass, so every process makes the same update as a single process would with all rows. GPUs exchange
+through nccl, CPUs through gloo.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,22 +29,23 @@ from bertkit.errors import BertkitError
 from bertkit.rng import CounterRng
 from bertkit.training.precision import default_device
 
-PATIENCE = timedelta(minutes=10)
-"""How long a process waits for one that hangs. One that has died is noticed at once."""
+TIMEOUT = timedelta(minutes=10)
+"""How long a process waits for one that hangs. A process that has died is noticed at once."""
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 
 class PeerLostError(BertkitError):
-    """Another process of the same training has ended, and this one cannot go on without it."""
+    """Another process of the same training has ended, so this one cannot continue."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessGroup:
-    """One of ``size`` processes, counted by ``rank``. Alone in its group a process pays nothing for what is here.
+    """The group of ``size`` processes that this process belongs to, as number ``rank``.
 
-    Whatever exchanges something must be called by all processes, and in the same order.
+    The methods that exchange something must be called by all processes in the same order. In a group of one they
+    return their argument at once.
     """
 
     rank: int = 0
@@ -51,41 +53,45 @@ class ProcessGroup:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes and speaks for all."""
+        """Whether this process is the one that writes files and prints."""
         return self.rank == 0
 
     def share(self, indices: NDArray[np.int64], rows: int) -> list[NDArray[np.int64]]:
-        """This process's part of a batch in micro-batches of ``rows``. All have as many; the last may be empty."""
-        begin, end = (len(indices) * place // self.size for place in (self.rank, self.rank + 1))
+        """This process's part of a batch, in micro-batches of ``rows`` indices.
+
+        All processes get the same number of micro-batches; the last ones may be empty.
+        """
+        begin, end = (len(indices) * rank // self.size for rank in (self.rank, self.rank + 1))
         largest = -(-len(indices) // self.size)
-        return [indices[at : min(at + rows, end)] for at in range(begin, begin + largest, rows)]
+        return [indices[start : min(start + rows, end)] for start in range(begin, begin + largest, rows)]
 
     def seed(self, seed: int, step: int) -> int:
-        """What this process draws its random numbers of ``step`` from."""
+        """The seed of this process for ``step``: different for every rank, step and ``seed``."""
         return int(CounterRng(seed, step, np.array([self.rank])).below("rank", 2**53)[0, 0])
 
-    def all_reduce_sum(self, numbers: Mapping[str, N]) -> dict[str, N]:
-        """The sums of what all processes have, under the same names; fractions are summed in float64."""
+    def all_reduce_sum(self, numbers: Sequence[N]) -> list[N]:
+        """Each number summed over all processes, which give equally many; floats are summed in float64."""
         if self.size == 1:
-            return dict(numbers)
-        sums = torch.from_numpy(np.array(list(numbers.values()))).to(default_device())
+            return list(numbers)
+        sums = torch.from_numpy(np.array(numbers)).to(default_device())
         dist.all_reduce(sums)
-        return dict(zip(numbers, sums.tolist(), strict=True))
+        summed: list[N] = sums.tolist()
+        return summed
 
     def all_reduce_max(self, number: float) -> float:
-        """The highest of the numbers that the processes have."""
+        """The maximum of ``number`` over all processes."""
         if self.size == 1:
             return number
-        found = torch.tensor(number, dtype=torch.float64, device=default_device())
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return found.item()
+        maximum = torch.tensor(number, dtype=torch.float64, device=default_device())
+        dist.all_reduce(maximum, dist.ReduceOp.MAX)
+        return maximum.item()
 
     def barrier(self) -> None:
-        """Go on when all are here."""
+        """Wait until all processes have called this."""
         self.all_reduce_max(0)
 
     def broadcast(self, value: T) -> T:
-        """What the first process has for ``value``."""
+        """The ``value`` of the first process."""
         if self.size == 1:
             return value
         values = [value]
@@ -93,11 +99,11 @@ class ProcessGroup:
         return values[0]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Add the gradients of all processes up, in place and in one all-reduce.
+        """Sum the gradients over all processes, in place and in one all-reduce.
 
-        It begins after the pass and not, as in DDP, during it: the sums of a step are then the same bits after a resume
-        as before, with any number of processes, because no bucket depends on the order of a first pass. Gradients of
-        sharded parameters were summed in the pass (see ``sharding.py``).
+        This starts after the backward pass, not during it as in DDP. DDP builds its buckets in the order of the first
+        pass, so a resumed run would add in another order and round differently; here the sums are bit-identical.
+        Gradients of sharded parameters are summed during the pass (see ``sharding.py``).
         """
         if self.size == 1:
             return
@@ -106,39 +112,40 @@ class ProcessGroup:
             return
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
-        for gradient, its_sum in zip(gradients, torch.split(flat, [each.numel() for each in gradients]), strict=True):
-            gradient.copy_(its_sum.view_as(gradient))
+        for gradient, summed in zip(gradients, torch.split(flat, [each.numel() for each in gradients]), strict=True):
+            gradient.copy_(summed.view_as(gradient))
 
 
 SINGLE_PROCESS = ProcessGroup()
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """Whether several processes hold a part of it each: a DTensor, whose module takes two seconds to load."""
+    """Whether each process holds a part of ``tensor``, that is, whether it is a DTensor."""
+    # Not isinstance: importing the module of DTensor takes two seconds.
     return hasattr(tensor, "full_tensor")
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The tensor with the parts of all processes put together."""
+    """``tensor`` itself, or if it is sharded the complete tensor, gathered from all processes."""
     full: Tensor = tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
     return full
 
 
 def rank() -> int:
-    """The number of this process among those that torchrun has started; 0 without it."""
+    """The number of this process as torchrun gives it; 0 without torchrun."""
     return int(os.environ.get("RANK", "0"))
 
 
 def world_size() -> int:
-    """How many processes torchrun has started; 1 without it."""
+    """The number of processes that torchrun has started; 1 without torchrun."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @contextmanager
 def join_process_group() -> Iterator[ProcessGroup]:
-    """The group that torchrun describes in the environment, until the end of the ``with``, where all meet again.
+    """The group that torchrun describes in the environment; all processes wait for each other at the end.
 
-    Raises PeerLostError where another process is gone.
+    Raises PeerLostError if another process has ended or hangs.
     """
     size = world_size()
     if size == 1:
@@ -147,14 +154,14 @@ def join_process_group() -> Iterator[ProcessGroup]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     try:
-        store, number, _ = _meet()
-        # A group of its own in the store: of an earlier one addresses are left there at which nobody answers any more.
+        store, number, _ = _connect_store()
+        # Every group has its own prefix: the store still has the addresses of earlier groups, which no longer answer.
         dist.init_process_group(
             "nccl" if torch.cuda.is_available() else "gloo",
-            store=PrefixStore(f"world-{next(_worlds)}", store),
+            store=PrefixStore(f"group-{next(_group_numbers)}", store),
             rank=number,
             world_size=size,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
         group = ProcessGroup(rank=rank(), size=size)
         yield group
@@ -166,18 +173,18 @@ def join_process_group() -> Iterator[ProcessGroup]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
-            gc.collect()  # ends gloo's threads now: one that is still there at the interpreter's end aborts the process
+            gc.collect()  # ends gloo's threads now: one that still runs when the interpreter exits aborts the process
 
 
-_worlds = itertools.count()
-"""Counts those that this process was in; all processes come to them in the same order."""
+_group_numbers = itertools.count()
+"""Numbers the groups that this process joins; all processes join them in the same order."""
 
 
 @cache
-def _meet() -> tuple[dist.Store, int, int]:
-    """The store through which the processes find each other, with the rank and the number of them."""
-    found: tuple[dist.Store, int, int] = next(iter(rendezvous("env://", timeout=PATIENCE)))
-    return found
+def _connect_store() -> tuple[dist.Store, int, int]:
+    """The store through which the processes find each other, the rank, and the number of processes."""
+    connected: tuple[dist.Store, int, int] = next(iter(rendezvous("env://", timeout=TIMEOUT)))
+    return connected
 
 
-_LOST = "another process of this training has ended or hangs. What was saved is good: start all again with --resume."
+_LOST = "another process of this training has ended or hangs. The checkpoints are good: start all again with --resume."

@@ -1,4 +1,4 @@
-"""Losses and hit rates of a model over a whole split."""
+"""Losses and metrics of a model over a split, without training."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from bertkit.training.precision import Precision, autocast
 def evaluate_losses(
     model: Model, source: BatchSource, *, batch_size: int, precision: Precision, limit: int | None = None
 ) -> dict[str, float]:
-    """Mean of every loss term and hit rate over the first ``limit`` examples (epoch 0), dropout off.
+    """The mean of every loss term and metric over the first ``limit`` examples of epoch 0, with dropout off.
 
-    Of a source with an order of its own they are so many batches; what the encoder carries is as it was afterwards.
+    Of a source that fixes the order of its batches (running text) as many batches are read as hold ``limit`` examples.
+    The model's mode and the encoder's recurrent state are restored afterwards.
     """
     device = next(model.parameters()).device
     was_training, state = model.training, model.encoder.state()
@@ -34,7 +35,7 @@ def evaluate_losses(
             for name, term in {**model.loss(outputs, batch), **model.metrics(outputs, batch)}.items():
                 sums[name] = sums.get(name, 0.0) + float(term.sum)
                 counts[name] = counts.get(name, 0) + term.count
-            del outputs  # before there are those of the next batch
+            del outputs  # frees the logits before those of the next batch are allocated
     model.train(was_training)
     model.encoder.load_state(state)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}

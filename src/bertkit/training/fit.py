@@ -1,14 +1,14 @@
-"""The training loop: an iterator of steps.
+"""The training loop: ``fit`` is an iterator of steps.
 
-There is no trainer class and there are no hooks: the caller saves, evaluates, logs and stops between two
-steps with plain ``if``s.
+There is no trainer class and there are no hooks: the caller saves, evaluates, logs and stops between two steps with
+plain ``if``s.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -27,19 +27,21 @@ from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_
 from bertkit.training.precision import Precision, autocast
 from bertkit.training.schedule import ScheduleConfig, lr_factor
 
-_SKIPS_BEFORE_GIVING_UP = 10
-_CLIPPING_MARGIN = 1e-6
-"""torch adds it to the norm before it divides."""
-_TOKENS, _FLOPS = "tokens", "flops"
+_MAX_SKIPPED_IN_A_ROW = 10
+
+_CLIP_EPSILON = 1e-6
+"""torch adds this to the norm before it divides, so norms slightly below the limit are clipped too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long and how to train. Each process cuts its share of a batch into micro-batches of ``micro_batch_size``.
+    """How long and how to train.
 
-    The schedule counts from step ``schedule_from``, and ends ``total_steps`` later. ``loader_workers`` threads make the
-    batches of the steps to come; how many they are changes nothing else. None is one for a GPU, and none for a CPU,
-    which loses 2 % of its speed to it and has no other device to keep busy.
+    ``batch_size`` counts examples over all processes. Each process splits its part into micro-batches of
+    ``micro_batch_size`` (None: no split). The schedule starts at step ``schedule_from`` and ends ``total_steps`` later.
+
+    ``loader_workers`` threads prepare the batches of the next steps; their number does not change any result. None
+    means 1 for a GPU and 0 for a CPU, where a thread costs 2 % of the speed and there is no other device to keep busy.
     """
 
     total_steps: int
@@ -55,9 +57,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What happened in one step. ``losses`` are means over the labels of the whole step; times in seconds.
+    """What happened in one step, over all processes.
 
-    ``flops`` are the floating-point operations that it could not do without, 0 where nobody counts them.
+    ``losses`` are means over all labels of the step, by the name of the loss term; ``tokens`` are real tokens without
+    padding; ``flops`` are the necessary floating-point operations (see ``flops.py``), 0 if they are not counted;
+    ``seconds`` is the time since the step before. A ``skipped`` step changed no weight.
     """
 
     step: int
@@ -74,7 +78,7 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class TrainingState:
-    """Everything that a step changes. Saving it and the random state makes a resume bit-exact."""
+    """Everything that a step changes. With the random state, which ``groups`` includes, a resume is bit-exact."""
 
     model: Model
     optimizer: torch.optim.Optimizer
@@ -82,7 +86,7 @@ class TrainingState:
     skipped_in_a_row: int = 0
 
     def groups(self) -> dict[str, dict[str, Tensor]]:
-        """The state as named groups of tensors, without a copy."""
+        """The state as tensors in the groups "model", "optimizer", "random" and "encoder_state", without copies."""
         random = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             random["cuda"] = torch.cuda.get_rng_state()
@@ -92,18 +96,33 @@ class TrainingState:
             "random": random,
         }
         state = self.model.encoder.state()
-        return {**groups, "carried": state} if state else groups
+        return {**groups, "encoder_state": state} if state else groups
 
     def restore(self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0) -> None:
-        """Put back what ``groups`` returned after ``step`` steps, the last ``skipped_in_a_row`` of them skipped."""
+        """Load what ``groups`` returned after ``step`` steps, of which the last ``skipped_in_a_row`` were skipped."""
         self.model.load_state_dict(groups["model"])
         load_named_state(self.model, self.optimizer, groups["optimizer"])
         torch.set_rng_state(groups["random"]["cpu"])
         if torch.cuda.is_available() and "cuda" in groups["random"]:
             torch.cuda.set_rng_state(groups["random"]["cuda"])
         device = next(self.model.parameters()).device
-        self.model.encoder.load_state({name: each.to(device) for name, each in groups.get("carried", {}).items()})
+        encoder_state = groups.get("encoder_state", {})
+        self.model.encoder.load_state({name: tensor.to(device) for name, tensor in encoder_state.items()})
         self.step, self.skipped_in_a_row = step, skipped_in_a_row
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """The sizes of a batch: how many labels each loss term has, by its name, real tokens, and necessary FLOPs."""
+
+    labels: dict[str, int]
+    tokens: int
+    flops: int
+
+    def sum_over(self, group: ProcessGroup) -> BatchCounts:
+        """The counts of all processes together, in one exchange."""
+        tokens, flops, *labels = group.all_reduce_sum([self.tokens, self.flops, *self.labels.values()])
+        return BatchCounts(dict(zip(self.labels, labels, strict=True)), tokens, flops)
 
 
 def fit(
@@ -116,16 +135,16 @@ def fit(
     group: ProcessGroup = SINGLE_PROCESS,
     count_flops: Callable[[Batch], int] | None = None,
 ) -> Iterator[Step]:
-    """Train from ``state.step`` to ``until``; epochs of ``source`` are counted from ``first_step``.
+    """Train from ``state.step`` to ``until``; the epochs of ``source`` are counted from ``first_step``.
 
-    All processes of ``world`` do this together, on the same batches as one process would have; each reports the same
-    losses. Alone a process draws dropout from torch's generator, which a checkpoint keeps; among others from (seed,
-    step, rank), which nobody has to keep.
+    All processes of ``group`` call this together, on the same global batches as a single process would use, and
+    report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint; one
+    of several draws it from (seed, step, rank), so no state of its own has to be saved.
 
-    Raises DivergenceError after ten steps in a row whose loss or gradient is not finite; such steps change nothing.
+    Raises DivergenceError after 10 steps in a row whose loss or gradient is not finite; such steps change no weight.
     """
     device = next(state.model.parameters()).device
-    read = partial(_read_share, source, plan, group=group, pin=device.type == "cuda", count_flops=count_flops)
+    read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
     workers = int(device.type != "cpu") if plan.loader_workers is None else plan.loader_workers
     steps = range(state.step, plan.schedule_from + plan.total_steps if until is None else until)
     state.model.train()
@@ -134,9 +153,10 @@ def fit(
     for share in prefetch((partial(read, step - first_step) for step in steps), workers):
         if group.size > 1:
             torch.manual_seed(group.seed(plan.seed, state.step))
-        counts = group.all_reduce_sum({**count_labels(state.model, share.batches), **share.work})
+        counts = share.counts.sum_over(group)
         lr = plan.optimizer.lr * lr_factor(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
-        losses = group.all_reduce_sum(accumulate_gradients(state.model, share.batches, counts, device, plan.precision))
+        own_losses = accumulate_gradients(state.model, share.batches, counts.labels, device, plan.precision)
+        losses = dict(zip(own_losses, group.all_reduce_sum(list(own_losses.values())), strict=True))
         group.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
         state.step += 1
@@ -147,8 +167,8 @@ def fit(
             grad_norm=grad_norm,
             lr=lr,
             examples=share.examples,
-            tokens=counts[_TOKENS],
-            flops=counts[_FLOPS],
+            tokens=counts.tokens,
+            flops=counts.flops,
             seconds=time.perf_counter() - begin,
             skipped=skipped,
         )
@@ -156,43 +176,45 @@ def fit(
 
 
 class _Share(NamedTuple):
-    """This process's micro-batches of a batch that has so many ``examples`` in all, and what work they are."""
+    """The micro-batches of this process and their counts; ``examples`` counts the whole batch."""
 
     epoch: int
     examples: int
     batches: list[Batch]
-    work: dict[str, int]
+    counts: BatchCounts
 
 
 def _read_share(
+    model: Model,
     source: BatchSource,
     plan: Plan,
     step: int,
     *,
     group: ProcessGroup,
     pin: bool,
-    count_flops: Callable[[Batch], int] | None,
+    flops: Callable[[Batch], int] | None,
 ) -> _Share:
-    """The share of ``step``, counted from the first of epoch 0.
+    """This process's share of the batch of ``step``, counted from the first step of epoch 0.
 
-    Where a short batch has no rows left for this process, it reads one without labels: all make as many passes.
+    If a short batch has no rows left for this process, it reads one row without labels: gradients are exchanged by all
+    processes, so all must make the same number of passes.
     """
-    epoch, place = divmod(step, batches_in_epoch(source, plan.batch_size))
-    indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=place)
-    batches, work = [], {_TOKENS: 0, _FLOPS: 0}
+    epoch, epoch_step = divmod(step, batches_in_epoch(source, plan.batch_size))
+    indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=epoch_step)
+    batches, num_tokens, num_flops = [], 0, 0
     for part in group.share(indices, plan.micro_batch_size or plan.batch_size):
         batch = source.batch(epoch, part if len(part) else indices[:1])
         if len(part):
-            work[_TOKENS] += batch.num_tokens
-            work[_FLOPS] += count_flops(batch) if count_flops else 0
+            num_tokens += batch.num_tokens
+            num_flops += flops(batch) if flops else 0
         else:
             batch = batch.with_labels(**{name: torch.full_like(each, IGNORE) for name, each in batch.labels.items()})
         batches.append(batch.pinned() if pin else batch)
-    return _Share(epoch, len(indices), batches, work)
+    return _Share(epoch, len(indices), batches, BatchCounts(count_labels(model, batches), num_tokens, num_flops))
 
 
-def count_labels(model: Model, batches: list[Batch]) -> dict[str, int]:
-    """How many labels each loss term has in all micro-batches together."""
+def count_labels(model: Model, batches: Sequence[Batch]) -> dict[str, int]:
+    """How many labels each loss term has in all micro-batches together, by the name of the term."""
     counts: dict[str, int] = {}
     for batch in batches:
         for name, count in model.counts(batch).items():
@@ -201,12 +223,13 @@ def count_labels(model: Model, batches: list[Batch]) -> dict[str, int]:
 
 
 def accumulate_gradients(
-    model: Model, batches: list[Batch], counts: Mapping[str, int], device: torch.device, precision: Precision
+    model: Model, batches: Sequence[Batch], counts: Mapping[str, int], device: torch.device, precision: Precision
 ) -> dict[str, float]:
-    """Add the gradient of the mean loss over all micro-batches; the means are returned by name.
+    """Add the gradient of the mean loss over all micro-batches, and return the mean of each loss term by name.
 
-    Each term is divided by its true total, ``counts``: that of all micro-batches and all processes. So these are this
-    process's parts of the gradient and of the means.
+    Each term is divided by ``counts``, its number of labels in all micro-batches of all processes: the mean of the
+    means of micro-batches would weight their labels unequally. So the gradient and the means are this process's
+    summands of the global ones.
     """
     sums: list[tuple[str, Tensor]] = []
     for batch in batches:
@@ -215,7 +238,7 @@ def accumulate_gradients(
             terms = model.loss(model(moved), moved)
         torch.autograd.backward(mean_loss(terms, counts))
         sums += [(name, term.sum.detach()) for name, term in terms.items()]
-    # Read when all passes are on their way: to read a number of a GPU is to wait for it.
+    # float() waits for the GPU, so it is called after all passes have been queued.
     totals: dict[str, float] = {}
     for name, each in sums:
         totals[name] = totals.get(name, 0.0) + float(each) / max(1, counts[name])
@@ -223,18 +246,21 @@ def accumulate_gradients(
 
 
 def mean_loss(terms: LossTerms, counts: Mapping[str, int]) -> Tensor:
-    """The sum of all terms, each over its count; by their weights, which are equal in BERT (paper, A.2)."""
+    """The weighted sum of all loss terms, each divided by its count. BERT's weights are all 1 (paper, section A.2)."""
     return torch.stack([term.weight * term.sum.float() / max(1, counts[name]) for name, term in terms.items()]).sum()
 
 
 def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr: float) -> tuple[float, bool]:
-    """Clip by the global norm and step, or step over a loss or a gradient that is not finite."""
+    """Clip by the global norm and update the weights, or skip a step whose loss or gradient is not finite.
+
+    Returns the norm before clipping, and whether the step was skipped.
+    """
     weights = list(state.model.parameters())
     found = nn.utils.get_total_norm([each.grad for each in weights if each.grad is not None], foreach=True)
     norm = float(full_tensor(found))
     finite = all(map(math.isfinite, (norm, *losses.values())))
     if finite:
-        if 0 < clip_norm < norm + _CLIPPING_MARGIN:  # to multiply all gradients by 1 takes 2 % of a step
+        if 0 < clip_norm < norm + _CLIP_EPSILON:  # multiplying all gradients by 1 would take 2 % of a step
             nn.utils.clip_grads_with_norm_(weights, clip_norm, found, foreach=True)
         set_lr(state.optimizer, lr)
         state.optimizer.step()
@@ -242,9 +268,9 @@ def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr
     else:
         state.skipped_in_a_row += 1
     state.optimizer.zero_grad(set_to_none=True)
-    if state.skipped_in_a_row >= _SKIPS_BEFORE_GIVING_UP:
+    if state.skipped_in_a_row >= _MAX_SKIPPED_IN_A_ROW:
         raise DivergenceError(
-            f"the loss or its gradient was not finite {_SKIPS_BEFORE_GIVING_UP} steps in a row, up to step "
-            f"{state.step + 1}. What was saved before is good. Train anew with a lower --lr."
+            f"the loss or its gradient was not finite in {_MAX_SKIPPED_IN_A_ROW} steps in a row, up to step "
+            f"{state.step + 1}. Earlier checkpoints are good. Train again with a lower --lr."
         )
     return norm, not finite

@@ -1,7 +1,7 @@
-"""The arithmetic of a pre-training step: floating-point operations that its losses need, and the device's most.
+"""Floating-point operations (FLOPs) of a training step, and the peak speed of a device.
 
-Model FLOP/s are the useful operations of a step over its seconds; model FLOP utilisation (MFU: Chowdhery et al. 2022,
-PaLM, appendix B) is their share of the peak of the number format on all devices together.
+Model FLOP/s are the necessary operations of a step divided by its seconds. Model FLOP utilisation (MFU; Chowdhery et
+al. 2022, PaLM, appendix B) is model FLOP/s divided by the peak of all devices together in the number format used.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _PEAKS = {
     "L40": 181e12,
     "L4": 121e12,
 }
-"""Dense bfloat16 products, FLOP/s, in NVIDIA's data sheets; a name comes after the longer ones that contain it."""
+"""FLOP/s of dense bfloat16 products in NVIDIA's data sheets. A name comes after the longer names that contain it."""
 
 
 def count_flops(model: Model, batch: Batch) -> int:
-    """Useful floating-point operations of a training step on ``batch``, its backward pass included.
+    """Necessary floating-point operations of a training step on ``batch``, backward pass included.
 
-    Every multiplication goes with an addition, and the backward pass has two products for each one forward, so what
-    the encoder and the objectives count is taken 3 times 2 times. Padding and whatever else need not be computed does
-    not count, computed or not; neither does what is no product, nor recomputation.
+    That is ``3 * 2 * model.count_macs(batch)``: every multiplication comes with an addition, and the backward pass has
+    two products for each one of the forward pass. Padding, recomputation and operations that are no matrix products
+    do not count, whether they are computed or not.
     """
     return 3 * 2 * model.count_macs(batch)
 
 
 def peak_flops(device: torch.device, precision: Precision) -> float | None:
-    """FLOP/s that matrix products in ``precision`` can reach; None where it is not known.
+    """FLOP/s that matrix products in ``precision`` can reach; None if unknown.
 
-    On a CPU the speed of one large product, measured once a process in some 0.3 s; on a GPU the figure of its data
-    sheet, which is there for bfloat16 alone.
+    On a CPU this is the speed of one large product, measured once per process in about 0.3 s; on a GPU the number of
+    its data sheet, which is listed here for bfloat16 only.
     """
     if device.type == "cpu":
         return measure_matmul_speed(device)[precision] * 1e9

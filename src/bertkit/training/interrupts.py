@@ -1,17 +1,20 @@
-"""Ctrl-C and SIGTERM: the first asks to stop after this step, the second stops at once."""
+"""Ctrl-C and SIGTERM: the first signal asks to stop after the current step, the second stops at once."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_Handler = Callable[[int, FrameType | None], object] | int | None
+"""What ``signal.signal`` takes and returns."""
+
 
 class Interrupted(Exception):  # noqa: N818 - it is not an error
-    """A job that stopped on request, saved what it had and can be resumed. ``exit_code`` is 130 or 143."""
+    """A job stopped on request and saved its state, so it can be resumed. ``exit_code`` is 130 or 143."""
 
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
@@ -19,23 +22,23 @@ class Interrupted(Exception):  # noqa: N818 - it is not an error
 
 
 class Interrupts:
-    """A context in which ``requested`` turns from 0 to the number of the first signal that arrived.
+    """A context in which ``requested`` changes from 0 to the number of the first signal that arrives.
 
-    Among several processes a second signal stops nobody: torchrun passes on to all what the terminal has sent to them
-    already, and ends by itself who takes longer than 30 s. It also ends the others as soon as one has failed or
-    stopped, so after an error signals stay without effect: what this process has to say is still to come.
+    With ``distributed`` (several processes under torchrun) a second signal has no effect: a Ctrl-C arrives twice,
+    once from the terminal and once from torchrun, which itself kills any process that takes longer than 30 s.
+    torchrun also signals the others as soon as one process fails, so after an error signals stay ignored: this process
+    still has to print its own message.
     """
 
     def __init__(self, *, distributed: bool = False) -> None:
         self.requested = 0
         self._distributed = distributed
-        self._before: dict[int, Any] = {}
+        self._previous: dict[int, _Handler] = {}
 
     def __enter__(self) -> Interrupts:
-        # Python delivers signals to the main thread only; elsewhere (a notebook's worker, a server) there is
-        # nothing to catch.
+        # Python delivers signals to the main thread only; another thread (a notebook, a server) cannot catch any.
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+            self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         return self
 
     def __exit__(
@@ -43,13 +46,13 @@ class Interrupts:
     ) -> None:
         if self._distributed and error:
             return
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         self.requested = self.requested or number
         if self._distributed:
             return
-        for each, handler in self._before.items():
+        for each, handler in self._previous.items():
             signal.signal(each, handler)
-        self._before = {}
+        self._previous = {}

@@ -1,4 +1,4 @@
-"""LAMB (You et al., arXiv 1904.00962, Algorithm 2): Adam with a step as long as each tensor's weights allow."""
+"""LAMB (You et al., arXiv 1904.00962, Algorithm 2): Adam whose update is scaled to the norm of each tensor."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from torch import Tensor
 
 
 class Lamb(torch.optim.Optimizer):
-    """Each tensor x moves by ``lr * |x| / |u|`` along ``u = m / (sqrt(v) + eps) + decay * x``.
+    """Updates each tensor by ``x -= lr * |x| / |u| * u`` with ``u = m / (sqrt(v) + eps) + weight_decay * x``.
 
-    The paper's phi is the identity, as in the authors' code. There biases and LayerNorm have neither decay nor the
-    ratio |x| / |u|; here that is a group with ``adapts`` False. The ratio is one where either norm is zero. The fused
-    query, key and value are one tensor and so have one ratio; the authors' are three.
+    m and v are Adam's moments. The paper's phi is the identity, as in the authors' code. In groups with ``adapts``
+    False (biases and LayerNorm, as in the authors' code) the trust ratio |x| / |u| is 1; it is also 1 where either norm
+    is 0. Query, key and value are one tensor here and so share a ratio; the authors have three.
 
-    Expects the state that ``build_optimizer`` puts there; ``step`` counts alike in all parameters of a group.
+    Expects the state that ``build_optimizer`` sets; ``step`` is equal in all parameters of a group.
     """
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self.param_groups:
             parameters = [each for each in group["params"] if each.grad is not None]
             if parameters:
@@ -29,7 +29,7 @@ class Lamb(torch.optim.Optimizer):
                 torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
     def _directions(self, parameters: list[Tensor], betas: tuple[float, float], eps: float) -> list[Tensor]:
-        """Adam's step for a rate of one, after its moments have taken in the gradients."""
+        """Update the moments with the gradients, and return Adam's update for a learning rate of 1."""
         beta1, beta2 = betas
         gradients = [each.grad for each in parameters if each.grad is not None]
         first = [self.state[each]["exp_avg"] for each in parameters]
@@ -48,6 +48,7 @@ class Lamb(torch.optim.Optimizer):
 
 
 def _trust_ratios(parameters: list[Tensor], updates: list[Tensor]) -> list[Tensor]:
-    sizes = torch.stack(torch._foreach_norm(parameters))
-    lengths = torch.stack(torch._foreach_norm(updates))
-    return list(torch.where((sizes > 0) & (lengths > 0), sizes / lengths, 1.0).unbind())
+    weight_norms = torch.stack(torch._foreach_norm(parameters))
+    update_norms = torch.stack(torch._foreach_norm(updates))
+    defined = (weight_norms > 0) & (update_norms > 0)
+    return list(torch.where(defined, weight_norms / update_norms, 1.0).unbind())

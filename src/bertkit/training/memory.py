@@ -1,4 +1,4 @@
-"""How much memory there is, and what is freed in one step and wanted again in the next."""
+"""How much memory a device has, and how the C library handles what a step frees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _M_MMAP_THRESHOLD = -3
 
 
 def host_memory() -> tuple[int | None, int | None]:
-    """Bytes of the host's memory, all and available; None where the system has no /proc/meminfo."""
+    """Bytes of the host's memory: (total, available); (None, None) if the system has no /proc/meminfo."""
     try:
         with Path("/proc/meminfo").open(encoding="utf-8") as file:
             kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in file)}
@@ -24,18 +24,18 @@ def host_memory() -> tuple[int | None, int | None]:
 
 
 def available_memory(device: torch.device) -> int | None:
-    """Bytes that a new process may have on ``device``; None where nobody knows."""
+    """Bytes that a new process can allocate on ``device``; None if unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return host_memory()[1]
 
 
 def disable_malloc_trim() -> bool:
-    """Let this process keep large blocks that it frees; True where the C library could be told.
+    """Make glibc keep large blocks after they are freed; False where there is no glibc.
 
-    glibc gives a large block back to the system when it is freed, and every step then faults its pages in
-    again, 4 KB at a time: a sixth of a BERT-mini training step on a CPU. Kept, they cost nothing. The
-    process stays as large as its largest step, which is what training needs anyway.
+    glibc returns a freed large block to the system, and the next step faults its pages in again, 4 KB at a time: a
+    sixth of a BERT-mini training step on a CPU. The process stays as large as its largest step, which training needs
+    anyway.
     """
     if sys.platform != "linux":
         return False

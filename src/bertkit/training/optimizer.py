@@ -1,8 +1,8 @@
-"""BERT's Adam, and the usual one, on torch's fused AdamW; LAMB for large batches.
+"""Optimizers: AdamW as in BERT or with bias correction, LAMB for large batches, Adagrad for ELMo.
 
-google-research/bert ``optimization.py`` (``AdamWeightDecayOptimizer``) leaves the bias correction of Adam
-out; that is Adam with a step counter so large that the correction factors 1 - beta^t are exactly one in
-float32. So one kernel serves both: the counter starts at zero with correction, and far out without it.
+google-research/bert ``optimization.py`` (``AdamWeightDecayOptimizer``) has no bias correction. That equals Adam with a
+step counter so large that the correction factors 1 - beta^t are exactly 1 in float32. So torch's fused AdamW does both:
+its step counter starts at 0 with correction, and at 1e9 without.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,17 +19,17 @@ from bertkit.errors import usage_error
 from bertkit.training.lamb import Lamb
 
 _UNCORRECTED_STEP = 1.0e9
-"""0.999^(1e9) is zero, and adding one to 1e9 in float32 changes nothing."""
+"""0.999^(1e9) is 0, and adding 1 to 1e9 in float32 changes nothing."""
 
-_FIRST_MOMENTS = {"exp_avg": 0.0, "exp_avg_sq": 0.0, "sum": 1.0}
+_INITIAL_MOMENTS = {"exp_avg": 0.0, "exp_avg_sq": 0.0, "sum": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Defaults are those of the paper's pre-training (section A.2 and ``optimization.py``).
+    """Settings of the optimizer; the defaults are those of BERT's pre-training (section A.2, ``optimization.py``).
 
-    LAMB's paper corrects the bias; the authors' code, like BERT's, leaves that out. Adagrad (Duchi et al. 2011) begins
-    with sums of 1, as TensorFlow's that ELMo was trained with; its decay is a part of the gradient.
+    LAMB's paper corrects the bias; the authors' code, like BERT's, does not. Adagrad (Duchi et al. 2011) starts with
+    accumulators of 1, as in TensorFlow, which ELMo was trained with; its weight decay is added to the gradient.
     """
 
     kind: Literal["adam", "lamb", "adagrad"] = "adam"
@@ -43,7 +43,7 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lr < math.inf:
-            raise usage_error(f"lr is {self.lr}; a learning rate is a number from 0 on, such as 5e-5.")
+            raise usage_error(f"lr is {self.lr}; it must be at least 0, such as 5e-5.")
 
 
 def build_optimizer(
@@ -52,7 +52,7 @@ def build_optimizer(
     lr_scales: Mapping[str, float] | None = None,
     l2_penalties: Mapping[str, float] | None = None,
 ) -> torch.optim.Optimizer:
-    """AdamW, LAMB or Adagrad with decay on matrices only; biases and LayerNorm, the one-dimensional ones, have none.
+    """AdamW, LAMB or Adagrad, with weight decay on matrices only, not on biases and LayerNorm (one dimension).
 
     ``lr_scales`` maps the name of a parameter to a factor of its learning rate (1 without an entry). ``l2_penalties``
     maps a name to the factor of the parameter's squared norm in the loss; this part of the gradient is added once per
@@ -65,16 +65,16 @@ def build_optimizer(
         for name, parameter in trained.items():
             if (parameter.ndim > 1) is is_matrix:
                 groups.setdefault((is_matrix, (lr_scales or {}).get(name, 1.0)), []).append(parameter)
-    settings: list[dict[str, Any]] = [
+    settings: list[dict[str, object]] = [
         {
             "params": each,
             "betas": (config.beta1, config.beta2),
             "eps": config.eps,
             "weight_decay": config.weight_decay if is_matrix else 0.0,
-            "lr_scale": share,
+            "lr_scale": lr_scale,
             "adapts": is_matrix,
         }
-        for (is_matrix, share), each in groups.items()
+        for (is_matrix, lr_scale), each in groups.items()
     ]
     optimizer = _build(config, settings)
     moments = ("sum",) if config.kind == "adagrad" else ("exp_avg", "exp_avg_sq")
@@ -84,11 +84,11 @@ def build_optimizer(
             **{moment: torch.zeros_like(parameter) for moment in moments},
         }
     restart(optimizer, config)
-    _penalise(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
+    _add_penalties(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
     return optimizer
 
 
-def _build(config: OptimizerConfig, settings: list[dict[str, Any]]) -> torch.optim.Optimizer:
+def _build(config: OptimizerConfig, settings: list[dict[str, object]]) -> torch.optim.Optimizer:
     if config.kind == "lamb":
         return Lamb(settings, {"lr": config.lr})
     if config.kind == "adagrad":
@@ -96,37 +96,37 @@ def _build(config: OptimizerConfig, settings: list[dict[str, Any]]) -> torch.opt
     return torch.optim.AdamW(settings, lr=config.lr, fused=True)
 
 
-def _penalise(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:
-    """Before every step add the gradient of the squares, which is twice the parameter."""
+def _add_penalties(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:
+    """Before every step, add the gradient of ``factor * parameter ** 2``, which is ``2 * factor * parameter``."""
     if not penalised:
         return
 
-    def pull(*_: Any) -> None:
+    def add_gradients(*_: object) -> None:
         with torch.no_grad():
             for parameter, factor in penalised:
                 if parameter.grad is not None:
                     parameter.grad.add_(parameter, alpha=2 * factor)
 
-    optimizer.register_step_pre_hook(pull)
+    optimizer.register_step_pre_hook(add_gradients)
 
 
 def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
-    """Forget the moments, and count from the beginning."""
+    """Set the moments and step counters to their initial values."""
     for state in optimizer.state.values():
         state["step"].fill_(0.0 if config.bias_correction else _UNCORRECTED_STEP)
-        for moment, first in _FIRST_MOMENTS.items():
+        for moment, first in _INITIAL_MOMENTS.items():
             if moment in state:
                 state[moment].fill_(first)
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """A learning rate for every parameter: ``lr``, or the share of it that the parameter was given."""
+    """Set the learning rate of every parameter: ``lr`` times its entry in ``lr_scales``."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_scale"]
 
 
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The moments and step counters as plain tensors: ``<parameter>/<exp_avg | exp_avg_sq | step>``."""
+    """The moments and step counters by name: ``<parameter>/<exp_avg | exp_avg_sq | sum | step>``; no copies."""
     return {
         f"{name}/{kind}": value
         for name, parameter in model.named_parameters()
@@ -135,7 +135,7 @@ def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str,
 
 
 def load_named_state(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put the tensors of ``named_state`` back, bit for bit."""
+    """Load the tensors of ``named_state`` in place, bit for bit."""
     for name, parameter in model.named_parameters():
         for kind, value in optimizer.state.get(parameter, {}).items():
             value.copy_(tensors[f"{name}/{kind}"])

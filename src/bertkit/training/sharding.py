@@ -1,11 +1,11 @@
-"""A model that is too large for every process to hold whole: FSDP2, and checkpoints that each process writes a part of.
+"""Fully sharded training (FSDP2) for models that are too large for each process to hold completely.
 
-Parameters, gradients and Adam's moments lie divided by rows among the processes; a block is put together when it is
-needed. This is loaded for ``--shard`` alone: torch's own modules for it take two seconds.
+Parameters, gradients and Adam's moments are divided by rows among the processes; a block is gathered when it is
+computed. This module is imported for ``--shard`` only, because importing torch's modules for it takes two seconds.
 
-A sharded checkpoint is written and read by ``torch.distributed.checkpoint`` as safetensors files, one a process; which
-part of a tensor a file has stands in its head. So any number of processes, one too, reads what any other number wrote,
-and nothing is pickled.
+A sharded checkpoint is written and read by ``torch.distributed.checkpoint`` as safetensors files, one per process; the
+header of a file says which part of each tensor it has. So any number of processes, also one, can read what any other
+number wrote, and nothing is pickled.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Groups = Mapping[str, Mapping[str, Tensor]]
 
 
 def shard(model: nn.Module, blocks: Iterable[nn.Module]) -> None:
-    """Divide ``blocks``, each by itself, and the rest of the model among all processes. Gradients are summed."""
+    """Shard each of ``blocks``, and the rest of the model, among all processes. Gradients are summed, not averaged."""
     for module in (*blocks, model):
         part = fully_shard(module)
         part.set_gradient_divide_factor(1.0)
-        part.set_force_sum_reduction_for_comms(True)  # gloo knows no product with a factor
+        part.set_force_sum_reduction_for_comms(True)  # gloo has no sum with a factor
 
 
 def write_shards(folder: Path, groups: Groups) -> None:
-    """Write this process's part of the tensors into ``folder``; all processes do so together.
+    """Write this process's part of the tensors into ``folder``; all processes must call this together.
 
-    Where one of them cannot, the same BertkitError is raised in all.
+    If one of them cannot write, the same BertkitError is raised in all.
     """
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    with explain_writing(folder.parent), catch_warnings(action="ignore"):  # that one process alone is not distributed
+    with explain_writing(folder.parent), catch_warnings(action="ignore"):  # torch warns if there is one process only
         try:
             save(_flatten(groups), storage_writer=writer)
         except CheckpointException as error:
@@ -49,7 +49,7 @@ def write_shards(folder: Path, groups: Groups) -> None:
 
 
 def read_shards(folder: Path, groups: Groups) -> None:
-    """Fill the tensors with this process's part of what ``folder`` has."""
+    """Load this process's part of the tensors from ``folder``, in place."""
     with catch_warnings(action="ignore"):
         load(_flatten(groups), storage_reader=HuggingFaceStorageReader(str(folder)))
 
