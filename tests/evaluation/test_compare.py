@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.evaluation.compare import Comparison, contrast, require_same_question
+from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.task_types import MultiLabelTask, Prediction, TextClassificationTask, TextExample
 
 MOODS = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1",), labels=("sad", "glad"))
@@ -20,7 +20,7 @@ def compare_classes(only_first: int, only_second: int, both: int) -> Comparison:
     second = ["sad"] * only_first + ["glad"] * only_second + ["glad"] * both
     examples = [TextExample(str(place), f"text {place}", None, label) for place, label in enumerate(gold)]
     answers = [[Prediction(label, {label: 0.7}) for label in side] for side in (first, second)]
-    return contrast(MOODS, "dev", examples, answers[0], answers[1], NAMES)
+    return compare_predictions(MOODS, "dev", examples, answers[0], answers[1], NAMES)
 
 
 def test_a_large_difference_is_more_than_chance() -> None:
@@ -30,8 +30,8 @@ def test_a_large_difference_is_more_than_chance() -> None:
     assert accuracy.difference.value == accuracy.second.value - accuracy.first.value
     assert 0 < accuracy.difference.low < accuracy.difference.high < 0.4
     assert accuracy.p < 0.01
-    assert found.contest is not None and (found.contest.only_first, found.contest.only_second) == (7, 37)
-    assert found.contest.p < 0.001
+    assert found.mcnemar is not None and (found.mcnemar.only_first, found.mcnemar.only_second) == (7, 37)
+    assert found.mcnemar.p < 0.001
     assert found.sentence().startswith("runs/b is better than runs/a, by more than chance: accuracy +0.2098")
     assert compare_classes(37, 7, 99).sentence().startswith("runs/a is better than runs/b")
 
@@ -44,8 +44,8 @@ def test_a_small_difference_may_be_chance() -> None:
 
 def test_equal_answers_do_not_differ() -> None:
     found = compare_classes(0, 0, 13)
-    assert found.scores["accuracy"].p == 1.0 and found.contest is not None and found.contest.p == 1.0
-    assert found.differing == []
+    assert found.scores["accuracy"].p == 1.0 and found.mcnemar is not None and found.mcnemar.p == 1.0
+    assert found.disagreements == []
 
 
 def test_pairing_makes_the_interval_of_a_difference_narrow() -> None:
@@ -56,20 +56,20 @@ def test_pairing_makes_the_interval_of_a_difference_narrow() -> None:
     examples = [TextExample(str(place), "text", None, number) for place, number in enumerate(gold)]
     first = [Prediction(number) for number in answers]
     second = [Prediction(number + draw.gauss(0, 0.05)) for number in answers]
-    found = contrast(MARKS, "dev", examples, first, second, NAMES)
+    found = compare_predictions(MARKS, "dev", examples, first, second, NAMES)
     score = found.scores["pearson"]
     assert score.difference.high - score.difference.low < (score.first.high - score.first.low) / 3
-    assert found.contest is None
+    assert found.mcnemar is None
 
 
 def test_examples_are_shown_where_the_two_differ() -> None:
     found = compare_classes(1, 2, 99)
-    assert {(each.id, each.first, each.second) for each in found.differing} == {
+    assert {(each.id, each.first, each.second) for each in found.disagreements} == {
         ("0", "glad", "sad"),
         ("1", "sad", "glad"),
         ("2", "sad", "glad"),
     }
-    assert len(compare_classes(37, 0, 0).differing) == 10
+    assert len(compare_classes(37, 0, 0).disagreements) == 10
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_examples_are_shown_where_the_two_differ() -> None:
             r"differ in labels: runs/a \(moods\) has glad, sad, runs/b \(moods\) has",
         ),
         (MARKS, r"labels: .* runs/b \(marks\) has none"),
-        (replace(MOODS, pair=True), "texts an example: .* has one, .* has two"),
+        (replace(MOODS, pair=True), "texts per example: .* has one, .* has two"),
         (MultiLabelTask(name="topics", labels=("sad", "glad")), "the kind of answer: .* has text, .* has labels"),
     ],
 )
 def test_models_that_are_asked_different_things_are_not_compared(other: TextClassificationTask, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
-        require_same_question(MOODS, other, NAMES)
+        require_comparable(MOODS, other, NAMES)
     assert "\n" not in str(caught.value)
-    require_same_question(MOODS, replace(MOODS, labels=("glad", "sad"), name="mine"), NAMES)
+    require_comparable(MOODS, replace(MOODS, labels=("glad", "sad"), name="mine"), NAMES)

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from bertkit.evaluation.page import write_page
-from bertkit.evaluation.report import Evaluation, examine
+from bertkit.evaluation.page import render_page
+from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 
 NASTY = '<script>alert("&")</script> <img src="http://example.org/x.png"> \'quoted\''
@@ -43,7 +43,7 @@ class Reader(HTMLParser):
 
 def read(evaluation: Evaluation, model: str = "runs/a") -> Reader:
     reader = Reader()
-    reader.feed(write_page(evaluation, model=model))
+    reader.feed(render_page(evaluation, model=model))
     reader.close()
     assert reader.open == []
     return reader
@@ -54,12 +54,14 @@ def of_classes(*labels: str) -> Evaluation:
     task = TextClassificationTask(name=NASTY, metric="accuracy", labels=labels)
     examples = [TextExample(NASTY, f"{NASTY} {label}", None, label) for label in labels]
     answers = [Prediction(labels[0], dict.fromkeys(labels, 1 / len(labels))) for _ in labels]
-    return examine(task, "dev", examples, answers, notes=[NASTY])
+    return evaluate_predictions(task, "dev", examples, answers, notes=[NASTY])
 
 
 def of_numbers() -> Evaluation:
     examples = [TextExample(str(place), "a b", None, float(place)) for place in range(7)]
-    return examine(TextClassificationTask(name="marks", metric="pearson"), "dev", examples, [Prediction(-2.5)] * 7)
+    return evaluate_predictions(
+        TextClassificationTask(name="marks", metric="pearson"), "dev", examples, [Prediction(-2.5)] * 7
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_page_is_whole_and_fetches_nothing(evaluation: Evaluation) -> None:
 
 
 def test_the_style_fetches_nothing_and_knows_the_dark() -> None:
-    page = write_page(of_numbers(), model="a")
+    page = render_page(of_numbers(), model="a")
     style = page[page.index("<style>") : page.index("</style>")]
     assert "prefers-color-scheme: dark" in style
     assert not [word for word in ("url(", "@import", "http") if word in style]
@@ -103,5 +105,7 @@ def test_forty_one_classes_are_a_list_of_confusions() -> None:
 
 def test_answers_that_are_all_right_are_said_to_be() -> None:
     task = TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "glad"))
-    found = examine(task, "dev", [TextExample("0", "a", None, "sad")], [Prediction("sad", {"sad": 0.7, "glad": 0.3})])
+    found = evaluate_predictions(
+        task, "dev", [TextExample("0", "a", None, "sad")], [Prediction("sad", {"sad": 0.7, "glad": 0.3})]
+    )
     assert "No answer is wrong." in read(found).text

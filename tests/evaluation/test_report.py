@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.clock import processor_seconds
 
-from bertkit.evaluation.page import write_page
-from bertkit.evaluation.report import examine
+from bertkit.evaluation.page import render_page
+from bertkit.evaluation.report import evaluate_predictions
 from bertkit.task_types import MultiLabelTask, Prediction, TextClassificationTask, TextExample
 
 CLASSES = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
@@ -31,7 +31,7 @@ def say(label: str, sure: float) -> Prediction:
 def test_classes_are_looked_at_from_all_sides() -> None:
     examples = ask("sad", "sad", "glad", "glad", "glad")
     answers = [say("sad", 0.9), say("glad", 0.7), say("glad", 0.6), say("sad", 0.95), say("glad", 0.8)]
-    found = examine(CLASSES, "dev", examples, answers, notes=["a note"])
+    found = evaluate_predictions(CLASSES, "dev", examples, answers, notes=["a note"])
     assert (found["accuracy"], found.examples, found.resamples) == (0.6, 5, 1000)
     assert dict(found) == CLASSES.score(examples, answers)
     assert list(found.scores) == list(found) == ["accuracy", "macro_f1", "matthews"]
@@ -45,7 +45,9 @@ def test_classes_are_looked_at_from_all_sides() -> None:
 
 
 def test_the_largest_errors_of_numbers_come_first() -> None:
-    found = examine(NUMBERS, "dev", ask(1.0, 2.0, 3.0), [Prediction(1.5), Prediction(2.0), Prediction(-1.0)])
+    found = evaluate_predictions(
+        NUMBERS, "dev", ask(1.0, 2.0, 3.0), [Prediction(1.5), Prediction(2.0), Prediction(-1.0)]
+    )
     assert [(mark.id, mark.size, mark.answer) for mark in found.worst] == [("n2", 4.0, "-1"), ("n0", 0.5, "1.5")]
     assert found.classes is None and found.calibration is None
 
@@ -53,7 +55,7 @@ def test_the_largest_errors_of_numbers_come_first() -> None:
 def test_several_labels_are_scored_by_their_task() -> None:
     examples = ask(("sea",), (), ("sea", "sky"))
     answers = [Prediction(("sea",)), Prediction(("sky",)), Prediction(("sea", "sky"))]
-    found = examine(SEVERAL, "dev", examples, answers)
+    found = evaluate_predictions(SEVERAL, "dev", examples, answers)
     assert found == SEVERAL.score(examples, answers)
     assert [(mark.id, mark.gold, mark.answer) for mark in found.worst] == [("n1", "", "sky")]
     assert found.scores["subset_accuracy"].low < 2 / 3 < found.scores["subset_accuracy"].high
@@ -61,12 +63,14 @@ def test_several_labels_are_scored_by_their_task() -> None:
         ("sea", 1.0, 1.0, 2),
         ("sky", 0.5, 1.0, 1),
     ]
-    assert '<td class="number">0.5000</td>' in write_page(found, model="a")
+    assert '<td class="number">0.5000</td>' in render_page(found, model="a")
 
 
 def test_lengths_are_buckets_that_double() -> None:
     examples = ask(*["sad"] * 37)
-    found = examine(CLASSES, "dev", examples, [say("sad" if place < 8 else "glad", 0.9) for place in range(37)])
+    found = evaluate_predictions(
+        CLASSES, "dev", examples, [say("sad" if place < 8 else "glad", 0.9) for place in range(37)]
+    )
     assert [(each.shortest, each.longest, each.examples) for each in found.lengths] == [
         (0, 8, 8),
         (9, 16, 8),
@@ -78,13 +82,13 @@ def test_lengths_are_buckets_that_double() -> None:
 
 def test_what_was_cut_off_is_said() -> None:
     answers = [replace(say("sad", 0.9), num_truncated=7), replace(say("sad", 0.9), num_truncated=6), say("sad", 0.9)]
-    found = examine(CLASSES, "dev", ask("sad", "sad", "glad"), answers)
-    assert found.notes == ["the ends of 2 of 3 texts were cut off, 13 tokens in all"]
+    found = evaluate_predictions(CLASSES, "dev", ask("sad", "sad", "glad"), answers)
+    assert found.notes == ["2 of 3 texts were truncated at their ends, by 13 tokens in all"]
 
 
 @pytest.mark.parametrize("answer", ["sad", "glad"])
 def test_one_example_is_enough(answer: str) -> None:
-    found = examine(CLASSES, "dev", ask("sad"), [say(answer, 0.7)])
+    found = evaluate_predictions(CLASSES, "dev", ask("sad"), [say(answer, 0.7)])
     assert found.scores["accuracy"].low == found.scores["accuracy"].high == (answer == "sad")
 
 
@@ -117,7 +121,7 @@ def test_a_shape_that_no_report_knows_has_scores_lengths_and_worst_examples() ->
     task = _Spans(name="spans", metric="exact")
     examples = [_Passage(f"n{place}", "where <b>", ("by", "the", "mill"), ("mill",)) for place in range(13)]
     answers = [_Span("mill" if place % 3 else "river") for place in range(13)]
-    found = examine(task, "dev", examples, answers)
+    found = evaluate_predictions(task, "dev", examples, answers)
     assert found["exact"] == 8 / 13 and found.scores["exact"].low < 8 / 13 < found.scores["exact"].high
     assert [mark.id for mark in found.worst] == ["n0", "n3", "n6", "n9", "n12"]
     assert found.worst[0].text == "where <b> | by the mill"
@@ -129,4 +133,4 @@ def test_ten_thousand_classes_are_quick() -> None:
     draw = random.Random(13)
     examples = [replace(each, first="a b c") for each in ask(*draw.choices(CLASSES.labels, k=10_000))]
     answers = [say(draw.choice(CLASSES.labels), 0.7) for _ in examples]
-    assert processor_seconds(lambda: examine(CLASSES, "dev", examples, answers)) < 4
+    assert processor_seconds(lambda: evaluate_predictions(CLASSES, "dev", examples, answers)) < 4

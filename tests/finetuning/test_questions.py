@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from bertkit import api
 from bertkit.data.features import collate
 from bertkit.errors import BertkitError
-from bertkit.evaluation.evaluate import answer, ask_about
+from bertkit.evaluation.evaluate import predict_split, read_split
 from bertkit.inference.ensemble import Ensemble
 from bertkit.model import Model
 from bertkit.report.progress import Progress
@@ -138,7 +138,7 @@ def test_a_task_that_knows_no_null_hears_the_best_passage(model: Path, tmp_path:
     asked = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)
     asked.task = replace(asked.task, threshold=-1e9)  # type: ignore[call-arg]
     with Progress("quiet") as progress:
-        silent, answers = ([*answer(asked, ask_about(task, hard, "dev"), progress)] for task in (v2, v1))
+        silent, answers = ([*predict_split(asked, read_split(task, hard, "dev"), progress)] for task in (v2, v1))
     assert (len(silent), {each.text for each in silent}) == (37, {""})
     assert len(answers) == sum(number % 3 != 1 for number in range(37))
     assert all(each.text for each in answers)

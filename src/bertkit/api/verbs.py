@@ -28,9 +28,7 @@ from bertkit.api.text import tokenizer_train as tokenizer_train
 from bertkit.config import Setting, apply, origins, parse_settings, settings_of
 from bertkit.errors import usage_error
 from bertkit.evaluation.compare import Comparison
-from bertkit.evaluation.evaluate import ask_about
-from bertkit.evaluation.evaluate import compare as run_comparison
-from bertkit.evaluation.evaluate import evaluate as run_evaluation
+from bertkit.evaluation.evaluate import compare_models, evaluate_model, read_split
 from bertkit.evaluation.report import Evaluation
 from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
@@ -214,9 +212,9 @@ def evaluate(
     """
     model = load(run, *ensemble)
     task = model.task if on is None else _same_answers(_named(on), model.task)
-    questions = ask_about(task, None if data is None else Path(data), split)
+    questions = read_split(task, None if data is None else Path(data), split)
     with Progress(progress) as bar:
-        found = run_evaluation(model, questions, None if output is None else Path(output), bar)
+        found = evaluate_model(model, questions, None if output is None else Path(output), bar)
         _say_cuts(bar, model)
     return found
 
@@ -229,7 +227,7 @@ def compare(
     They are those of a split in the files that ``first`` was trained with, or in a folder or file ``data``.
     """
     with Progress(progress) as bar:
-        return run_comparison(load(first), load(second), None if data is None else Path(data), split, bar)
+        return compare_models(load(first), load(second), None if data is None else Path(data), split, bar)
 
 
 def predict(

@@ -112,11 +112,11 @@ def compare(
         return
     rows = [(name, each.first, each.second, each.difference, each.p) for name, each in found.scores.items()]
     show_table(("score", "first", "second", "second - first", "p"), rows)
-    if found.contest:
-        only = f"only first {found.contest.only_first:,}, only second {found.contest.only_second:,}"
-        show_lines([f"right: {only}; McNemar's exact p = {found.contest.p:.4f}"])
-    if found.differing:
-        shown = [(each.id, each.gold, each.first, each.second, each.text[:60]) for each in found.differing]
+    if found.mcnemar:
+        only = f"only first {found.mcnemar.only_first:,}, only second {found.mcnemar.only_second:,}"
+        show_lines([f"right: {only}; McNemar's exact p = {found.mcnemar.p:.4f}"])
+    if found.disagreements:
+        shown = [(each.id, each.gold, each.first, each.second, each.text[:60]) for each in found.disagreements]
         show_table(("id", "gold", "first", "second", "text"), shown)
     show_lines([found.sentence()])
 

@@ -1,4 +1,4 @@
-"""A fine-tuned model put to labelled examples: what `evaluate` says of one, and `compare` of two."""
+"""Fine-tuned models on labelled examples: one evaluated with a report, two compared."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.evaluation.compare import Comparison, contrast, require_same_question
-from bertkit.evaluation.page import write_page
-from bertkit.evaluation.report import Evaluation, examine
+from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
+from bertkit.evaluation.page import render_page
+from bertkit.evaluation.report import Evaluation, evaluate_predictions
 from bertkit.inference.pipeline import Pipeline
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
@@ -19,7 +19,7 @@ from bertkit.task_types.user_tables import tables_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Questions:
+class LabelledSplit:
     """The labelled examples of a split of a task."""
 
     task: FileTask
@@ -28,12 +28,12 @@ class Questions:
 
     @property
     def name(self) -> str:
-        """For complaints."""
+        """For messages: ``glue:sst2 dev``."""
         return f"{self.task.name} {self.split}"
 
 
-def ask_about(task: FileTask, data: Path | None, split: str) -> Questions:
-    """The examples of a split in the task's own files, in a folder, or in a file that stands for that split."""
+def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
+    """The labelled examples of a split in the task's own files, in the folder ``data``, or in the file ``data``."""
     if data is not None and not data.exists():
         raise data_error(f"no file or folder at {data}.")
     if data is not None and (data.is_file() or not task.files.home):
@@ -43,67 +43,67 @@ def ask_about(task: FileTask, data: Path | None, split: str) -> Questions:
     examples = [example for example in task.examples(split) if example.label is not None]
     if not examples:
         raise data_error(f"no example of {task.name} {split} has a label; there is nothing to score.")
-    return Questions(task=task, split=split, examples=examples)
+    return LabelledSplit(task=task, split=split, examples=examples)
 
 
-def answer(model: Pipeline, questions: Questions, progress: Progress) -> list[Any]:
-    """The model's answers, in order; ``questions`` may be those of another task that wants the same answers."""
-    progress.start(f"evaluating {questions.name}", len(questions.examples), "example")
+def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) -> list[Any]:
+    """The predictions of ``model`` in order, with the thresholds of ``labelled.task``, which may be another task."""
+    progress.start(f"evaluating {labelled.name}", len(labelled.examples), "example")
     predictions = []
-    for prediction in model.stream(questions.examples):
-        predictions.append(questions.task.reconsider(prediction))
+    for prediction in model.stream(labelled.examples):
+        predictions.append(labelled.task.reconsider(prediction))
         progress.advance(len(predictions))
     progress.finish()
     return predictions
 
 
-def evaluate(model: Pipeline, questions: Questions, output: Path | None, progress: Progress) -> Evaluation:
-    """Answer and look at the answers; ``output`` then holds ``report.html`` and ``report.json``.
+def evaluate_model(model: Pipeline, labelled: LabelledSplit, output: Path | None, progress: Progress) -> Evaluation:
+    """Predict and score; ``report.html`` and ``report.json`` are written to the folder ``output``.
 
-    Without ``output`` they go to ``evaluation-dev`` and the like in the run folder; a model without a run has
-    no place, nor have several.
+    Without ``output`` the folder is ``evaluation-dev`` or the like in the run folder of the model. An ensemble, and a
+    model outside of a run folder, have no such place: then nothing is written.
     """
-    predictions = answer(model, questions, progress)
-    task, split = questions.task, questions.split
-    evaluation = examine(task, split, questions.examples, predictions, notes=_notes(questions))
-    output = output or _default_output(model, questions)
+    predictions = predict_split(model, labelled, progress)
+    task, split = labelled.task, labelled.split
+    evaluation = evaluate_predictions(task, split, labelled.examples, predictions, notes=_notes(labelled))
+    output = output or _default_output(model, labelled)
     if output is not None:
         with explain_writing(output):
             output.mkdir(parents=True, exist_ok=True)
-        page = write_page(evaluation, model=_name(model))
+        page = render_page(evaluation, model=_display_name(model))
         write_file(output / "report.html", lambda path: path.write_text(page, encoding="utf-8"))
         write_json(output / "report.json", evaluation.record())
         progress.say(f"the whole report: {output / 'report.html'}")
     return evaluation
 
 
-def compare(first: Pipeline, second: Pipeline, data: Path | None, split: str, progress: Progress) -> Comparison:
-    """Both models on the same examples, which are read as the task of ``first`` reads them."""
-    names = (_name(first), _name(second))
-    require_same_question(first.task, second.task, names)
-    questions = ask_about(first.task, data, split)
-    answers = [answer(model, questions, progress) for model in (first, second)]
-    return contrast(questions.task, split, questions.examples, answers[0], answers[1], names)
+def compare_models(first: Pipeline, second: Pipeline, data: Path | None, split: str, progress: Progress) -> Comparison:
+    """Compare two models on the same examples, which are read as the task of ``first`` reads them."""
+    names = (_display_name(first), _display_name(second))
+    require_comparable(first.task, second.task, names)
+    labelled = read_split(first.task, data, split)
+    predictions = [predict_split(model, labelled, progress) for model in (first, second)]
+    return compare_predictions(labelled.task, split, labelled.examples, predictions[0], predictions[1], names)
 
 
-def _default_output(model: Pipeline, questions: Questions) -> Path | None:
+def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
     run = model.folder.parent
     if len(model.folders) > 1 or not (run / "run.json").exists():
         return None
-    other = "" if questions.task.name == model.task.name else f"-{questions.task.name.replace(':', '-')}"
-    return run / f"evaluation-{questions.split}{other}"
+    suffix = "" if labelled.task.name == model.task.name else f"-{labelled.task.name.replace(':', '-')}"
+    return run / f"evaluation-{labelled.split}{suffix}"
 
 
-def _name(model: Pipeline) -> str:
+def _display_name(model: Pipeline) -> str:
     return " + ".join(str(folder.parent if folder.name == "model" else folder) for folder in model.folders)
 
 
-def _notes(questions: Questions) -> list[str]:
-    """What was left out of the split, and what the task says of its files; those may have stayed on another machine."""
-    task, split = questions.task, questions.split
+def _notes(labelled: LabelledSplit) -> list[str]:
+    """How many rows were left out, and the task's notes on its files, which may be missing on this machine."""
+    task, split = labelled.task, labelled.split
     unlabelled = sum(example.label is None for example in task.rows(split)) if split in task.files.splits else 0
-    own = [f"{unlabelled:,} rows of {split} have no label and are left out"] if unlabelled else []
+    notes = [f"{unlabelled:,} rows of {split} have no label and are left out"] if unlabelled else []
     try:
-        return list(dict.fromkeys([*own, *task.notes()]))
+        return list(dict.fromkeys([*notes, *task.notes()]))
     except BertkitError as error:
-        return [*own, f"train and dev were not looked at: {error}"]
+        return [*notes, f"train and dev were not checked: {error}"]

@@ -36,7 +36,7 @@ svg .range { stroke: var(--blue); stroke-width: 4; opacity: .45; }
 """
 
 
-def write_page(evaluation: Evaluation, *, model: str) -> str:
+def render_page(evaluation: Evaluation, *, model: str) -> str:
     """The page; ``model`` says whose answers these are."""
     title = f"{evaluation.task}, {evaluation.split}"
     parts = [

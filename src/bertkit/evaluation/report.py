@@ -1,4 +1,4 @@
-"""How good a model is on one split, as a record: scores with intervals, classes, calibration, lengths, mistakes."""
+"""The evaluation of a model on one split: scores with intervals, classes, calibration, lengths, worst examples."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from bertkit.metrics.calibration import Bin, expected_calibration_error, reliabi
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.task_types import ExampleReport, FileTask
 
-_MOST_MISTAKES = 20
-_SHORTEST = 8
+_MAX_WORST = 20
+
+_FIRST_BUCKET = 8
+"""Words of the longest input in the first length bucket; every further bucket ends at twice as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """A score and its 95 % interval (percentile bootstrap over examples)."""
+class ScoreInterval:
+    """A score and its 95 % confidence interval (percentile bootstrap over examples)."""
 
     value: float
     low: float
@@ -37,12 +39,12 @@ class LengthScore:
     shortest: int
     longest: int
     examples: int
-    score: Score
+    score: ScoreInterval
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """``confusion`` counts gold classes (rows) and answers (columns), both in the order of ``rows``."""
+    """``confusion`` counts gold (rows) and predicted classes (columns), both in the order of ``rows``."""
 
     rows: list[ClassScore]
     confusion: list[list[int]]
@@ -50,7 +52,7 @@ class Classes:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """``error`` is the expected calibration error: the distance of accuracy from confidence."""
+    """``error`` is the expected calibration error: the mean distance of accuracy from confidence."""
 
     error: float
     bins: list[Bin]
@@ -58,11 +60,11 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation(Mapping[str, float]):
-    """The scores of a model on one split by name, as a mapping, and whatever else is known of its answers.
+    """A mapping from score names to the scores of a model on one split, with details of its predictions.
 
-    ``classes`` and ``calibration`` are None where answers are no classes or have no probabilities. ``parts`` are what
-    answers consist of, such as the types of entities. ``worst`` begins with the largest mistake. ``notes`` say what
-    was left out or cut off.
+    ``classes`` and ``calibration`` are None where predictions are not classes or have no probabilities. ``parts`` are
+    scores by part of a prediction, such as entity types. ``worst`` begins with the largest error. ``notes`` say what
+    was left out or truncated.
     """
 
     task: str
@@ -70,7 +72,7 @@ class Evaluation(Mapping[str, float]):
     metric: str
     examples: int
     resamples: int
-    scores: dict[str, Score]
+    scores: dict[str, ScoreInterval]
     lengths: list[LengthScore]
     worst: list[ExampleReport]
     notes: list[str] = field(default_factory=list)
@@ -88,92 +90,94 @@ class Evaluation(Mapping[str, float]):
         return len(self.scores)
 
     def record(self) -> dict[str, Any]:
-        """Plain JSON: every score by its name, and then everything."""
-        everything = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**self, **config.to_json(everything)}
+        """Plain JSON: every score by its name, then all fields."""
+        all_fields = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**self, **config.to_json(all_fields)}
 
 
-def examine(
+def evaluate_predictions(
     task: FileTask, split: str, examples: Sequence[Any], predictions: Sequence[Any], *, notes: Sequence[str] = ()
 ) -> Evaluation:
-    """Look at the answers to labelled examples, from all sides that their shape allows."""
-    marks = [task.mark(example, prediction) for example, prediction in zip(examples, predictions, strict=True)]
+    """Score the predictions for labelled examples, with every detail that this kind of task has."""
+    reports = [task.mark(example, prediction) for example, prediction in zip(examples, predictions, strict=True)]
     scores, resamples = score_with_intervals(task, examples, predictions)
-    wrong = sorted((mark for mark in marks if mark.size > 0), key=lambda mark: -mark.size)
+    wrong = sorted((report for report in reports if report.size > 0), key=lambda report: -report.size)
     return Evaluation(
         task=task.name,
         split=split,
         metric=task.metric,
-        examples=len(marks),
+        examples=len(reports),
         resamples=resamples,
         scores=scores,
-        lengths=_score_lengths(task, examples, predictions, marks),
-        worst=wrong[:_MOST_MISTAKES],
-        notes=[*notes, *_describe_cuts(marks)],
-        classes=_examine_classes(task, examples, predictions),
-        calibration=_calibrate(marks),
+        lengths=_score_lengths(task, examples, predictions, reports),
+        worst=wrong[:_MAX_WORST],
+        notes=[*notes, *_describe_truncation(reports)],
+        classes=_score_classes(task, examples, predictions),
+        calibration=_calibrate(reports),
         parts=task.score_parts(examples, predictions),
     )
 
 
 def score_with_intervals(
     task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]
-) -> tuple[dict[str, Score], int]:
-    """The scores of a task by name, and on how many resamples their intervals rest."""
-    scores, drawn = resample(task, examples, predictions)
-    found: dict[str, Score] = {}
-    for (name, value), column in zip(scores.items(), drawn.T, strict=True):
+) -> tuple[dict[str, ScoreInterval], int]:
+    """The scores of a task by name, and the number of resamples that their intervals are computed from."""
+    scores, resampled = resample(task, examples, predictions)
+    found: dict[str, ScoreInterval] = {}
+    for (name, value), column in zip(scores.items(), resampled.T, strict=True):
         low, high = percentile_interval(column)
-        found[name] = Score(value=value, low=low, high=high)
-    return found, len(drawn)
+        found[name] = ScoreInterval(value=value, low=low, high=high)
+    return found, len(resampled)
 
 
 def _score_lengths(
-    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], marks: Sequence[ExampleReport]
+    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], reports: Sequence[ExampleReport]
 ) -> list[LengthScore]:
-    """Of up to 8 words, of 9 to 16, of 17 to 32, and so on as far as there are examples."""
+    """The metric by input length: up to 8 words, 9 to 16, 17 to 32 and so on; buckets without examples are left out."""
     buckets: dict[int, list[int]] = {}
-    for place, mark in enumerate(marks):
-        longest = _SHORTEST
-        while longest < mark.words:
+    for place, report in enumerate(reports):
+        longest = _FIRST_BUCKET
+        while longest < report.words:
             longest *= 2
         buckets.setdefault(longest, []).append(place)
     found = []
     for longest, places in sorted(buckets.items()):
-        own = [examples[place] for place in places], [predictions[place] for place in places]
-        score = score_with_intervals(task, *own)[0][task.metric]
-        shortest = 0 if longest == _SHORTEST else longest // 2 + 1
+        subset = [examples[place] for place in places], [predictions[place] for place in places]
+        score = score_with_intervals(task, *subset)[0][task.metric]
+        shortest = 0 if longest == _FIRST_BUCKET else longest // 2 + 1
         found.append(LengthScore(shortest=shortest, longest=longest, examples=len(places), score=score))
     return found
 
 
-def _examine_classes(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]) -> Classes | None:
-    found = answers_of_classes(task, examples, predictions)
+def _score_classes(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]) -> Classes | None:
+    found = gold_and_predicted_classes(task, examples, predictions)
     if found is None:
         return None
-    gold, answers = found
-    rows = score_classes(gold, answers, classes=task.labels)
-    return Classes(rows=rows, confusion=confusion(gold, answers, classes=task.labels))
+    gold, predicted = found
+    rows = score_classes(gold, predicted, classes=task.labels)
+    return Classes(rows=rows, confusion=confusion(gold, predicted, classes=task.labels))
 
 
-def answers_of_classes(
+def gold_and_predicted_classes(
     task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]
 ) -> tuple[list[str], list[str]] | None:
-    """The gold class of every example and the one answered; None where the task asks for something else."""
+    """The gold class and the predicted class of every example; None where predictions are not classes."""
     gold = [example.label for example in examples]
-    answers = [getattr(prediction, "label", None) for prediction in predictions]
-    are_classes = task.labels and all(isinstance(each, str) and each in task.labels for each in (*gold, *answers))
-    return (gold, answers) if are_classes else None  # type: ignore[return-value]
+    predicted = [getattr(prediction, "label", None) for prediction in predictions]
+    are_classes = task.labels and all(isinstance(label, str) and label in task.labels for label in (*gold, *predicted))
+    return (gold, predicted) if are_classes else None  # type: ignore[return-value]
 
 
-def _calibrate(marks: Sequence[ExampleReport]) -> Calibration | None:
-    sure = [mark.confidence for mark in marks if mark.confidence is not None]
-    if len(sure) < len(marks):
+def _calibrate(reports: Sequence[ExampleReport]) -> Calibration | None:
+    confidences = [report.confidence for report in reports if report.confidence is not None]
+    if len(confidences) < len(reports):
         return None
-    bins = reliability(sure, [mark.size == 0 for mark in marks])
+    bins = reliability(confidences, [report.size == 0 for report in reports])
     return Calibration(error=expected_calibration_error(bins), bins=bins)
 
 
-def _describe_cuts(marks: Sequence[ExampleReport]) -> list[str]:
-    cut = [mark.num_truncated for mark in marks if mark.num_truncated]
-    return [f"the ends of {len(cut):,} of {len(marks):,} texts were cut off, {sum(cut):,} tokens in all"] if cut else []
+def _describe_truncation(reports: Sequence[ExampleReport]) -> list[str]:
+    lost = [report.num_truncated for report in reports if report.num_truncated]
+    if not lost:
+        return []
+    return [f"{len(lost):,} of {len(reports):,} texts were truncated at their ends, by {sum(lost):,} tokens in all"]

@@ -1,4 +1,4 @@
-"""The scores of a task on resamples of its examples, as fast as the scores allow."""
+"""The scores of a task on bootstrap resamples of its examples, vectorised where the scores allow."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from bertkit.task_types import FileTask, TextClassificationTask
 _CLASS_SCORES = {"accuracy", "f1", "macro_f1", "matthews"}
 _NUMBER_SCORES = {"pearson", "spearman"}
 
-_SCORED_AT_MOST = 200_000
-_FEWEST_RESAMPLES = 100
+_MAX_SCORED_EXAMPLES, _MIN_RESAMPLES = 200_000, 100
+"""Scores that are not vectorised are computed for so many resampled examples in all, but for at least 100 resamples."""
 
 
 class Resampled(NamedTuple):
-    """``scores`` by name; ``drawn`` (resamples, K) are the same on every resample, in that order."""
+    """``scores`` by name; ``resampled`` (R, K) has the same K scores on every one of R resamples."""
 
     scores: dict[str, float]
-    drawn: Scores
+    resampled: Scores
 
 
 def resample(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], *, seed: int = 0) -> Resampled:
-    """Same number of examples and seed, same resamples.
+    """The scores on all examples and on resamples, which depend on ``seed`` and the number of examples alone.
 
-    Classes and numbers are scored a whole matrix of resamples at a time, and so is every score that is the mean of the
-    examples' own. Any other goes through ``task.score``, for large data on fewer resamples: at least 100.
+    Scores of classes and numbers, and scores that are the mean over the examples, are computed for many resamples at
+    once. Any other is computed by ``task.score`` on one resample at a time, and on fewer of them for large data.
     """
     scores = task.score(examples, predictions)
     statistic = _find_statistic(task, examples, predictions, scores)
     if statistic is not None:
         return Resampled(scores, bootstrap(statistic, len(examples), seed=seed))
-    affordable = max(_FEWEST_RESAMPLES, min(RESAMPLES, _SCORED_AT_MOST // len(examples)))
+    affordable = max(_MIN_RESAMPLES, min(RESAMPLES, _MAX_SCORED_EXAMPLES // len(examples)))
     by_task = _score_by_task(task, examples, predictions, list(scores))
     return Resampled(scores, bootstrap(by_task, len(examples), resamples=affordable, seed=seed))
 
