@@ -6,7 +6,6 @@ told which ones are to have numbers.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.elmo import HF_NAMES, Elmo, ElmoConfig
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
+from bertkit.optional import require
 from bertkit.storage.atomic import read_json
 from bertkit.text.characters import NUM_CHARACTERS
 from bertkit.text.words import WordLevel
@@ -95,10 +95,9 @@ def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, wor
 
 def _open(path: Path) -> Any:
     """The HDF5 file."""
+    h5py = require("h5py", extra="elmo", purpose=f"reading {path}")
     try:
-        return importlib.import_module("h5py").File(path, "r")
-    except ImportError as error:
-        raise usage_error("to read HDF5 needs h5py: pip install 'bertkit[elmo]'") from error
+        return h5py.File(path, "r")
     except OSError as error:
         raise data_error(f"{path} cannot be read as HDF5: {error}.") from error
 

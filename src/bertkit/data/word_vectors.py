@@ -13,7 +13,6 @@ Letters: V words of the vocabulary, W numbers of a vector.
 from __future__ import annotations
 
 import gzip
-import importlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.shards import Corpus
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error
+from bertkit.optional import require
 from bertkit.storage.atomic import write_file
 
 _DRAWN_FROM = 0
@@ -97,10 +97,7 @@ class _Sentences:
 
 
 def _load_gensim() -> Any:
-    try:
-        return importlib.import_module("gensim.models")
-    except ImportError as error:
-        raise usage_error("to learn word vectors needs gensim: pip install 'bertkit[vectors]'") from error
+    return require("gensim.models", extra="vectors", purpose="training word vectors")
 
 
 def _spread(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width: int, source: str) -> WordVectors:

@@ -7,15 +7,15 @@ Such a folder has ``dataset_info.json`` (the columns, and the names of classes t
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error
 from bertkit.formats.lines import at_line
+from bertkit.optional import require
 
 Values = tuple[Any, ...]
 
@@ -158,7 +158,4 @@ def _open_stream(path: Path) -> Iterator[Any]:
 
 
 def _pyarrow(module: str, path: Path) -> Any:
-    try:
-        return importlib.import_module(f"pyarrow.{module}")
-    except ImportError as error:
-        raise usage_error(f"{path} needs pyarrow: pip install 'bertkit[parquet]'.") from error
+    return require(f"pyarrow.{module}", extra="parquet", purpose=str(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import tempfile
@@ -11,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.errors import BertkitError, data_error, did_you_mean
 from bertkit.formats.compression import COMPRESSIONS, ByteStream
 from bertkit.formats.decoding import BadBytes, DecodingLog
+from bertkit.optional import require
 
 LONGEST_RECORD = 1 << 27
 """Characters of one line of JSON. A longer one would have to be in memory whole."""
@@ -93,11 +93,8 @@ def _guess_field(texts: list[str], place: str) -> str:
 def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, log: DecodingLog) -> Iterator[str]:
     """The text of each row, in bounded memory whatever the size of the row groups. A text that is null is empty."""
     path = stream.path
-    try:
-        pyarrow = importlib.import_module("pyarrow")
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise usage_error(f"{path}: Parquet needs pyarrow. Install it: pip install 'bertkit[parquet]'") from error
+    pyarrow = require("pyarrow", extra="parquet", purpose=str(path))
+    parquet = require("pyarrow.parquet", extra="parquet", purpose=str(path))
     try:
         with _seekable(stream) as file:
             table = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib
 import json
 import sys
 from collections import deque
@@ -20,6 +19,7 @@ from typing import Any
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import Pipeline
+from bertkit.optional import require
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import sha256_of
 from bertkit.task_types import MultiLabelTask, write_labels
@@ -212,10 +212,9 @@ def _write_parquet(partial: Path, path: Path) -> None:
 
 
 def _load_arrow() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise usage_error("writing .parquet needs pyarrow: pip install 'bertkit[parquet]'") from error
+    modules = ("pyarrow", "pyarrow.parquet")
+    arrow, parquet = (require(module, extra="parquet", purpose="writing .parquet") for module in modules)
+    return arrow, parquet
 
 
 def _cell(record: Mapping[str, Any], value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import run_identity
 from bertkit.task_types.pretraining import DataReport, report_data
+from bertkit.training import sharding
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 from bertkit.training.fit import TrainingState
 from bertkit.training.optimizer import build_optimizer
@@ -58,7 +58,7 @@ def build_job(
     if run.shard and not hasattr(model.encoder, "layers"):
         raise usage_error("shard needs an encoder that is a stack of equal layers; leave it out.")
     if run.shard and group.size > 1:
-        load_sharding().shard(model, model.encoder.layers)
+        sharding.shard(model, model.encoder.get_submodule("layers").children())
     phases = build_phases(run, data)
     model.encoder.stateful = isinstance(phases[0].source, OrderedSource)
     if model.encoder.stateful and (run.micro_batch_size or run.batch_size) * group.size < run.batch_size:
@@ -110,8 +110,3 @@ def build_model(run: PretrainRun) -> Model:
     """The model of a run, initialised from the global random state."""
     encoder: Encoder = spec_of_config(run.encoder).encoder(run.encoder)
     return Model(encoder, run.task.objectives(encoder))
-
-
-def load_sharding() -> Any:
-    """``training/sharding.py``, loaded on demand: its import takes two seconds."""
-    return import_module("bertkit.training.sharding")

@@ -9,8 +9,9 @@ from typing import Any
 from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import DivergenceError
-from bertkit.pretraining.job import PretrainingJob, build_model, load_sharding
+from bertkit.pretraining.job import PretrainingJob, build_model
 from bertkit.runs import RunFolder
+from bertkit.training import sharding
 from bertkit.training.distributed import full_tensor
 
 
@@ -25,7 +26,9 @@ def save_state(job: PretrainingJob, folder: RunFolder) -> int:
     job.data.train.check_untouched()
 
     def write_shards(temporary: Path | None) -> None:
-        load_sharding().write_shards(job.group.broadcast(temporary), groups)
+        target = job.group.broadcast(temporary)
+        assert target is not None, "the first process, which writes the checkpoint, has the folder"
+        sharding.write_shards(target, groups)
 
     if folder.writes:
         folder.flush_log()
@@ -46,7 +49,7 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
     if job.run.shard:
         store.verify(checkpoint)
         groups = job.state.groups()
-        load_sharding().read_shards(checkpoint, groups)
+        sharding.read_shards(checkpoint, groups)
     else:
         groups, _ = store.load(checkpoint)
     if job.group.size > 1:

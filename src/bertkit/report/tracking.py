@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import usage_error
+from bertkit.optional import require
 
 _SECONDS_BETWEEN_LOOKS = 2.0
 
@@ -23,10 +23,7 @@ def replay(run: Path, *, follow: bool = False) -> int:
     metrics = run / "metrics.jsonl"
     if not metrics.is_file():
         raise usage_error(f"{run} has no metrics.jsonl; name the folder of a run.")
-    try:
-        tensorboard = importlib.import_module("torch.utils.tensorboard")
-    except ImportError as error:
-        raise usage_error("tracking needs TensorBoard: pip install 'bertkit[track]'") from error
+    tensorboard = require("torch.utils.tensorboard", extra="track", purpose="tracking", library="TensorBoard")
     output = run / "tensorboard"
     shutil.rmtree(output, ignore_errors=True)
     count = 0

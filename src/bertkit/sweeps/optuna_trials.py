@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from bertkit.errors import usage_error
+from bertkit.optional import require
 from bertkit.sweeps.search_space import Axis, Point
 
 Sampler = Literal["tpe", "random"]
@@ -19,10 +18,7 @@ _DIGITS = 3
 
 def load_optuna() -> Any:
     """The library, which nothing else needs; an error that names the extra where it is not installed."""
-    try:
-        return importlib.import_module("optuna")
-    except ImportError as error:
-        raise usage_error("--trials needs optuna: pip install 'bertkit[tune]'") from error
+    return require("optuna", extra="tune", purpose="--trials")
 
 
 class Trials:
@@ -34,7 +30,7 @@ class Trials:
 
     def __init__(self, journal: Path, axes: Sequence[Axis], count: int, sampler: Sampler, seed: int) -> None:
         self._optuna = load_optuna()
-        backend = importlib.import_module("optuna.storages.journal").JournalFileBackend(str(journal))
+        backend = require("optuna.storages.journal", extra="tune", purpose="--trials").JournalFileBackend(str(journal))
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
         self._study = self._optuna.create_study(
             storage=self._optuna.storages.JournalStorage(backend),

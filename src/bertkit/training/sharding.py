@@ -1,7 +1,7 @@
 """Fully sharded training (FSDP2) for models that are too large for each process to hold completely.
 
 Parameters, gradients and Adam's moments are divided by rows among the processes; a block is gathered when it is
-computed. This module is imported for ``--shard`` only, because importing torch's modules for it takes two seconds.
+computed. torch's modules for it are imported at their first use, since only ``--shard`` needs them and it takes 0.8 s.
 
 A sharded checkpoint is written and read by ``torch.distributed.checkpoint`` as safetensors files, one per process; the
 header of a file says which part of each tensor it has. So any number of processes, also one, can read what any other
@@ -15,12 +15,8 @@ from pathlib import Path
 from warnings import catch_warnings
 
 from torch import Tensor, nn
-from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
-from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
-from torch.distributed.fsdp import fully_shard
 
+from bertkit.optional import load
 from bertkit.storage.atomic import explain_writing
 
 Groups = Mapping[str, Mapping[str, Tensor]]
@@ -28,8 +24,9 @@ Groups = Mapping[str, Mapping[str, Tensor]]
 
 def shard(model: nn.Module, blocks: Iterable[nn.Module]) -> None:
     """Shard each of ``blocks``, and the rest of the model, among all processes. Gradients are summed, not averaged."""
+    fsdp = load("torch.distributed.fsdp")
     for module in (*blocks, model):
-        part = fully_shard(module)
+        part = fsdp.fully_shard(module)
         part.set_gradient_divide_factor(1.0)
         part.set_force_sum_reduction_for_comms(True)  # gloo has no sum with a factor
 
@@ -39,19 +36,21 @@ def write_shards(folder: Path, groups: Groups) -> None:
 
     If one of them cannot write, the same BertkitError is raised in all.
     """
-    writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    checkpoint = load("torch.distributed.checkpoint")
+    writer = checkpoint.HuggingFaceStorageWriter(str(folder), save_distributed=True)
     with explain_writing(folder.parent), catch_warnings(action="ignore"):  # torch warns if there is one process only
         try:
-            save(_flatten(groups), storage_writer=writer)
-        except CheckpointException as error:
+            checkpoint.save(_flatten(groups), storage_writer=writer)
+        except checkpoint.CheckpointException as error:
             (failure, _), *_ = error.failures.values()
             raise failure from error
 
 
 def read_shards(folder: Path, groups: Groups) -> None:
     """Load this process's part of the tensors from ``folder``, in place."""
+    checkpoint = load("torch.distributed.checkpoint")
     with catch_warnings(action="ignore"):
-        load(_flatten(groups), storage_reader=HuggingFaceStorageReader(str(folder)))
+        checkpoint.load(_flatten(groups), storage_reader=checkpoint.HuggingFaceStorageReader(str(folder)))
 
 
 def _flatten(groups: Groups) -> dict[str, Tensor]:

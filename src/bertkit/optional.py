@@ -1,0 +1,30 @@
+"""Modules that only some jobs need, imported when such a job starts.
+
+They are libraries that an extra of bertkit installs, and parts of torch that take long to import. Imported at the top
+of a module, they would be needed, or waited for, by every command.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from bertkit.errors import usage_error
+
+
+def load(module: str) -> ModuleType:
+    """Import a module of an installed library at its first use."""
+    return importlib.import_module(module)
+
+
+def require(module: str, *, extra: str, purpose: str, library: str = "") -> ModuleType:
+    """Import a module that ``extra`` installs; where it is missing, the usage error says what to install.
+
+    ``purpose`` begins the message, such as "--trials"; ``library`` is the name of the library if the module's own name
+    does not begin with it.
+    """
+    try:
+        return load(module)
+    except ImportError as error:
+        library = library or module.partition(".")[0]
+        raise usage_error(f"{purpose} needs {library}: pip install 'bertkit[{extra}]'.") from error
