@@ -1,13 +1,13 @@
 """bertkit: raw text to a pre-trained BERT, to a model for a task, to predictions.
 
-Every verb of the command line is a function here, with the same name and the same arguments. Importing this
-package is cheap: PyTorch is loaded by the first verb that is used, not before.
+Every verb of the command line is a function here, with the same name and the same options. Importing this package
+takes milliseconds: PyTorch is loaded when the first verb is used.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertkit._version import __version__
 from bertkit.errors import BertkitError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         finetune,
         glue_submit,
         glue_table,
+        list_tasks,
         load,
         predict,
         prepare,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         quickstart,
         reproduce,
         squad_score,
-        tasks,
         tokenizer_show,
         tokenizer_train,
         track,
@@ -49,6 +49,7 @@ __all__ = [
     "finetune",
     "glue_submit",
     "glue_table",
+    "list_tasks",
     "load",
     "predict",
     "prepare",
@@ -56,7 +57,6 @@ __all__ = [
     "quickstart",
     "reproduce",
     "squad_score",
-    "tasks",
     "tokenizer_show",
     "tokenizer_train",
     "track",
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in __all__:
         return getattr(importlib.import_module("bertkit.api"), name)
     raise AttributeError(f"module bertkit has no attribute {name!r}")

@@ -16,8 +16,7 @@ from tests.disturbed import outcome
 from tests.published import published_run
 
 from bertkit import api, config
-from bertkit.api.text import TokenizerKind
-from bertkit.batch import Batch, number_of
+from bertkit.batch import Batch
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting
 from bertkit.data.prepare import prepare
@@ -232,22 +231,3 @@ def test_an_encoder_that_fills_up_rows_with_another_piece_is_refused(run: Pretra
     assert isinstance(run.encoder, RobertaConfig)
     with pytest.raises(BertkitError, match=r"encoder\.pad_id is 3; the rows of .* are padded with 1"):
         pretrain(replace(run, encoder=replace(run.encoder, pad_id=3)), Progress("quiet"))
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "byte-bpe", "words"])
-def test_every_kind_of_vocabulary_is_learned_shown_and_prepared_with(tmp_path: Path, kind: TokenizerKind) -> None:
-    (tmp_path / "texts.txt").write_text("\n\n".join(TEXTS))
-    options: dict[str, Any] = {"vocab_size": 290, "kind": kind, "progress": "quiet"}
-    trained = api.tokenizer_train([tmp_path / "texts.txt"], output=tmp_path / "tok", **options)
-    shown = api.tokenizer_show(tmp_path / "tok", "The mill.")
-    assert [each.id for each in shown] == [number_of(token) for token in trained.encode("The mill.").ids]
-    manifest = api.prepare(
-        [tmp_path / "texts.txt"], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="quiet"
-    )
-    assert manifest.vocab_size == trained.vocab_size
-
-
-def test_rules_of_cutting_are_for_wordpiece(tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text("\n\n".join(TEXTS))
-    with pytest.raises(BertkitError, match="are for wordpiece; the rules of bpe are fixed"):
-        api.tokenizer_train([tmp_path / "texts.txt"], output=tmp_path / "tok", kind="bpe", cased=True, progress="quiet")

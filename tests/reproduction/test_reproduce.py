@@ -17,9 +17,7 @@ MINUTES = 15
 
 
 def reproduce(table: str, output: Path, data: Path, *, settings: list[str] = SMALL) -> Reproduction:
-    found = api.reproduce(
-        table, data=data, output=output, scale="smoke", set=settings, command=f"bertkit {table}", progress="quiet"
-    )
+    found = api.reproduce(table, data=data, output=output, scale="smoke", set=settings, progress="quiet")
     assert isinstance(found, Reproduction)
     return found
 
@@ -40,7 +38,7 @@ def test_a_table_with_every_kind_of_contender(data_folder: Path, tmp_path: Path)
     page = (out / "reproduction.md").read_text()
     assert "figures mean nothing" in page
     assert "codah-train.csv" in page, "what stands in is said"
-    assert "$ bertkit table4" in page
+    assert "$ bertkit reproduce table4 -o" in page
 
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("results.json")}
     assert len(stamps) == 5

@@ -117,7 +117,7 @@ class TestShards:
 class TestFiles:
     def test_it_is_shown_without_characters(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
-        shown = [(piece.piece, piece.id, piece.start) for piece in api.tokenizer_show(tmp_path, "the fjord")]
+        shown = [(view.token, view.id, view.start) for view in api.tokenizer_show(tmp_path, "the fjord")]
         assert shown == [("the", 4, 0), ("<UNK>", 1, 4)]
 
     def test_what_is_saved_is_loaded(self, words: WordLevel, tmp_path: Path) -> None:

@@ -1,3 +1,40 @@
-"""The verbs as Python functions: the same names and arguments as on the command line."""
+"""The verbs as Python functions: the same names and options as on the command line.
 
-from bertkit.api.verbs import *  # noqa: F403
+What a command shows, its function returns. Paths may be text. Mistakes raise BertkitError with one line.
+"""
+
+from bertkit.api.benchmarks import glue_submit, glue_table, squad_score
+from bertkit.api.evaluation import compare, evaluate
+from bertkit.api.finetuning import finetune, tune
+from bertkit.api.inference import fill, predict
+from bertkit.api.pretraining import pretrain
+from bertkit.api.records import config_show, track
+from bertkit.api.reproduction import reproduce
+from bertkit.api.start import doctor, quickstart
+from bertkit.api.task_choice import list_tasks
+from bertkit.api.text import corpus_check, prepare, tokenizer_show, tokenizer_train
+from bertkit.inference.pipeline import load
+
+__all__ = [
+    "compare",
+    "config_show",
+    "corpus_check",
+    "doctor",
+    "evaluate",
+    "fill",
+    "finetune",
+    "glue_submit",
+    "glue_table",
+    "list_tasks",
+    "load",
+    "predict",
+    "prepare",
+    "pretrain",
+    "quickstart",
+    "reproduce",
+    "squad_score",
+    "tokenizer_show",
+    "tokenizer_train",
+    "track",
+    "tune",
+]

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from bertkit.api.paths import AnyPath, existing
+from bertkit.api.paths import existing, optional_path
+from bertkit.api.verb import verb
 from bertkit.evaluation.glue import GlueSubmission, GlueTable, submit, tabulate
 from bertkit.evaluation.squad import SquadScore, score_predictions
-from bertkit.metrics.squad import Rules
-from bertkit.report.progress import Mode, Progress
+from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
+from bertkit.report.progress import Progress
 
 
-def glue_table(runs: Sequence[AnyPath]) -> GlueTable:
-    """The dev scores of fine-tunings on GLUE, one run a task, with the paper's average."""
-    return tabulate([Path(run) for run in runs])
+@verb(GlueTableOptions)
+def glue_table(options: GlueTableOptions) -> GlueTable:
+    """``.scores`` in the order of the paper, the averages ``.best`` and ``.mean``, and the ``.missing`` tasks."""
+    return tabulate([Path(run) for run in options.runs])
 
 
-def glue_submit(
-    runs: Sequence[AnyPath], *, output: AnyPath, data: AnyPath | None = None, progress: Mode = "auto"
-) -> GlueSubmission:
-    """The test predictions of fine-tunings on GLUE as files of a submission in the folder ``output``."""
-    with Progress(progress) as bar:
-        return submit([Path(run) for run in runs], Path(output), bar, data=Path(data) if data else None)
+@verb(GlueSubmitOptions)
+def glue_submit(options: GlueSubmitOptions) -> GlueSubmission:
+    """``.rows`` of each file that was written, and why the others are ``.missing``."""
+    with Progress(options.progress) as bar:
+        return submit([Path(run) for run in options.runs], Path(options.output), bar, data=optional_path(options.data))
 
 
-def squad_score(
-    questions: AnyPath, predictions: AnyPath, *, null_odds: AnyPath | None = None, rules: Rules | None = None
-) -> SquadScore:
-    """A file of predictions as the official program of SQuAD 1.1, 2.0 or KorQuAD scores it, in per cent."""
-    paths = existing([questions, predictions, *([null_odds] if null_odds else [])])
-    return score_predictions(paths[0], paths[1], null_odds=paths[2] if null_odds else None, rules=rules)
+@verb(SquadScoreOptions)
+def squad_score(options: SquadScoreOptions) -> SquadScore:
+    """``.scores`` in per cent, and how many predictions are ``.missing`` or ``.unknown``."""
+    questions, predictions = existing([options.questions, options.predictions])
+    null_odds = None if options.null_odds is None else existing([options.null_odds])[0]
+    return score_predictions(questions, predictions, null_odds=null_odds, rules=options.rules)

@@ -6,12 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bertkit.errors import did_you_mean, usage_error
-
-AnyPath = str | Path
+from bertkit.options.job import AnyPath
 
 
 def existing(files: Iterable[AnyPath]) -> list[Path]:
-    """The paths of files that are there; none at all, or one that is not there, is an error."""
+    """The paths of files that exist.
+
+    Raises
+    ------
+    BertkitError
+        If no file is given, or if one does not exist or is a folder.
+    """
     paths = [Path(file) for file in files]
     if not paths:
         raise usage_error("name at least one text file.")
@@ -19,10 +24,15 @@ def existing(files: Iterable[AnyPath]) -> list[Path]:
         if path.is_dir():
             raise usage_error(f"{path} is a folder; name its files, such as {path}/*.txt.")
         if not path.is_file():
-            raise usage_error(f"no file at {path}.{near(path)}")
+            raise usage_error(f"no file at {path}.{suggest_path(path)}")
     return paths
 
 
-def near(path: Path) -> str:
-    """The nearest name beside a path that does not exist, as a question; empty if there is none."""
+def optional_path(path: AnyPath | None) -> Path | None:
+    """The path, if one is given."""
+    return None if path is None else Path(path)
+
+
+def suggest_path(path: Path) -> str:
+    """ " Did you mean PATH?" with the most similar name in the same folder; empty if there is none."""
     return did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")

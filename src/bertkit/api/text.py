@@ -1,109 +1,96 @@
-"""The verbs from text to tokens."""
+"""The verbs from text files to token ids: corpus_check, tokenizer_train, tokenizer_show, prepare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-from bertkit.api.paths import AnyPath, existing
+from bertkit.api.paths import existing
+from bertkit.api.verb import verb
 from bertkit.batch import number_of
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
-from bertkit.data.sources import BadBytes, Boundary, ReadOptions, read_texts
+from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
-from bertkit.report.progress import Mode, Progress
+from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
+from bertkit.report.progress import Progress
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.loading import load_tokenizer
-
-TokenizerKind = Literal["wordpiece", "bpe", "byte-bpe", "words"]
-
-_TRAINERS: Mapping[TokenizerKind, Callable[..., SubwordTokenizer]] = {
-    "wordpiece": wordpiece.train,
-    "bpe": bpe.train,
-    "byte-bpe": byte_bpe.train,
-    "words": words.train,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class TokenView:
-    """One piece of a text: characters ``start`` to ``end``."""
+    """One token of a text: the characters from ``start`` to ``end``."""
 
-    piece: str
+    token: str
     id: int
     start: int
     end: int
 
 
-def corpus_check(files: Iterable[AnyPath]) -> CorpusReport:
-    """Encodings, documents, duplicates and lengths of text files."""
-    return inspect_files(existing(files))
+@verb(CorpusCheckOptions)
+def corpus_check(options: CorpusCheckOptions) -> CorpusReport:
+    """The report: ``.lines()`` for a person, ``.problems`` that keep a file from being prepared."""
+    return inspect_files(existing(options.files))
 
 
-def tokenizer_train(
-    files: Iterable[AnyPath],
-    *,
-    output: AnyPath,
-    kind: TokenizerKind = "wordpiece",
-    vocab_size: int = 30_000,
-    cased: bool = False,
-    accents: Literal["keep", "strip"] | None = None,
-    unicode_form: Literal["NFC", "NFD"] | None = None,
-    progress: Mode = "auto",
-) -> SubwordTokenizer:
-    """Learn a vocabulary from text files and save it in the folder ``output``.
-
-    ``kind`` is BERT's ``wordpiece``, GPT's ``bpe``, RoBERTa's ``byte-bpe`` or ELMo's ``words``; only the first has a
-    choice of what is kept of the letters.
-    """
-    paths = existing(files)
-    rules: dict[str, Any] = {}
-    if kind == "wordpiece":
-        strip = None if accents is None else accents == "strip"
-        rules = {"cased": cased, "strip_accents": strip, "unicode_form": unicode_form}
-    elif cased or accents or unicode_form:
-        raise usage_error(f"--cased, --accents and --unicode-form are for wordpiece; the rules of {kind} are fixed.")
-    with Progress(progress) as bar:
-        bar.say(f"learning {vocab_size:,} pieces from {len(paths):,} files")
-        trained: SubwordTokenizer = _TRAINERS[kind](read_texts(paths), vocab_size=vocab_size, **rules)
-    trained.save(Path(output))
+@verb(TokenizerTrainOptions)
+def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
+    """The tokenizer, which has also been saved in ``output``."""
+    paths = existing(options.files)
+    if options.kind != "wordpiece" and (options.cased or options.accents or options.unicode_form):
+        raise usage_error(
+            f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
+        )
+    with Progress(options.progress) as bar:
+        bar.say(f"learning {options.vocab_size:,} subwords from {len(paths):,} files")
+        trained = _train(options, read_texts(paths))
+    trained.save(Path(options.output))
     return trained
 
 
-def tokenizer_show(tokenizer: AnyPath, text: str) -> list[TokenView]:
-    """How a text is cut; of words the numbers alone, without their characters."""
-    loaded = load_tokenizer(Path(tokenizer))
-    tokens = loaded.encode(text)
-    numbers = map(number_of, tokens.ids)
-    return [TokenView(loaded.id_to_token(id), id, *place) for id, place in zip(numbers, tokens.offsets, strict=True)]
+def _train(options: TokenizerTrainOptions, texts: Iterable[str]) -> SubwordTokenizer:
+    match options.kind:
+        case "wordpiece":
+            return wordpiece.train(
+                texts,
+                vocab_size=options.vocab_size,
+                cased=options.cased,
+                strip_accents=None if options.accents is None else options.accents == "strip",
+                unicode_form=options.unicode_form,
+            )
+        case "bpe":
+            return bpe.train(texts, vocab_size=options.vocab_size)
+        case "byte-bpe":
+            return byte_bpe.train(texts, vocab_size=options.vocab_size)
+        case "words":
+            return words.train(texts, vocab_size=options.vocab_size)
 
 
-def prepare(
-    files: Iterable[AnyPath],
-    *,
-    tokenizer: AnyPath,
-    output: AnyPath,
-    workers: int | None = None,
-    heldout: float = 0.01,
-    boundary: Boundary = "auto",
-    field: str | None = None,
-    on_bad_bytes: BadBytes = "error",
-    progress: Mode = "auto",
-) -> Manifest:
-    """Text files to a folder of tokens; the same call goes on after an interruption."""
-    with Progress(progress) as bar:
-        paths = existing(files)
+@verb(TokenizerShowOptions)
+def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
+    """The tokens of the text. Of an ELMo vocabulary the ids of whole words, without their characters."""
+    tokenizer = load_tokenizer(Path(options.tokenizer))
+    tokens = tokenizer.encode(options.text)
+    ids = map(number_of, tokens.ids)
+    return [TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)]
+
+
+@verb(PrepareOptions)
+def prepare(options: PrepareOptions) -> Manifest:
+    """The manifest of the shards."""
+    with Progress(options.progress) as bar:
+        paths = existing(options.files)
         bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
         return prepare_files(
             paths,
-            tokenizer=load_tokenizer(Path(tokenizer)),
-            output=Path(output),
-            workers=workers,
-            heldout=heldout,
-            reading=ReadOptions(boundary=boundary, field=field, on_bad_bytes=on_bad_bytes),
+            tokenizer=load_tokenizer(Path(options.tokenizer)),
+            output=Path(options.output),
+            workers=options.workers,
+            heldout=options.heldout,
+            reading=ReadOptions(boundary=options.boundary, field=options.field, on_bad_bytes=options.on_bad_bytes),
             report=lambda done, total: bar.advance(done),
         )

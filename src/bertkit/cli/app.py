@@ -1,4 +1,4 @@
-"""The verbs put together into one command. The only file that knows cyclopts: the verbs are plain functions.
+"""All verbs put together into one command.
 
 Imports inside functions are allowed in ``cli`` and nowhere else: ``bertkit pretrain --help`` and a misspelt option
 must not wait for PyTorch, so each verb imports ``bertkit.api`` when it runs.
@@ -15,67 +15,56 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
-from bertkit.cli import glue, reproduction, squad, text, training
-from bertkit.cli import inference as using
+from bertkit.cli import benchmarks, evaluation, finetuning, inference, pretraining, records, reproduction, start, text
+from bertkit.cli.commands import make_command
 from bertkit.cli.errors import explain
-from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import usage_error
+from bertkit.options.command import spell_usage
+from bertkit.options.verbs import VERBS
 from bertkit.report.progress import printable
+
+_GROUPS = {
+    "corpus": "Look at text files before they are prepared.",
+    "tokenizer": "Train a tokenizer, or look at one.",
+    "glue": "Put several runs on the tasks of GLUE together.",
+    "squad": "Work with files of SQuAD and KorQuAD.",
+    "config": "Look at the settings of a run.",
+}
+_WITH_ANY_TEXT = {"tokenizer show", "fill", "predict"}
+"""Verbs whose arguments may begin with a dash: a text, or - for stdin and stdout."""
 
 
 def _short_name(field: FieldInfo, taken: frozenset[str]) -> str | None:
     return "-o" if field.name == "output" else None
 
 
-def _default(value: object) -> str | None:
-    """What the help says about a default; that a flag is off and a list is empty goes without saying."""
+def _show_default(value: object) -> str | None:
+    """How the help shows a default; that a switch is off or a list is empty is not shown."""
     return None if value in (None, False, ()) else str(value)
 
 
 def _build() -> App:
-    defaults = Parameter(consume_multiple=True, negative=(), short_alias=_short_name, show_default=_default)
-    any_text = Parameter(allow_leading_hyphen=True)  # a text may begin with a dash, and - is stdin or stdout
     app = App(
         name="bertkit",
         version=f"bertkit {__version__}",
-        help="BERT as real software. Raw text to a pre-trained, fine-tuned and usable model.",
+        help="Trains, fine-tunes and serves BERT: from raw text to predictions.",
         help_epilogue="--debug, anywhere on the line, shows where an error arose.",
-        default_parameter=defaults,
+        default_parameter=Parameter(
+            consume_multiple=True, negative=(), short_alias=_short_name, show_default=_show_default
+        ),
     )
-    for options in (
-        Verbosity,
-        text.VocabularyOptions,
-        text.PrepareOptions,
-        training.PretrainOptions,
-        training.FinetuneOptions,
-        training.TuneOptions,
-        reproduction.ReproduceOptions,
-    ):
-        Parameter(name="*")(options)  # its fields are options of the verb itself, without a prefix
-    app.command(training.quickstart)
-    app.command(using.doctor)
-    app.command(corpus := App(name="corpus", help="Look at text files before they are prepared."))
-    corpus.command(text.corpus_check, name="check")
-    app.command(tokenizer := App(name="tokenizer", help="Learn a vocabulary, look at one."))
-    tokenizer.command(text.tokenizer_train, name="train")
-    tokenizer.command(text.tokenizer_show, name="show", default_parameter=any_text)
-    app.command(text.prepare)
-    app.command(training.pretrain)
-    app.command(using.fill, default_parameter=any_text)
-    app.command(training.finetune)
-    app.command(training.tune)
-    app.command(using.evaluate)
-    app.command(using.compare)
-    app.command(using.predict, default_parameter=any_text)
-    app.command(of_glue := App(name="glue", help="Several runs on the tasks of GLUE together."))
-    of_glue.command(glue.glue_table, name="table")
-    of_glue.command(glue.glue_submit, name="submit")
-    app.command(of_squad := App(name="squad", help="Files of SQuAD and KorQuAD."))
-    of_squad.command(squad.squad_score, name="score")
-    app.command(reproduction.reproduce)
-    app.command(using.track)
-    app.command(config := App(name="config", help="The settings of a run."))
-    config.command(using.config_show, name="show")
+    groups = {name: App(name=name, help=help) for name, help in _GROUPS.items()}
+    for each in groups.values():
+        app.command(each)
+    modules = (start, text, pretraining, inference, finetuning, evaluation, benchmarks, reproduction, records)
+    functions = {name: function for module in modules for name, function in vars(module).items()}
+    for verb in VERBS:
+        group, _, name = verb.rpartition(" ")
+        options = Parameter(allow_leading_hyphen=True) if verb in _WITH_ANY_TEXT else None
+        command = App(name=name, usage=f"Usage: {spell_usage(verb)}\n", default_parameter=options)
+        command.default(make_command(functions[verb.replace(" ", "_")]))
+        (groups[group] if group else app).command(command)
+    app["finetune"].command(finetuning.list_tasks, name="--list")
     return app
 
 

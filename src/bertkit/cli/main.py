@@ -1,7 +1,7 @@
-"""The front door of the command: answers ``--help`` and ``--version`` with the standard library alone.
+"""The entry point of the command: answers ``--help`` and ``--version`` with the standard library alone.
 
-Everything else goes to ``bertkit.cli.app``. Whatever happens there ends as one line on stderr and one of these exit
-codes: 0 done, 1 the job failed, 2 wrong usage, 3 bad data, 130 interrupted and resumable, 143 after SIGTERM.
+Everything else goes to ``bertkit.cli.app``. An error there ends as one line on stderr and one of these exit codes:
+0 done, 1 the job failed, 2 wrong usage, 3 bad data, 130 interrupted and resumable, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -9,47 +9,38 @@ from __future__ import annotations
 import io
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 
 from bertkit._version import __version__
+from bertkit.options.description import summarize
+from bertkit.options.verbs import HEADINGS
 
-HELP = """\
-bertkit: BERT as real software. Raw text to a pre-trained, fine-tuned and usable model.
+_HELP = """\
+bertkit trains, fine-tunes and serves BERT: from raw text to predictions.
 
-usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help tells the rest
+usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help shows the options of a verb
 
-  start
-    quickstart        raw text to a fine-tuned model with no input at all, in ten minutes
-    doctor            device, precision, threads, memory, and what is installed
-
-  from text to a model
-    corpus check      encodings, documents, duplicates and lengths of text files
-    tokenizer train   learn a vocabulary
-    tokenizer show    how a text is cut: pieces, ids, offsets
-    prepare           text files to a folder of tokens that training reads from
-    pretrain          train an encoder on prepared text; --resume goes on with one
-
-  from a model to answers
-    fill              guess the words behind [MASK]
-    finetune          train for a task (--list shows them) or on your own table
-    tune              fine-tune at every point of a grid, keep the best
-    evaluate          the official scores of a fine-tuned model, and a report
-    compare           whether one of two models is better by more than chance
-    predict           answers for every row of a file
-    glue table        the scores of runs on GLUE's tasks side by side, with the paper's average
-    glue submit       their test predictions as the files that GLUE's server marks
-    squad score       a file of predictions as SQuAD's official programs score it
-
-  the paper
-    reproduce         a table of BERT's paper, or all: every system on one corpus, by one loop
-
-  records
-    track             the metrics of a run for TensorBoard, while it goes on if wanted
-    config show       the settings of a run, and where each came from
-
-options of every verb: --help, --debug (show where an error arose), --quiet, --progress auto|plain|json|quiet
+{verbs}options of every verb: --help, --debug (show where an error arose)
+options of every job: --quiet, --progress auto|plain|json|quiet
 results go to stdout, everything else to stderr; --json makes results readable for machines
 """
+
+
+def _list_verbs() -> Iterator[str]:
+    for heading, verbs in HEADINGS.items():
+        yield f"  {heading}\n"
+        yield from (f"    {verb:18}{_as_phrase(summarize(record))}\n" for verb, record in verbs.items())
+        yield "\n"
+
+
+def _as_phrase(sentence: str) -> str:
+    """The first sentence, without its full stop, on one line."""
+    first = " ".join(sentence.split()).partition(". ")[0]
+    return first[:1].lower() + first[1:].rstrip(".")
+
+
+HELP = _HELP.format(verbs="".join(_list_verbs()))
 
 
 def main() -> int:
@@ -64,7 +55,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a file name or a piece may be no text in this terminal
+            stream.reconfigure(errors="backslashreplace")  # this terminal may be unable to show a file name or a token
     try:
         from bertkit.cli.app import run
 
@@ -74,5 +65,5 @@ def main() -> int:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Leave through every ``finally``, so that nothing half-written stays behind."""
+    """Exit through every ``finally``, so that no half-written file remains."""
     raise SystemExit(128 + number)

@@ -1,31 +1,35 @@
-"""What every job can be told about talking while it runs."""
+"""The options of the command line about messages on stderr."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
 
-from bertkit.report.progress import Mode, Progress
+from cyclopts import Parameter
+
+from bertkit.options.job import ProgressMode
+from bertkit.report.progress import Progress
 
 
+@Parameter(name="*")  # its fields are options of the verb itself, without a prefix
 @dataclass(frozen=True, kw_only=True)
 class Verbosity:
-    """What a job says on stderr."""
+    """What a command shows on stderr."""
 
-    progress: Mode = "auto"
-    """A bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or nothing."""
+    progress: ProgressMode = "auto"
+    """A bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or nothing (quiet)."""
     quiet: bool = False
     """The same as --progress quiet."""
 
     @property
-    def mode(self) -> Mode:
-        """What the two options come to."""
+    def mode(self) -> ProgressMode:
+        """The progress mode that follows from both options."""
         return "quiet" if self.quiet else self.progress
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Show one line."""
         Progress(self.mode).say(text)
 
-    def next(self, *words: object) -> None:
-        """The last line of a job: what to type next."""
+    def suggest(self, *words: object) -> None:
+        """Show the last line of a command: what to type next."""
         self.say(f"next: {shlex.join(map(str, words))}")

@@ -1,0 +1,46 @@
+"""The verbs that measure fine-tuned models: evaluate and compare."""
+
+from __future__ import annotations
+
+from bertkit.api.paths import optional_path
+from bertkit.api.task_choice import find_task
+from bertkit.api.truncation import report_truncated
+from bertkit.api.verb import verb
+from bertkit.errors import usage_error
+from bertkit.evaluation.compare import Comparison
+from bertkit.evaluation.evaluate import compare_models, evaluate_model, read_split
+from bertkit.evaluation.report import Evaluation
+from bertkit.inference.pipeline import load
+from bertkit.options.evaluation import CompareOptions, EvaluateOptions
+from bertkit.report.progress import Progress
+from bertkit.task_types import FileTask
+
+
+@verb(EvaluateOptions)
+def evaluate(options: EvaluateOptions) -> Evaluation:
+    """A mapping of scores by name; ``.scores["accuracy"].low`` is the lower end of an interval.
+
+    Also ``.classes``, ``.calibration``, ``.lengths``, ``.worst`` and ``.notes``.
+    """
+    model = load(options.run, *options.ensemble)
+    task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
+    examples = read_split(task, optional_path(options.data), options.split)
+    with Progress(options.progress) as bar:
+        evaluation = evaluate_model(model, examples, optional_path(options.output), bar)
+        report_truncated(model, bar)
+    return evaluation
+
+
+@verb(CompareOptions)
+def compare(options: CompareOptions) -> Comparison:
+    """``.sentence()`` in words; ``.scores["accuracy"].difference`` and ``.p`` in numbers."""
+    first, second = load(options.first), load(options.second)
+    with Progress(options.progress) as bar:
+        return compare_models(first, second, optional_path(options.data), options.split, bar)
+
+
+def _with_same_labels(task: FileTask, trained: FileTask) -> FileTask:
+    """``task``, if a model for ``trained`` predicts its labels."""
+    if (task.shape, task.labels) != (trained.shape, trained.labels):
+        raise usage_error(f"a model for {trained.name} does not give the answers of {task.name}.")
+    return task

@@ -1,0 +1,77 @@
+"""The verbs that fine-tune: finetune, and tune for a search over settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bertkit.api.settings import given_settings
+from bertkit.api.task_choice import choose_task
+from bertkit.api.verb import verb
+from bertkit.config import Setting, apply, origins, parse_settings
+from bertkit.finetuning.defaults import finetuning_profile_settings
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.results import FinetuneResult
+from bertkit.finetuning.run import finetune as run_finetuning
+from bertkit.options.finetuning import FinetuneOptions, TaskTrainingOptions, TuneOptions
+from bertkit.report.progress import Progress
+from bertkit.sweeps.sweep import Sweep, SweepResult, read_axes
+from bertkit.sweeps.sweep import tune as run_sweep
+from bertkit.task_types import FileTask
+
+
+@verb(FinetuneOptions)
+def finetune(options: FinetuneOptions) -> FinetuneResult:
+    """The scores of each seed, their ``mean``, ``sd`` and ``best``, and the run's ``folder``."""
+    with Progress(options.progress) as bar:
+        task = choose_task(options, bar)
+        settings = _list_settings(options, task)
+        run = apply(_new_run(options, task), settings)
+        if options.then is not None:
+            first = replace(run, output=run.output / "first", seeds=1)
+            run_finetuning(first, bar, origins=origins(first, settings))
+            then = TaskTrainingOptions(options.then, model=options.model, output=options.output, data=options.data)
+            task = choose_task(then, bar)
+            settings = _list_settings(options, task)
+            run = replace(apply(replace(run, task=task), settings), model=first.output, from_scratch=False)
+        return run_finetuning(run, bar, origins=origins(run, settings))
+
+
+@verb(TuneOptions)
+def tune(options: TuneOptions) -> SweepResult:
+    """``points``, the best first, with ``settings``, ``scores``, ``mean``, ``sd`` and ``best`` each; and ``best``."""
+    with Progress(options.progress) as bar:
+        task = choose_task(options, bar)
+        settings = _list_settings(options, task)
+        run = apply(_new_run(options, task), settings)
+        given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name)]
+        axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
+        sweep = Sweep(base=run, axes=axes, trials=options.trials, sampler=options.sampler)
+        return run_sweep(sweep, bar, origins=origins(run, settings))
+
+
+def _new_run(options: TaskTrainingOptions, task: FileTask) -> FinetuneRun:
+    return FinetuneRun(task=task, model=Path(options.model), output=Path(options.output))
+
+
+def _list_settings(options: TaskTrainingOptions, task: FileTask) -> list[Setting]:
+    """The settings of the profile, then those of the options, which win."""
+    profile = options.profile
+    published = {} if profile is None else finetuning_profile_settings(profile, task)
+    return [
+        *(Setting(path, value, f"--profile {profile}") for path, value in published.items()),
+        *given_settings(
+            model=Path(options.model),
+            output=Path(options.output),
+            seeds=options.seeds,
+            first_seed=options.first_seed,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            limit=options.limit,
+            from_scratch=options.from_scratch,
+            reinit_layers=options.reinit_layers,
+            layer_decay=options.layer_decay,
+            **{"optimizer.lr": options.lr},
+        ),
+        *parse_settings(options.set),
+    ]

@@ -1,0 +1,34 @@
+"""The verbs that apply a model: fill and predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.api.truncation import report_truncated
+from bertkit.api.verb import verb
+from bertkit.inference.fill import Filling
+from bertkit.inference.pipeline import load
+from bertkit.inference.prediction_files import STREAM, answer_file
+from bertkit.options.inference import FillOptions, PredictOptions
+from bertkit.report.progress import Progress
+
+
+@verb(FillOptions)
+def fill(options: FillOptions) -> list[list[Filling]]:
+    """The ``top_k`` most probable words for each mask, from left to right."""
+    return load(options.model).fill(options.text, options.top_k)
+
+
+@verb(PredictOptions)
+def predict(options: PredictOptions) -> int:
+    """The number of rows that were predicted."""
+    input = Path(options.input)
+    model = load(options.run, *options.ensemble)
+    with Progress(options.progress) as bar:
+        total, notes = (0, []) if input == STREAM else model.task.look_through(input)
+        for note in notes:
+            bar.say(note)
+        bar.start("predicting", total, "row")
+        count = answer_file(model, input, Path(options.output), bar.advance)
+        report_truncated(model, bar)
+        return count

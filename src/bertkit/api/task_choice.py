@@ -1,0 +1,118 @@
+"""The task that a user means: a named one, one from Python, or one that is guessed from the user's own table."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit import lookup
+from bertkit.api.paths import existing, optional_path, suggest_path
+from bertkit.errors import usage_error
+from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
+from bertkit.options.job import AnyPath
+from bertkit.report.progress import Progress
+from bertkit.task_types import FileTask, TextClassificationTask
+from bertkit.task_types.user_tables import guess, holds_tables
+
+_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A task that bertkit knows by name: its score, the files it expects, and what it is about."""
+
+    name: str
+    metric: str
+    files: str
+    about: str
+
+
+def list_tasks() -> list[TaskEntry]:
+    """The tasks that bertkit knows by name: ``name``, ``metric``, ``files`` and ``about``."""
+    return [
+        TaskEntry(name, task.metric, ", ".join(_file_names(task)), task.about) for name, task in _named_tasks().items()
+    ]
+
+
+def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
+    """The task of ``finetune`` or ``tune`` with its files; shows what was guessed, and what is notable about them."""
+    if isinstance(options.task, FileTask):
+        task = options.task
+    elif _is_table(options.task):
+        task = _guess_task(Path(str(options.task)), options, bar)
+    else:
+        task = _name_files(find_task(str(options.task)), options)
+    if options.class_weights is not None:
+        if not isinstance(task, TextClassificationTask):
+            raise usage_error(f"{task.name} has no classes of texts to weigh.")
+        task = task.weighted(options.class_weights)
+    for note in task.notes():
+        bar.say(note)
+    return task
+
+
+def find_task(name: str) -> FileTask:
+    """The task that bertkit knows by this name, or ``package.module:name`` of a module of the user.
+
+    Raises
+    ------
+    BertkitError
+        If there is none; it names the most similar one.
+    """
+    module = name.partition(":")[0].partition(".")[0]
+    if Path(name).is_dir() and name not in _named_tasks():
+        raise usage_error(f"{name} is a folder without a train file, such as {name}/train.csv.")
+    if "." in name and importlib.util.find_spec(module) is None:
+        raise usage_error(f"no file at {name}, and no module named {module}.{suggest_path(Path(name))}")
+    task: FileTask = lookup.find("tasks", name, FileTask)
+    return task
+
+
+def _named_tasks() -> Mapping[str, FileTask]:
+    return lookup.values("tasks", FileTask)
+
+
+def _is_table(task: AnyPath | TaskValue) -> bool:
+    """Whether this is a file, looks like the name of one, or is a folder of tables and not a task's name."""
+    if not isinstance(task, str):
+        return True
+    path = Path(task)
+    if path.is_dir():
+        return holds_tables(path) and task not in _named_tasks()
+    return path.is_file() or path.suffix in _TABLES
+
+
+def _guess_task(table: Path, options: TaskTrainingOptions, bar: Progress) -> FileTask:
+    """The task of a user's own table, whose columns are guessed unless they are given."""
+    files = [table, *map(Path, options.train)]
+    guessed = guess(
+        files if table.is_dir() else existing(files),
+        dev=optional_path(options.dev),
+        test=optional_path(options.test),
+        text=options.text,
+        pair=options.pair,
+        label=options.label,
+        kind=options.kind,
+        allow_rare_labels=options.allow_rare_labels,
+    )
+    bar.say(guessed.sentence)
+    return guessed.task
+
+
+def _name_files(task: FileTask, options: TaskTrainingOptions) -> FileTask:
+    """A named task with its files where the user says they are."""
+    if options.data is not None:
+        task = task.at(Path(options.data))
+    given = {
+        "train": options.train,
+        "dev": () if options.dev is None else [options.dev],
+        "test": () if options.test is None else [options.test],
+    }
+    given = {split: files for split, files in given.items() if files}
+    return task.with_files(**given) if given else task
+
+
+def _file_names(task: FileTask) -> list[str]:
+    return sorted({name for split in task.files.splits.values() for name in split.files})

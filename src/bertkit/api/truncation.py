@@ -1,0 +1,16 @@
+"""The message about examples that are longer than a model reads."""
+
+from __future__ import annotations
+
+from bertkit.inference.pipeline import Pipeline
+from bertkit.report.progress import Progress
+
+
+def report_truncated(model: Pipeline, bar: Progress) -> None:
+    """Say how many examples were truncated, if any were, and how to avoid it."""
+    if model.num_truncated:
+        bar.finish()
+        bar.say(
+            f"{model.num_truncated:,} examples were cut to {model.task.max_length} tokens, as in training. "
+            f"{model.task.advise_on_cuts()} in its fine-tuning."
+        )

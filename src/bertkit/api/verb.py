@@ -1,0 +1,65 @@
+"""A verb as a Python function: its parameters, their types and their documentation come from its record of options."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter, Signature
+from typing import ParamSpec, TypeVar
+
+from bertkit.options.description import Option, describe, format_type, list_options
+from bertkit.options.job import Options
+
+P = ParamSpec("P")
+SomeOptions = TypeVar("SomeOptions", bound=Options)
+Result = TypeVar("Result")
+
+_WIDTH = 100
+
+
+def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], Result]], Callable[P, Result]]:
+    """Turn a function of one record of options into a function with one parameter per field of the record.
+
+    The docstring of the decorated function says what it returns; the rest of the documentation is in the record.
+    """
+    kind = typing.cast("type[Options]", record)
+    options, description = list_options(kind), describe(kind)
+
+    def decorate(function: Callable[[SomeOptions], Result]) -> Callable[P, Result]:
+        def call(*arguments: P.args, **named: P.kwargs) -> Result:
+            try:
+                signature.bind(*arguments, **named)
+            except TypeError as error:
+                raise TypeError(f"bertkit.{function.__name__}: {error}") from None
+            return function(record(*arguments, **named))
+
+        result = typing.get_type_hints(function)["return"]
+        signature = Signature([_parameter(each) for each in options], return_annotation=result)
+        for attribute in ("__module__", "__name__", "__qualname__"):
+            setattr(call, attribute, getattr(function, attribute))
+        call.__annotations__ = {option.name: option.type for option in options} | {"return": result}
+        call.__doc__ = "\n".join(_document(description, options, inspect.cleandoc(function.__doc__ or "")))
+        call.__dict__["__signature__"] = signature
+        return call
+
+    return decorate
+
+
+def _parameter(option: Option) -> Parameter:
+    kind = Parameter.POSITIONAL_OR_KEYWORD if option.positional else Parameter.KEYWORD_ONLY
+    default = Parameter.empty if option.required else option.default
+    return Parameter(option.name, kind, default=default, annotation=option.type)
+
+
+def _document(description: str, options: Sequence[Option], result: str) -> Iterator[str]:
+    """The lines of a docstring: what the verb does, its parameters and what it returns."""
+    yield description
+    if options:
+        yield from ("", "Parameters", "----------")
+    for option in options:
+        shown = "" if option.required or option.default in (None, ()) else f", default {option.default!r}"
+        yield f"{option.name} : {format_type(option.type)}{shown}"
+        yield textwrap.indent(textwrap.fill(option.help, _WIDTH), "    ")
+    yield from ("", "Returns", "-------", result)

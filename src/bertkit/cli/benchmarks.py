@@ -1,0 +1,46 @@
+"""The verbs for published benchmarks: glue table, glue submit, squad score."""
+
+from __future__ import annotations
+
+from bertkit.cli.output import show_json, show_lines, show_table
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
+
+
+def glue_table(options: GlueTableOptions, *, json: bool) -> None:
+    """Show the scores of runs on GLUE's tasks."""
+    from bertkit import api
+
+    table = api.glue_table(**vars(options))
+    if json:
+        show_json(table)
+        return
+    rows = [(each.column, each.score, each.best, each.mean, each.sd or "", each.run) for each in table.scores]
+    averages = [] if table.best is None else [("average", "", table.best, table.mean, "", "")]
+    show_table(("task", "score", "best seed", "mean", "sd", "run"), [*rows, *averages])
+    if table.missing:
+        show_lines([f"no average without {', '.join(table.missing)}"])
+
+
+def glue_submit(options: GlueSubmitOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Write the files of a submission, and show which."""
+    from bertkit import api
+
+    submission = api.glue_submit(**vars(options))
+    if json:
+        show_json(submission)
+        return
+    show_table(("file", "rows"), submission.rows.items())
+    show_lines([f"no {file}: {reason}" for file, reason in submission.missing.items()])
+
+
+def squad_score(options: SquadScoreOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Show the official scores of a file of predictions."""
+    from bertkit import api
+
+    result = api.squad_score(**vars(options))
+    show_json(result.scores) if json else show_table(("score", "value"), result.scores.items())
+    if result.missing:
+        verbosity.say(f"{result.missing:,} questions have no prediction: they count as wrong")
+    if result.unknown:
+        verbosity.say(f"{result.unknown:,} predictions belong to no question: they are ignored")

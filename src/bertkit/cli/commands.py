@@ -1,0 +1,76 @@
+"""Verbs as commands: the parameters of a command, their defaults and their help come from the verb's options."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Annotated
+
+import cyclopts
+
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.description import Option, describe, list_options
+from bertkit.options.job import JobOptions, Options
+
+_SWITCHES = {
+    "json": "Show the result as JSON.",
+    "origin": "Show where each value came from: the default, a line of a file, or the command line.",
+}
+"""The help of the options that only the command line has."""
+
+
+def make_command(verb: Callable[..., None]) -> Callable[..., None]:
+    """A function with one parameter per option of ``verb``, as cyclopts wants it.
+
+    ``verb`` has the parameter ``options``, a record, and may have ``verbosity`` and the switches of the command line.
+    """
+    record: type[Options] = typing.get_type_hints(verb)["options"]
+    own = [_own_parameter(name) for name in inspect.signature(verb).parameters if name != "options"]
+    options = [option for option in list_options(record) if option.name != "progress"]
+    signature = Signature([*map(_parameter, options), *own])
+
+    def command(*arguments: object, **named: object) -> None:
+        values = signature.bind(*arguments, **named)
+        values.apply_defaults()
+        given = {option.name: values.arguments[option.name] for option in options}
+        if issubclass(record, JobOptions):
+            given["progress"] = values.arguments["verbosity"].mode
+        verb(record(**given), **{each.name: values.arguments[each.name] for each in own})
+
+    command.__name__ = verb.__name__
+    command.__doc__ = describe(record)
+    command.__annotations__ = {}
+    command.__dict__["__signature__"] = signature
+    return command
+
+
+def _own_parameter(name: str) -> Parameter:
+    """A parameter that only the command line has."""
+    if name == "verbosity":
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=Verbosity(), annotation=Verbosity)
+    hint = Annotated[bool, cyclopts.Parameter(help=_SWITCHES[name])]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=hint)
+
+
+def _parameter(option: Option) -> Parameter:
+    hint = _typed_as_text(option.type)
+    help = cyclopts.Parameter(help=option.help)
+    if option.positional and typing.get_origin(hint) is list:
+        return Parameter(option.name, Parameter.VAR_POSITIONAL, annotation=Annotated[typing.get_args(hint)[0], help])
+    kind = Parameter.POSITIONAL_ONLY if option.positional else Parameter.KEYWORD_ONLY
+    default = Parameter.empty if option.required else option.default
+    return Parameter(option.name, kind, default=default, annotation=Annotated[hint, help])
+
+
+def _typed_as_text(hint: typing.Any) -> typing.Any:
+    """The type of an option on the command line: of alternatives the first, as text stands for all of them."""
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        first, *others = typing.get_args(hint)
+        return _typed_as_text(first) | None if types.NoneType in others else _typed_as_text(first)
+    if typing.get_origin(hint) is collections.abc.Sequence:
+        return list[_typed_as_text(typing.get_args(hint)[0])]  # type: ignore[misc]
+    return hint

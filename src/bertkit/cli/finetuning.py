@@ -1,0 +1,53 @@
+"""The verbs that fine-tune: finetune and tune."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.cli.output import show_json, show_lines, show_parts, show_table
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.command import spell_command
+from bertkit.options.finetuning import FinetuneOptions, TuneOptions
+
+
+def list_tasks(*, json: bool = False) -> None:
+    """Show the tasks that bertkit knows by name, with their scores and files."""
+    from bertkit import api
+
+    tasks = api.list_tasks()
+    rows = [(each.name, each.metric, each.files, each.about) for each in tasks]
+    show_json(tasks) if json else show_table(("task", "metric", "files", "about"), rows)
+
+
+def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Fine-tune a model, and show the scores of every seed."""
+    from bertkit import api
+
+    result = api.finetune(**vars(options))
+    if json:
+        show_json(result)
+    else:
+        seeds = [(each.seed, each.best_epoch, *each.scores.values()) for each in result.seeds]
+        show_table(("seed", "epoch", *result.best.scores), seeds)
+        spread = "" if result.sd is None else f", sd {result.sd:.4f}"
+        best = result.best.scores[result.metric]
+        show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
+        show_parts(result.best.parts)
+    verbosity.suggest("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")
+
+
+def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Fine-tune with every configuration, and show them, the best first."""
+    from bertkit import api
+    from bertkit.training.interrupts import Interrupted
+
+    try:
+        result = api.tune(**vars(options))
+    except Interrupted as stop:
+        stop.args = (f"{stop}: {spell_command('tune', options)}",)
+        raise
+    if json:
+        show_json(result)
+    else:
+        show_table(result.header(), result.rows())
+    verbosity.suggest("bertkit", "predict", Path(options.output) / "best", "INPUT", "-o", "OUTPUT")

@@ -1,0 +1,34 @@
+"""The verb that pre-trains an encoder."""
+
+from __future__ import annotations
+
+from bertkit.cli.output import show_json, show_lines, show_table
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.pretraining import PretrainOptions
+from bertkit.report.progress import describe_duration
+
+
+def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Pre-train, continue or plan a run, and show its result."""
+    from bertkit import api
+    from bertkit.pretraining.planning import PretrainPlan
+    from bertkit.runs import read_run
+    from bertkit.training.distributed import rank
+
+    result = api.pretrain(**vars(options))
+    if rank() > 0:
+        return
+    if isinstance(result, PretrainPlan):
+        show_json(result) if json else show_lines(result.lines())
+        return
+    if json:
+        show_json(result)
+    else:
+        show_lines([f"{result.folder}: {result.steps:,} steps in {describe_duration(result.seconds)}"])
+        if result.heldout:
+            show_table(("held out", ""), result.heldout.items())
+    run = options.output or options.resume
+    if read_run(result.folder)["run"]["task"]["words"] == "masked":
+        verbosity.suggest("bertkit", "fill", run, "The capital of France is [MASK].")
+    else:
+        verbosity.suggest("bertkit", "finetune", "TASK", "--model", run, "-o", "RUN")

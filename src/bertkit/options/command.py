@@ -1,0 +1,49 @@
+"""Verbs as they are typed in a shell."""
+
+from __future__ import annotations
+
+import shlex
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+
+from bertkit.options.description import Option, list_options
+from bertkit.options.job import Options
+from bertkit.options.verbs import VERBS
+
+
+def spell_command(verb: str, options: Options) -> str:
+    """The command that runs ``verb`` with ``options``, quoted for a shell; options with their default are left out."""
+    words = ["bertkit", *verb.split()]
+    for option in list_options(type(options)):
+        value = getattr(options, option.name)
+        if option.name != "progress" and value != option.default:
+            words += _spell(option, value)
+    return shlex.join(words)
+
+
+def spell_usage(verb: str) -> str:
+    """The command with its required arguments and options, such as ``bertkit fill MODEL TEXT [OPTIONS]``."""
+    words = ["bertkit", verb]
+    for option in list_options(VERBS[verb]):
+        name = option.name.upper()
+        if option.positional:
+            word = f"{name}..." if typing.get_origin(option.type) is Sequence else name
+            words.append(word if option.required else f"[{word}]")
+        elif option.required:
+            words.append(f"{_flag(option)} {name}")
+    return " ".join([*words, "[OPTIONS]"])
+
+
+def _flag(option: Option) -> str:
+    return "-o" if option.name == "output" else f"--{option.name.replace('_', '-')}"
+
+
+def _spell(option: Option, value: object) -> Iterator[str]:
+    if not option.positional:
+        yield _flag(option)
+    if isinstance(value, Mapping):
+        yield from (f"{name}={','.join(map(str, values))}" for name, values in value.items())
+    elif isinstance(value, list | tuple):
+        yield from map(str, value)
+    elif value is not True:
+        yield str(value)

@@ -1,0 +1,93 @@
+"""What a record of options says about its verb, read from its source: the description, and one entry per option."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+import types
+import typing
+from dataclasses import dataclass
+from functools import cache
+
+from bertkit.options.job import Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One field of a record of options. ``default`` is ``dataclasses.MISSING`` if a value must be given."""
+
+    name: str
+    type: object
+    default: object
+    positional: bool
+    help: str
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.default is dataclasses.MISSING
+
+
+def list_options(record: type[Options]) -> tuple[Option, ...]:
+    """The options of a verb: positional arguments first, ``progress`` last."""
+    types, help = typing.get_type_hints(record), _field_docs(record)
+    options = [
+        Option(
+            name=each.name,
+            type=types[each.name],
+            default=each.default,
+            positional=not each.kw_only,
+            help=help[each.name],
+        )
+        for each in dataclasses.fields(record)
+    ]
+    return tuple(sorted(options, key=lambda option: (not option.positional, option.name == "progress")))
+
+
+def format_type(hint: object) -> str:
+    """A type as it is written in source code, without the names of modules."""
+    arguments = typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(map(format_type, arguments))
+    if origin is typing.Literal:
+        return " | ".join(map(repr, arguments))
+    name = getattr(origin or hint, "__name__", str(hint)).replace("NoneType", "None")
+    return f"{name}[{', '.join(map(format_type, arguments))}]" if arguments else name
+
+
+def summarize(record: type[Options]) -> str:
+    """The first paragraph of the description of a verb."""
+    return describe(record).partition("\n\n")[0]
+
+
+def describe(record: type[Options]) -> str:
+    """What a verb does."""
+    return inspect.cleandoc(record.__doc__ or "")
+
+
+def _field_docs(record: type[Options]) -> dict[str, str]:
+    """The text under each field, on one line; a field that a subclass repeats has the text of the subclass."""
+    docs: dict[str, str] = {}
+    for owner in reversed(record.__mro__):
+        if issubclass(owner, Options):
+            docs |= _docs_of_module(owner.__module__).get(owner.__name__, {})
+    return docs
+
+
+@cache
+def _docs_of_module(module: str) -> dict[str, dict[str, str]]:
+    """The texts under the fields of every class of a module."""
+    classes = [
+        node for node in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(node, ast.ClassDef)
+    ]
+    return {node.name: dict(_fields_with_docs(node)) for node in classes}
+
+
+def _fields_with_docs(node: ast.ClassDef) -> typing.Iterator[tuple[str, str]]:
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                yield name, " ".join(doc.split())

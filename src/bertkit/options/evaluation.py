@@ -1,0 +1,79 @@
+"""Options of the verbs that measure models: evaluate, compare, glue table, glue submit, squad score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bertkit.options.job import AnyPath, JobOptions, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(JobOptions):
+    """Score a fine-tuned model with the official metrics and confidence intervals, and write a report."""
+
+    run: AnyPath = field(kw_only=False)
+    """Run folder of a fine-tuning."""
+    data: AnyPath | None = None
+    """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
+    split: str = "dev"
+    """Which of the task's files."""
+    on: str | None = None
+    """Another task with the same labels, such as glue:ax for a model of glue:mnli."""
+    output: AnyPath | None = None
+    """Folder for report.html and report.json. [default: RUN/evaluation-SPLIT]"""
+    ensemble: Sequence[AnyPath] = ()
+    """Run folders that predict together with RUN: the mean of the outputs of their heads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(JobOptions):
+    """Test whether one of two fine-tuned models is better than the other by more than chance."""
+
+    first: AnyPath = field(kw_only=False)
+    """Run folder of a fine-tuning."""
+    second: AnyPath = field(kw_only=False)
+    """Run folder of another fine-tuning for the same task."""
+    data: AnyPath | None = field(default=None, kw_only=False)
+    """File with labels, or folder with the task's files. [default: the files of FIRST]"""
+    split: str = "dev"
+    """Which of the task's files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueTableOptions(Options):
+    """Show the dev scores of runs on GLUE's tasks side by side, with the paper's average."""
+
+    runs: Sequence[AnyPath] = field(kw_only=False)
+    """Run folders, one per task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueSubmitOptions(JobOptions):
+    """Write the test predictions of runs on GLUE's tasks as the files that GLUE's server scores."""
+
+    runs: Sequence[AnyPath] = field(kw_only=False)
+    """Run folders, one per task; the run of glue:mnli predicts the diagnostic set too."""
+    output: AnyPath
+    """Folder for CoLA.tsv, SST-2.tsv and the others."""
+    data: AnyPath | None = None
+    """Folder that holds CoLA, SST-2 and the others. [default: the files of the fine-tunings]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquadScoreOptions(Options):
+    """Score a file of predictions as SQuAD's and KorQuAD's official programs do.
+
+    The predictions may come from any program. Scores are in per cent.
+    """
+
+    questions: AnyPath = field(kw_only=False)
+    """File in SQuAD's format, with gold answers."""
+    predictions: AnyPath = field(kw_only=False)
+    """JSON object of id -> answer."""
+    null_odds: AnyPath | None = None
+    """JSON object of id -> odds that the question has no answer: above 1 none is given, and the best threshold is shown
+    too."""
+    rules: Literal["v1", "v2", "korquad"] | None = None
+    """Whose scoring rules. [default: v2 if some question has no answer, else v1]"""

@@ -1,0 +1,111 @@
+"""Options of finetune and tune."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+from bertkit.options.job import AnyPath, JobOptions
+
+
+@runtime_checkable
+class TaskValue(Protocol):
+    """A task that was built in Python, such as ``bertkit.tasks.glue.sst2`` or a ``TextClassificationTask``."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages and records."""
+
+    @property
+    def metric(self) -> str:
+        """The score that picks the best epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTrainingOptions(JobOptions):
+    """What finetune and tune have in common: the task, its files, the model and the settings of training."""
+
+    task: str | Path | TaskValue = field(kw_only=False)
+    """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl or .parquet file, or a
+    folder of train, dev and test files."""
+    model: AnyPath
+    """Run folder or Hugging Face folder of a pre-trained model."""
+    output: AnyPath
+    """Run folder: record, metrics, plots, the best model."""
+    data: AnyPath | None = None
+    """Folder with the task's files. [default: the task's folder under BERTKIT_DATA]"""
+    train: Sequence[AnyPath] = ()
+    """Training files, instead of the task's own."""
+    dev: AnyPath | None = None
+    """Development file, which picks the best epoch; without one, a tenth of your own table is held out."""
+    test: AnyPath | None = None
+    """Test file."""
+    text: str | None = None
+    """Column of the text in your own table. [default: guessed, and printed]"""
+    pair: str | None = None
+    """Column of the second text."""
+    label: str | None = None
+    """Column of the label."""
+    kind: Literal["classes", "number", "labels"] | None = None
+    """Whether the label is one class, a number, or several labels at once. [default: guessed, and printed]"""
+    class_weights: str | None = None
+    """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies."""
+    allow_rare_labels: bool = False
+    """Keep a class that occurs once and looks like a misspelling of another."""
+    seeds: int = 1
+    """Number of restarts, whose mean, standard deviation and best score are shown."""
+    first_seed: int = 0
+    """Seed of the first restart; the others count up from it."""
+    profile: Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"] | None = None
+    """The published fine-tuning settings of this model; other options take precedence. [default: bert]"""
+    epochs: int | None = None
+    """Passes over the training examples. [default: 3]"""
+    lr: float | None = None
+    """Peak learning rate. [default: 5e-5]"""
+    batch_size: int | None = None
+    """Examples per optimizer step. [default: 32]"""
+    limit: int | None = None
+    """Use at most this many training examples."""
+    from_scratch: bool = False
+    """Start from random weights of the same architecture, to measure what pre-training contributes."""
+    reinit_layers: int = 0
+    """For small data: reinitialize this many of the last layers, and the pooler."""
+    layer_decay: float = 1.0
+    """For small data: the learning rate of each layer as a share of that of the layer above it, such as 0.95."""
+    set: Sequence[str] = ()
+    """Any settings, such as schedule.warmup=0.06."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneOptions(TaskTrainingOptions):
+    """Fine-tune a pre-trained model for a task, or on your own table.
+
+    ``bertkit finetune reviews.csv --model MODEL -o RUN`` guesses the columns of the table and prints its guess.
+    """
+
+    then: str | Path | TaskValue | None = None
+    """Another task or file, on which the result is fine-tuned again; the first model goes into RUN/first, with one
+    seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(TaskTrainingOptions):
+    """Fine-tune with every configuration of a grid, and keep the one with the best mean score on dev.
+
+    The same command continues after an interruption. Started several times, also on machines that share the folder, it
+    divides the configurations among the processes.
+    """
+
+    output: AnyPath
+    """Folder of the sweep: table, plot, one run per configuration, the best model as SWEEP/best."""
+    seeds: int = 1
+    """Restarts per configuration; their mean decides."""
+    grid: Sequence[str] | Mapping[str, Sequence[object]] = ()
+    """What is varied: lr=5e-5,3e-5 epochs=2,3, and any other setting by its path. An option cannot be both given and
+    varied. In Python also a dictionary, such as {"lr": [5e-5, 3e-5]}. [default: the paper's grid]"""
+    trials: int | None = None
+    """Sample this many configurations with optuna; --grid may then have ranges, such as lr=1e-5..1e-4."""
+    sampler: Literal["tpe", "random"] = "tpe"
+    """How configurations are sampled: by TPE, which learns from the earlier ones, or at random."""

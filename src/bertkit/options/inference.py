@@ -1,0 +1,37 @@
+"""Options of the verbs that apply a model: fill and predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bertkit.options.job import AnyPath, JobOptions, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillOptions(Options):
+    """Predict the words at [MASK]: bertkit fill MODEL "Paris is the [MASK] of France." """
+
+    model: AnyPath = field(kw_only=False)
+    """Run folder or Hugging Face folder of a BERT or RoBERTa with its masked-LM head."""
+    text: str = field(kw_only=False)
+    """Text with at least one [MASK], which is <mask> for RoBERTa."""
+    top_k: int = 5
+    """Predictions per mask."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(JobOptions):
+    """Predict every row of a file.
+
+    The same command continues after an interruption.
+    """
+
+    run: AnyPath = field(kw_only=False)
+    """Run folder of a fine-tuning."""
+    input: AnyPath = field(kw_only=False)
+    """.csv, .tsv, .jsonl, .parquet, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
+    output: AnyPath
+    """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
+    ensemble: Sequence[AnyPath] = ()
+    """Run folders that predict together with RUN: the mean of the outputs of their heads."""

@@ -1,0 +1,24 @@
+"""The base of all records of options, and what long jobs have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+AnyPath = Path | str
+ProgressMode = Literal["auto", "plain", "json", "quiet"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of a verb. Fields with ``kw_only=False`` are its positional arguments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions(Options):
+    """The options of a verb that takes a while."""
+
+    progress: ProgressMode = "auto"
+    """What is shown on stderr: a bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or
+    nothing (quiet)."""

@@ -1,0 +1,53 @@
+"""Options of pretrain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bertkit.options.job import AnyPath, JobOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions(JobOptions):
+    """Pre-train an encoder on prepared text, or continue a run.
+
+    ``bertkit pretrain DATA -o RUN`` starts a run, ``bertkit pretrain --resume RUN`` continues it from its newest
+    checkpoint, bit for bit. The defaults of an option are those of the run record; every other setting is changed with
+    --set or --config.
+    """
+
+    data: AnyPath | None = field(default=None, kw_only=False)
+    """Folder that bertkit prepare has written."""
+    output: AnyPath | None = None
+    """Run folder: record, metrics, checkpoints, loss curve, model."""
+    resume: AnyPath | None = None
+    """Continue this run from its newest valid checkpoint, possibly with changes such as --set save_every=N."""
+    architecture: str | None = None
+    """bert, roberta, gpt or elmo. [default: bert]"""
+    size: str | None = None
+    """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
+    profile: Literal["paper", "fast"] | None = None
+    """The paper's settings, or settings that converge in fewer steps, for tiny and mini on a CPU. [default: paper]"""
+    steps: int | None = None
+    """Number of optimizer steps."""
+    minutes: float | None = None
+    """Training time: one step is timed and as many are run as fit, so that the schedule completes. [default: 60,
+    unless --steps is given]"""
+    seq_length: int | None = None
+    """Tokens per row. [default: 128]"""
+    batch_size: int | None = None
+    """Rows per optimizer step. [default: 256]"""
+    lr: float | None = None
+    """Peak learning rate. [default: 1e-4]"""
+    seed: int | None = None
+    """Random seed; the same seed gives the same run. [default: 0]"""
+    shard: bool | None = None
+    """Shard weights and optimizer state over the processes of torchrun (FSDP2), for models that do not fit on one."""
+    config: AnyPath | None = None
+    """TOML or JSON file with any settings of the run; options take precedence over it."""
+    set: Sequence[str] = ()
+    """Any settings, such as optimizer.beta2=0.98 task.masking.whole_word=true."""
+    plan: bool = False
+    """Show parameters, memory, tokens and time without training."""

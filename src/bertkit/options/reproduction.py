@@ -1,0 +1,34 @@
+"""Options of reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bertkit.options.job import AnyPath, JobOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(JobOptions):
+    """Reproduce a table of the BERT paper, all systems pre-trained on one corpus.
+
+    ``bertkit reproduce table5 --scale tiny -o OUT``. The same command continues after an interruption. Started several
+    times, it divides the work among the processes.
+    """
+
+    table: str = field(kw_only=False)
+    """table1 to table8, figure5, budget (baselines matched by parameters and by FLOPs), or all."""
+    output: AnyPath | None = None
+    """Folder for every model, run, table and plot."""
+    data: AnyPath | None = None
+    """Folder with glue, squad, swag, conll2003 and corpora. [default: BERTKIT_DATA]"""
+    scale: str = "tiny"
+    """smoke (minutes, to see that it runs), tiny (a day on two cores) or paper (the paper's own recipe)."""
+    corpus: Sequence[AnyPath] = ()
+    """Text files to pre-train on. [default: enwiki* and books/* in DATA/corpora]"""
+    vectors: AnyPath | None = None
+    """Word vectors in GloVe's text format. [default: trained on the corpus]"""
+    set: Sequence[str] = ()
+    """Settings of the scale, such as steps=2000 limit=1000 seeds=2."""
+    plan: bool = False
+    """Show what would be trained and what it would cost, without training."""

@@ -1,0 +1,78 @@
+"""Options of the verbs from text files to token ids: corpus check, tokenizer train, tokenizer show, prepare."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bertkit.options.job import AnyPath, JobOptions, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusCheckOptions(Options):
+    """Check text files: encodings, documents, duplicates and lengths.
+
+    The files are .txt, .jsonl or .parquet, plain or compressed as .gz or .zst. The command ends with exit code 3 if a
+    file cannot be prepared as it is.
+    """
+
+    files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
+    """Text files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerTrainOptions(JobOptions):
+    """Train a tokenizer on text files."""
+
+    files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
+    """Text files."""
+    output: AnyPath
+    """Folder for tokenizer.json and its companions."""
+    kind: Literal["wordpiece", "bpe", "byte-bpe", "words"] = "wordpiece"
+    """BERT's WordPiece, GPT's byte pairs, RoBERTa's byte-level byte pairs, or ELMo's whole words."""
+    vocab_size: int = 30_000
+    """Subwords, special tokens included; fewer if the text does not have that many."""
+    cased: bool = False
+    """Keep upper case and accents (wordpiece only)."""
+    accents: Literal["keep", "strip"] | None = None
+    """Keep or strip the accents of letters (wordpiece only). [default: strip; keep with --cased]"""
+    unicode_form: Literal["NFC", "NFD"] | None = None
+    """NFC keeps Hangul syllables whole, NFD decomposes letters (wordpiece only). [default: NFC where accents are
+    stripped]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerShowOptions(Options):
+    """Show the tokens of a text: subwords, ids and character offsets."""
+
+    tokenizer: AnyPath = dataclasses.field(kw_only=False)
+    """Folder of a tokenizer, or a vocab.txt."""
+    text: str = dataclasses.field(kw_only=False)
+    """Any text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareOptions(JobOptions):
+    """Tokenize text files into a folder of shards for pre-training.
+
+    The same command continues after an interruption.
+    """
+
+    files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
+    """Text files (.txt .jsonl .parquet, plain, .gz or .zst)."""
+    tokenizer: AnyPath
+    """Folder of a tokenizer, which is copied next to the shards."""
+    output: AnyPath
+    """Folder for shards, manifest and tokenizer."""
+    workers: int | None = None
+    """Number of processes. [default: one per core]"""
+    heldout: float = 0.01
+    """Share of the documents that is held out of training, for evaluation."""
+    boundary: Literal["auto", "blank-line", "file", "record"] = "auto"
+    """What ends a document: a blank line, the end of a file or of a record; auto detects it from the file."""
+    field: str | None = None
+    """Key or column that holds the text of a record."""
+    on_bad_bytes: Literal["error", "replace"] = "error"
+    """Stop at bytes that are not UTF-8, or replace and count them."""

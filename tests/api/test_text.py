@@ -1,0 +1,60 @@
+"""The verbs from text files to token ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from bertkit import api
+from bertkit.batch import number_of
+from bertkit.errors import BertkitError
+
+TEXTS = [f"The mill by the river ran for {number} years. It stopped in the winter of {number}." for number in range(99)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n\n".join(TEXTS))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "byte-bpe", "words"])
+def test_every_kind_of_tokenizer_is_trained_shown_and_used(
+    file: Path, tmp_path: Path, kind: Literal["wordpiece", "bpe", "byte-bpe", "words"]
+) -> None:
+    trained = api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=290, kind=kind, progress="quiet")
+    shown = api.tokenizer_show(tmp_path / "tok", "The mill.")
+    assert [each.id for each in shown] == [number_of(token) for token in trained.encode("The mill.").ids]
+    manifest = api.prepare([file], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="quiet")
+    assert manifest.vocab_size == trained.vocab_size
+
+
+def test_wordpiece_options_are_refused_for_other_kinds(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="are for wordpiece; the rules of bpe are fixed"):
+        api.tokenizer_train([file], output=tmp_path / "tok", kind="bpe", cased=True, progress="quiet")
+
+
+def test_accents_and_case_are_kept_on_request(file: Path, tmp_path: Path) -> None:
+    file.write_text("Été à Évian. " * 99)
+    cased = api.tokenizer_train([file], output=tmp_path / "a", vocab_size=60, cased=True, progress="quiet")
+    assert "É" in "".join(map(cased.id_to_token, range(cased.vocab_size)))
+    plain = api.tokenizer_train([file], output=tmp_path / "b", vocab_size=60, progress="quiet")
+    assert not {"É", "é", "E"} & set("".join(map(plain.id_to_token, range(5, plain.vocab_size))))
+    accented = api.tokenizer_train([file], output=tmp_path / "c", vocab_size=60, accents="keep", progress="quiet")
+    assert "é" in "".join(map(accented.id_to_token, range(accented.vocab_size)))
+
+
+def test_offsets_are_characters_of_the_text(file: Path, tmp_path: Path) -> None:
+    api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=200, progress="quiet")
+    text = "The  mill, 1985"
+    views = api.tokenizer_show(tmp_path / "tok", text)
+    assert "".join(text[each.start : each.end] for each in views) == "Themill,1985"
+
+
+def test_a_corpus_is_checked(file: Path) -> None:
+    assert not api.corpus_check([file]).problems
+    file.write_bytes("caf\xe9".encode("latin-1"))
+    assert api.corpus_check([file]).problems
