@@ -82,7 +82,7 @@ def test_unknown_setting_names_the_nearest() -> None:
 def test_too_long_a_row_is_refused() -> None:
     ids = torch.full((2, 43), 7)
     batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
-    with pytest.raises(BertkitError, match="rows of 43 tokens and the model has 41 positions"):
+    with pytest.raises(BertkitError, match="rows of 43 tokens, but the model has 41 positions"):
         specimen()(batch)
 
 

@@ -45,7 +45,7 @@ def test_too_long_a_row_is_refused() -> None:
         if tokens == 37:
             assert encoder(batch).hidden_states.shape == (2, 37, 12)
             continue
-        with pytest.raises(BertkitError, match="rows of 38 tokens and the model has 37 positions"):
+        with pytest.raises(BertkitError, match="rows of 38 tokens, but the model has 37 positions"):
             encoder(batch)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
@@ -180,9 +180,4 @@ def _separate(batch: Batch) -> tuple[Batch, PackedRows, PackedRows]:
     texts = Batch(
         input_ids=input_ids, segment_ids=torch.zeros_like(mask, dtype=torch.long), attention_mask=mask, labels={}
     )
-    return texts, _lay_out(mask), _lay_out(real)
-
-
-def _lay_out(filled: Bool[Tensor, "B T"]) -> PackedRows:
-    rows, width = filled.shape
-    return PackedRows(rows, width, filled.flatten().nonzero().squeeze(1))
+    return texts, PackedRows.of(mask, rounded=False), PackedRows.of(real, rounded=False)

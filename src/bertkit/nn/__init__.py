@@ -1,1 +1,1 @@
-"""The bricks that encoders are built of. They take plain numbers and know no config."""
+"""Neural-network layers that encoders are built from. They take plain numbers and ready-made parts, never a config."""

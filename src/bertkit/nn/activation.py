@@ -1,4 +1,4 @@
-"""The non-linearities, by the names that a config spells."""
+"""Activation functions by the names used in a config."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import partial
 from torch import nn
 
 ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
-    # The paper's, and google-research/bert's until February 2019 (commit bee6030): x * Phi(x) by erf.
+    # x * Phi(x) with erf, as in the paper and in google-research/bert until February 2019 (commit bee6030).
     "gelu": nn.GELU,
-    # google-research/bert since then: the tanh approximation. Checkpoints load with either.
+    # The tanh approximation, in google-research/bert since then. Checkpoints load with either.
     "gelu_tanh": partial(nn.GELU, approximate="tanh"),
     "relu": nn.ReLU,
 }

@@ -1,4 +1,4 @@
-"""The attention flow of BiDAF (Seo et al., arXiv 1611.01603, section 2.4): a context that has read the query.
+"""The attention flow layer of BiDAF (Seo et al., arXiv 1611.01603, section 2.4): query-aware states of a context.
 
 Letters: B pairs, T tokens of the longest context, J of the longest query, W width of a token, V = 4 W.
 """
@@ -13,9 +13,9 @@ from bertkit.nn.alignment import masked_softmax
 
 
 class AttentionFlow(nn.Module):
-    """The score of a token h of the context with a token u of the query is that of [h; u; h * u] by one vector.
+    """Attention from context to query and from query to context, with trilinear scores ``s(h, u) = w . [h; u; h * u]``.
 
-    ``similarity`` has no bias, which both softmaxes would take out again.
+    ``similarity`` holds w. It has no bias, because a constant does not change either softmax.
     """
 
     def __init__(self, width: int) -> None:
@@ -31,17 +31,17 @@ class AttentionFlow(nn.Module):
     ) -> Float[Tensor, "B T V"]:
         """[h; u~; h * u~; h * h~] for every token h of the context.
 
-        u~ is what it finds in the query, and h~, the same for all of a row, what the query finds in the context: the
-        tokens that any word of the query is like. Masks are true on real tokens.
+        u~ is the mean of the query tokens, weighted by the softmax over j of s(h, u_j). h~ is one vector per row: the
+        mean of the context tokens, weighted by the softmax over t of max_j s(h_t, u_j). Masks are True on real tokens.
         """
         scores = self._score(context, query)
-        found = masked_softmax(scores, query_mask.unsqueeze(1)) @ query
+        attended_query = masked_softmax(scores, query_mask.unsqueeze(1)) @ query
         best = scores.masked_fill(~query_mask.unsqueeze(1), torch.finfo(scores.dtype).min).amax(dim=2)
-        sought = masked_softmax(best, context_mask).unsqueeze(1) @ context
-        return torch.cat([context, found, context * found, context * sought], dim=2)
+        attended_context = masked_softmax(best, context_mask).unsqueeze(1) @ context
+        return torch.cat([context, attended_query, context * attended_query, context * attended_context], dim=2)
 
     def _score(self, context: Float[Tensor, "B T W"], query: Float[Tensor, "B J W"]) -> Float[Tensor, "B T J"]:
-        """The products of all pairs without the pairs themselves, which would be T x J x W numbers."""
-        of_context, of_query, of_both = self.similarity.weight.squeeze(0).chunk(3)
-        alone = (context @ of_context).unsqueeze(2) + (query @ of_query).unsqueeze(1)
-        return alone + (context * of_both) @ query.transpose(1, 2)
+        """s(h, u) of all pairs. The parts of w are applied separately: [h; u; h * u] would be T x J x 3 W numbers."""
+        context_weight, query_weight, product_weight = self.similarity.weight.squeeze(0).chunk(3)
+        separate = (context @ context_weight).unsqueeze(2) + (query @ query_weight).unsqueeze(1)
+        return separate + (context * product_weight) @ query.transpose(1, 2)

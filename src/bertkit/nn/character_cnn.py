@@ -1,6 +1,8 @@
-"""One vector for a word from its characters (Kim et al., arXiv 1508.06615).
+"""A convolutional network that computes a word vector from the characters (Kim et al., arXiv 1508.06615).
 
-Letters: N words, C characters a word, F filters of all widths together.
+    word = activation(concat_w(max_t(convolution_w(embedding(characters))[t])))        over filter widths w
+
+Letters: N words, C characters per word, F filters of all widths together.
 """
 
 from __future__ import annotations
@@ -13,10 +15,9 @@ from torch import Tensor, nn
 
 
 class CharacterCnn(nn.Module):
-    """Filters of several widths slide over a word; each gives the most that it found anywhere, activated.
+    """Filters of several widths over the characters of a word, then the maximum over positions, then activation.
 
-    The place of a filter is anywhere in the C characters, what fills up a short word included: a word has to be as long
-    as the words of the training.
+    The maximum includes the padding of a short word, as in ELMo. So C must be the same as in training.
     """
 
     def __init__(self, *, embedding: nn.Embedding, convolutions: Iterable[nn.Conv1d], activation: nn.Module) -> None:
@@ -26,20 +27,20 @@ class CharacterCnn(nn.Module):
         self.activation = activation
 
     def reset_parameters(self) -> None:
-        """First values, which torch gives: normal for the characters, uniform by fan-in for the filters."""
+        """torch's default initialisation: normal for the character embedding, uniform by fan-in for the filters."""
         self.embedding.reset_parameters()
         for convolution in self._filters():
             convolution.reset_parameters()
 
     def count_macs(self, length: int) -> int:
-        """The multiplications of one word of so many characters."""
+        """Multiply-accumulate operations for one word of ``length`` characters."""
         return sum((length - each.weight.shape[2] + 1) * each.weight.numel() for each in self._filters())
 
     def forward(self, characters: Int[Tensor, "N C"]) -> Float[Tensor, "N F"]:
-        """Each word by itself, the widths side by side."""
-        letters = self.embedding(characters).transpose(1, 2)
-        found = [convolution(letters).amax(dim=2) for convolution in self.convolutions]
-        new_states: Tensor = self.activation(torch.cat(found, dim=1))
+        """One vector per word; the filters of all widths are concatenated."""
+        embedded = self.embedding(characters).transpose(1, 2)
+        maxima = [convolution(embedded).amax(dim=2) for convolution in self.convolutions]
+        new_states: Tensor = self.activation(torch.cat(maxima, dim=1))
         return new_states
 
     def _filters(self) -> Iterator[nn.Conv1d]:

@@ -1,12 +1,12 @@
-"""Dropout that is cheap on a CPU.
+"""Dropout (Srivastava et al. 2014) that is cheap on a CPU.
 
-torch draws one Bernoulli number at a time there, on one thread: 6.5 ns an entry, a fifth of a BERT-mini step.
-Here torch's generator is asked for one number only. From it a counter starts, which is mixed into 64-bit words
-on all threads (the finaliser of SplitMix64, as in ``draws.py``), and every 16-bit part of a word decides one
-entry by comparison with the rate: 1 ns an entry on one thread. So the rate is honoured to 1/65,536 (0.1 becomes
-0.100006), and what is kept is scaled by the rate really used. On other devices it is torch's own dropout.
+On a CPU torch draws one Bernoulli number at a time, on one thread: 6.5 ns per entry, a fifth of a BERT-mini step. Here
+torch's generator gives a single number, the start of a counter. The counter is mixed into 64-bit words on all threads
+(the finaliser of SplitMix64, as in ``rng.py``), and each 16-bit part of a word decides one entry by comparison with the
+rate: 1 ns per entry on one thread. So the rate is exact to 1/65,536 (0.1 becomes 0.100006), and kept entries are scaled
+by the actual rate. On other devices this is torch's own dropout.
 
-``torch.manual_seed`` governs it, and torch's saved random state resumes it; the number of threads is nothing to it.
+The result depends on ``torch.manual_seed`` and torch's random state, but not on the number of threads.
 
 Letters: B rows, T tokens, W any width.
 """
@@ -14,7 +14,6 @@ Letters: B rows, T tokens, W any width.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -33,7 +32,7 @@ _SECOND = 0x94D049BB133111EB - (1 << 64)
 
 
 def keep_scale(rate: float) -> float:
-    """One over the share of entries that ``sample_kept`` keeps."""
+    """1 / (the share of entries that ``sample_kept`` keeps)."""
     return _LEVELS / (_LEVELS - _dropped_levels(rate))
 
 
@@ -42,14 +41,14 @@ def _dropped_levels(rate: float) -> int:
 
 
 def sample_kept(shape: torch.Size, rate: float) -> Tensor:
-    """int16 ones for what stays and zeros for what is dropped, on the CPU, from torch's generator."""
+    """A random int16 mask on the CPU: 1 for a kept entry, 0 for a dropped one."""
     entries = math.prod(shape)
-    parts = _draw_words((entries + 3) // 4).view(torch.int16)[:entries]
+    parts = _random_words((entries + 3) // 4).view(torch.int16)[:entries]
     return parts.ge_(_LOWEST + _dropped_levels(rate)).view(shape)
 
 
-def _draw_words(count: int) -> Tensor:
-    """(count,) int64 with every bit random."""
+def _random_words(count: int) -> Tensor:
+    """(count,) int64 numbers of random bits."""
     start = torch.empty((), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
     words = torch.arange(count).add_(start).mul_(_STEP)
     for multiplier in (_FIRST, _SECOND):
@@ -58,10 +57,9 @@ def _draw_words(count: int) -> Tensor:
 
 
 def drop_(states: Tensor, kept: Tensor) -> Tensor:
-    """Zero in place what is not ``kept`` (as ``sample_kept`` made it). Nothing is scaled.
+    """Set the entries to 0, in place, where the mask ``kept`` of ``sample_kept`` is 0. Nothing is scaled.
 
-    Two-byte floats are multiplied as integers: one or zero times their bits, many times faster than a
-    product of mixed types.
+    16-bit floats are multiplied as integers: their bits times 1 or 0, many times faster than a product of mixed types.
     """
     if states.element_size() == kept.element_size():
         states.view(torch.int16).mul_(kept)
@@ -71,28 +69,30 @@ def drop_(states: Tensor, kept: Tensor) -> Tensor:
 
 
 class _Drop(torch.autograd.Function):
+    """Dropout for training on a CPU. Only the int16 mask is kept for the backward pass."""
+
     @staticmethod
-    def forward(ctx: Any, states: Tensor, rate: float) -> Tensor:
+    def forward(ctx: cpu_kernels.Context, states: Tensor, rate: float) -> Tensor:
         kept = sample_kept(states.shape, rate)
         ctx.save_for_backward(kept)
         ctx.scale = keep_scale(rate)
         return drop_(states * ctx.scale, kept)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: cpu_kernels.Context, gradient: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
         return drop_(gradient * ctx.scale, kept), None
 
 
 class Dropout(nn.Module):
-    """Zero a share ``rate`` of the entries in training and scale up the rest; nothing in evaluation."""
+    """In training, set a share ``rate`` of the entries to 0 and scale the others by 1 / (1 - rate)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, states: Tensor) -> Tensor:
-        """``states`` with holes, any shape."""
+        """``states`` of any shape with dropped entries."""
         if not self.training or self.rate == 0:
             return states
         if not cpu_kernels.applies(states):
@@ -102,10 +102,10 @@ class Dropout(nn.Module):
 
 
 class RowDropout(Dropout):
-    """Dropout with the same holes in every token of a row, for what an LSTM reads (Gal and Ghahramani, 1512.05287)."""
+    """Dropout with one mask for all tokens of a row, for an LSTM's input (Gal and Ghahramani, arXiv 1512.05287)."""
 
     def forward(self, states: Float[Tensor, "B T W"]) -> Float[Tensor, "B T W"]:
-        """``states`` without some of their columns, others in every row."""
+        """``states`` with dropped columns; every row drops other ones."""
         if not self.training or self.rate == 0:
             return states
         return states * super().forward(torch.ones_like(states[:, :1]))

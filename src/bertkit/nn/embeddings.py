@@ -1,4 +1,4 @@
-"""What a token is before its context is known.
+"""Input embeddings of tokens.
 
 Letters: B examples, T tokens, H hidden width.
 """
@@ -12,9 +12,9 @@ from bertkit.errors import usage_error
 
 
 class Embeddings(nn.Module):
-    """Sum of three learned tables (word, position, segment), then LayerNorm, then dropout (BERT, figure 2).
+    """``dropout(LayerNorm(word[id] + position[t] + segment[s]))`` (BERT, figure 2).
 
-    ``first_position`` is the row of the table of positions that the first token of every row has.
+    ``first_position`` is the row of the position table that the first token of every row uses (RoBERTa: pad_id + 1).
     """
 
     def __init__(
@@ -36,15 +36,15 @@ class Embeddings(nn.Module):
         self.dropout = dropout
 
     def forward(self, input_ids: Int[Tensor, "B T"], segment_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """One vector a token; token t of every row has position t, counted from the first."""
-        places = _place(input_ids, self.position, self.first_position)
-        summed = self.word(input_ids) + self.segment(segment_ids) + places
+        """One vector per token. Token t of every row has position ``first_position + t``, also on padding."""
+        positions = _look_up_positions(input_ids, self.position, self.first_position)
+        summed = self.word(input_ids) + self.segment(segment_ids) + positions
         states: Tensor = self.dropout(self.norm(summed))
         return states
 
 
 class PlainEmbeddings(nn.Module):
-    """Sum of two learned tables, then dropout: a token knows no segment and is not normalised (GPT)."""
+    """``dropout(word[id] + position[t])``: no segments and no LayerNorm (GPT)."""
 
     def __init__(self, *, word: nn.Embedding, position: nn.Embedding, dropout: nn.Module) -> None:
         super().__init__()
@@ -53,16 +53,16 @@ class PlainEmbeddings(nn.Module):
         self.dropout = dropout
 
     def forward(self, input_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """One vector a token; token t of every row has position t."""
-        states: Tensor = self.dropout(self.word(input_ids) + _place(input_ids, self.position))
+        """One vector per token. Token t of every row has position t."""
+        states: Tensor = self.dropout(self.word(input_ids) + _look_up_positions(input_ids, self.position))
         return states
 
 
-def _place(input_ids: Int[Tensor, "B T"], table: nn.Embedding, first: int = 0) -> Float[Tensor, "T H"]:
-    """The vectors of the positions; a row with more tokens than there are is an error of the user."""
+def _look_up_positions(input_ids: Int[Tensor, "B T"], table: nn.Embedding, first: int = 0) -> Float[Tensor, "T H"]:
+    """The vectors of positions ``first`` to ``first + T``; a usage error if the table has fewer."""
     tokens, positions = input_ids.shape[1], table.num_embeddings - first
     if tokens > positions:
         raise usage_error(
-            f"a batch has rows of {tokens} tokens and the model has {positions} positions; cut the text shorter."
+            f"a batch has rows of {tokens} tokens, but the model has {positions} positions; shorten the text."
         )
     return table.weight[first : first + tokens]

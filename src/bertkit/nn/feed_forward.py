@@ -1,4 +1,4 @@
-"""The position-wise network of a Transformer block.
+"""The position-wise feed-forward network of a Transformer block (Vaswani et al. 2017, section 3.3).
 
 Letter: H hidden width.
 """
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class FeedForward(nn.Module):
-    """``outer(activation(inner(x)))``, H to the intermediate width and back."""
+    """``outer(activation(inner(x)))``: from H to the intermediate width and back."""
 
     def __init__(self, *, inner: nn.Linear, activation: nn.Module, outer: nn.Linear) -> None:
         super().__init__()
@@ -19,6 +19,6 @@ class FeedForward(nn.Module):
         self.outer = outer
 
     def forward(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
-        """Each token by itself."""
+        """Each token independently."""
         new_states: Tensor = self.outer(self.activation(self.inner(states)))
         return new_states

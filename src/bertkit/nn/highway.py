@@ -1,6 +1,6 @@
-"""A layer that decides for every number whether to change it (Srivastava et al., arXiv 1505.00387).
+"""A highway layer: a gated mixture of a transformation and the identity (Srivastava et al., arXiv 1505.00387).
 
-Letter: H width, the same before and behind.
+Letter: H width of the input and the output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 class Highway(nn.Module):
     """``g * relu(transform(x)) + (1 - g) * x`` with ``g = sigmoid(carry(x))``.
 
-    The names are those of allenai/bilm-tf, where the gate called "carry" is the share of what is *changed*.
+    The names are those of allenai/bilm-tf. There the gate named "carry" is the share of the *transformed* value.
     """
 
     def __init__(self, *, carry: nn.Linear, transform: nn.Linear) -> None:
@@ -23,7 +23,7 @@ class Highway(nn.Module):
         self.transform = transform
 
     def forward(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
-        """Each row by itself."""
-        changed, share = F.relu(self.transform(states)), torch.sigmoid(self.carry(states))
-        # Under autocast products have fewer digits than what they read, and lerp takes no mixture.
-        return torch.lerp(states, changed.to(states.dtype), share.to(states.dtype))
+        """Each row independently."""
+        transformed, gate = F.relu(self.transform(states)), torch.sigmoid(self.carry(states))
+        # Under autocast the products are bfloat16 while ``states`` is float32, and lerp accepts one dtype only.
+        return torch.lerp(states, transformed.to(states.dtype), gate.to(states.dtype))

@@ -1,4 +1,4 @@
-"""A bidirectional LSTM over rows of different lengths.
+"""A bidirectional LSTM (Hochreiter and Schmidhuber 1997) over rows of different lengths.
 
 Letters: B rows, T steps, I width of the input, H width of the output, W any width.
 """
@@ -15,10 +15,10 @@ from bertkit.nn.projected_lstm import reverse_rows
 
 
 class BiLstm(nn.Module):
-    """Layers of LSTMs in both directions, each as wide as half of ``width``: the tagger over features (section 5.3).
+    """``num_layers`` bidirectional LSTM layers, each direction ``width / 2`` wide (BERT's tagger, section 5.3).
 
-    The backward direction of a row starts at its own last real step, so padding is never read; its states are 0, and
-    so are all of a row without a real step. ``dropout`` acts on what every layer reads.
+    The backward direction of a row starts at the row's own last real step, so padding does not change the result. The
+    output is 0 on padding. ``dropout`` is applied to the input of every layer.
     """
 
     def __init__(self, input_width: int, width: int, num_layers: int, dropout: float) -> None:
@@ -31,56 +31,56 @@ class BiLstm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self) -> None:
-        """First values, which torch gives: uniform, to one over the root of half of ``width``."""
+        """torch's default initialisation: uniform up to ``1 / sqrt(width / 2)``."""
         for layer in self.layers:
             assert isinstance(layer, nn.LSTM)
             layer.reset_parameters()
 
     def count_macs(self, steps: int) -> int:
-        """The multiplications of so many real steps in both directions."""
+        """Multiply-accumulate operations of ``steps`` real steps in both directions."""
         return steps * sum(weight.numel() for weight in self.parameters() if weight.ndim == 2)
 
     def forward(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """The last layer's states; ``mask`` is true on the real steps, which come first in every row.
+        """The states of the last layer. ``mask`` is True on the real steps, which come first in every row.
 
-        It is counted on the host, so that is where it had better be.
+        ``mask`` should be on the host, because the lengths of the rows are computed there.
         """
         return self._run_padded(states, mask) if states.device.type == "cpu" else self._run_packed(states, mask)
 
     def _run_packed(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
         lengths = mask.sum(1).cpu()
-        # torch would order the rows by itself, and then ask the device for the order.
+        # Sorted here, because pack_padded_sequence(enforce_sorted=False) copies the order from the device and so waits.
         order = lengths.argsort(descending=True, stable=True)
         steps = lengths[order].clamp(min=1)
-        states = _pick_rows(states, order)
+        states = _select_rows(states, order)
         for layer in self.layers:
             packed = pack_padded_sequence(self.dropout(states), steps, batch_first=True)
             states, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=mask.shape[1])
-        states = _pick_rows(states, order.argsort())
+        states = _select_rows(states, order.argsort())
         empty = lengths == 0
         return states.masked_fill(empty[:, None, None].to(states.device), 0) if empty.any() else states
 
     def _run_padded(self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """The same with the padding passed as well, the backward direction on reversed rows.
+        """The same result computed on padded rows; the backward direction runs forward over reversed rows.
 
-        A CPU goes through packed rows step by step, and through whole ones by oneDNN: training takes half of the time
-        at 200 numbers a direction, and a quarter at 32.
+        On a CPU torch runs packed rows step by step, but padded rows with oneDNN: training takes half of the time at
+        200 units per direction, and a quarter at 32.
         """
         for layer in self.layers:
-            given = self.dropout(states)
-            forward = _run_direction(layer, given, "l0")
-            backward = reverse_rows(_run_direction(layer, reverse_rows(given, mask), "l0_reverse"), mask)
+            inputs = self.dropout(states)
+            forward = _run_direction(layer, inputs, "l0")
+            backward = reverse_rows(_run_direction(layer, reverse_rows(inputs, mask), "l0_reverse"), mask)
             states = torch.cat([forward, backward], dim=2)
         return states.masked_fill(~mask.unsqueeze(2), 0)
 
 
 def _run_direction(layer: nn.Module, states: Float[Tensor, "B T I"], which: str) -> Float[Tensor, "B T W"]:
-    """One direction of a layer, over every step of every row."""
+    """One direction (``l0`` or ``l0_reverse``) of a layer, from zero states, over every step of every row."""
     weights = [getattr(layer, f"{name}_{which}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    nothing = states.new_zeros(1, len(states), weights[1].shape[1])
-    found: Tensor = torch.lstm(states, (nothing, nothing), weights, True, 1, 0.0, layer.training, False, True)[0]
-    return found
+    zeros = states.new_zeros(1, len(states), weights[1].shape[1])
+    outputs: Tensor = torch.lstm(states, (zeros, zeros), weights, True, 1, 0.0, layer.training, False, True)[0]
+    return outputs
 
 
-def _pick_rows(states: Float[Tensor, "B T W"], order: Int[Tensor, " B"]) -> Float[Tensor, "B T W"]:
+def _select_rows(states: Float[Tensor, "B T W"], order: Int[Tensor, " B"]) -> Float[Tensor, "B T W"]:
     return states.index_select(0, order.to(states.device, non_blocking=True))

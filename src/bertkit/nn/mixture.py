@@ -1,4 +1,7 @@
-"""One state of a token from the states of all layers: the six choices of BERT's Table 7, and the one of ELMo."""
+"""Combining the hidden states of all layers into one per token: the six ways of BERT's Table 7, and ELMo's.
+
+Letters: B rows, T tokens, H hidden width, W width of the combination.
+"""
 
 from __future__ import annotations
 
@@ -16,37 +19,37 @@ MIXTURES: Mapping[str, tuple[slice, str]] = {
     "concat-last-four": (slice(-4, None), "concat"),
     "sum-all": (slice(1, None), "sum"),
 }
-"""Name -> which of (embeddings, block 1, ..., last block), and how several become one.
+"""Name -> (which of [embeddings, block 1, ..., last block], how they are combined).
 
-``sum-all`` is the row "Weighted Sum All 12 Layers": the blocks without the embeddings.
+``sum-all`` is the row "Weighted Sum All 12 Layers" of Table 7: the blocks without the embeddings.
 """
 
 _EPSILON = 1e-12
 
 
 class Mixture(nn.Module):
-    """The chosen layers joined on the last axis, or their sum with trained softmax weights (equal at first)."""
+    """The selected layers concatenated, or summed with trained weights ``softmax(weights)``, initially equal."""
 
     def __init__(self, name: str, num_layers: int, hidden_size: int) -> None:
         super().__init__()
-        self.chosen, how = MIXTURES[name]
-        count = len(range(num_layers + 1)[self.chosen])
+        self.selected, how = MIXTURES[name]
+        count = len(range(num_layers + 1)[self.selected])
         self.weights = nn.Parameter(torch.zeros(count)) if how == "sum" else None
         self.width = hidden_size if how == "sum" else count * hidden_size
 
     def forward(self, layers: Sequence[Float[Tensor, "*any H"]]) -> Float[Tensor, "*any W"]:
-        """``layers`` are the embeddings and then every block's output."""
-        states = list(layers)[self.chosen]
+        """``layers`` are the embeddings, then the output of every block."""
+        states = list(layers)[self.selected]
         if self.weights is None:
             return torch.cat(states, dim=-1)
         return torch.stack(states, dim=-1) @ self.weights.softmax(0)
 
 
 class ScalarMixture(nn.Module):
-    """``gamma * sum_j softmax(weights)_j * layer_j`` over all layers, the embeddings too (ELMo, formula 1).
+    """``gamma * sum_j softmax(weights)_j * layer_j`` over all layers and the embeddings (ELMo, formula 1).
 
-    With ``layer_norm`` every layer is first brought to mean 0 and variance 1 *over all real tokens of the batch*, as in
-    allenai/bilm-tf (``elmo.py``): a row then depends on the rows beside it.
+    With ``layer_norm`` every layer is first normalised to mean 0 and variance 1 *over all real tokens of the batch*, as
+    in allenai/bilm-tf (``elmo.py``): a row then depends on the other rows of its batch.
     """
 
     def __init__(self, num_layers: int, *, layer_norm: bool = False) -> None:
@@ -57,12 +60,12 @@ class ScalarMixture(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """First values, which are no draw: the mean of the layers."""
+        """Equal weights and gamma 1: initially the mean of the layers."""
         nn.init.zeros_(self.weights)
         nn.init.ones_(self.gamma)
 
     def forward(self, layers: Sequence[Float[Tensor, "B T H"]], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """``layers`` are the embeddings and then every layer's output; ``mask`` is true on real tokens."""
+        """``layers`` are the embeddings, then the output of every layer; ``mask`` is True on real tokens."""
         if self.layer_norm:
             layers = [_normalize(layer, mask) for layer in layers]
         return torch.stack(list(layers), dim=-1) @ self.weights.softmax(0) * self.gamma

@@ -44,14 +44,19 @@ class PackedRows:
         return replace(self, indices=_move(self.indices, device), mask=_move(self.mask, device))
 
     @staticmethod
-    def of(mask: Bool[Tensor, "B T"]) -> PackedRows:
-        """The layout of all tokens where ``mask`` is True, row by row, then of padding up to a round length."""
+    def of(mask: Bool[Tensor, "B T"], *, rounded: bool = True) -> PackedRows:
+        """The layout of all tokens where ``mask`` is True, row by row.
+
+        If ``rounded``, entries of the padding follow up to a round length.
+        """
         rows, width = mask.shape
         indices = mask.flatten().nonzero().squeeze(1)
         if len(indices) == rows * width:
             return PackedRows(rows, width)
-        padding = (~mask).flatten().nonzero().squeeze(1)[: round_up(len(indices)) - len(indices)]
-        return PackedRows(rows, width, torch.cat([indices, padding]), mask)
+        if rounded:
+            padding = (~mask).flatten().nonzero().squeeze(1)[: round_up(len(indices)) - len(indices)]
+            indices = torch.cat([indices, padding])
+        return PackedRows(rows, width, indices, mask)
 
     def pad(self, tokens: Float[Tensor, "N W"]) -> Float[Tensor, "B T W"]:
         """The list as padded rows; entries without a token are 0."""

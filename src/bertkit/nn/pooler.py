@@ -1,4 +1,4 @@
-"""One vector for a whole row.
+"""One vector per row: the pooled output.
 
 Letters: B examples, T tokens, H hidden width.
 """
@@ -13,29 +13,29 @@ from bertkit.nn.packing import select_tokens
 
 
 class Pooler(nn.Module):
-    """``tanh(dense(token))``: BERT's reading of [CLS]. In pre-training only NSP trains it."""
+    """``tanh(dense(token))`` of the [CLS] token. In BERT's pre-training only NSP trains it."""
 
     def __init__(self, dense: nn.Linear) -> None:
         super().__init__()
         self.dense = dense
 
     def forward(self, tokens: Float[Tensor, "B H"]) -> Float[Tensor, "B H"]:
-        """One vector a row."""
+        """The pooled output for one token per row."""
         return torch.tanh(self.dense(tokens))
 
 
-def pick_tokens(states: Float[Tensor, "B T H"], places: Int[Tensor, " B"]) -> Float[Tensor, "B H"]:
-    """The token of each row at its place; ``places`` are on the host."""
-    slots = torch.arange(len(places)) * states.shape[1] + places
-    return select_tokens(states.flatten(0, 1), slots.to(states.device, non_blocking=True))
+def pick_tokens(states: Float[Tensor, "B T H"], columns: Int[Tensor, " B"]) -> Float[Tensor, "B H"]:
+    """``states[i, columns[i]]`` for every row i; ``columns`` is on the host."""
+    indices = torch.arange(len(columns)) * states.shape[1] + columns
+    return select_tokens(states.flatten(0, 1), indices.to(states.device, non_blocking=True))
 
 
 def mean_pool(states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
-    """The mean of the tokens of each row that ``mask`` has; 0 where there are none."""
+    """The mean of the tokens of each row where ``mask`` is True; 0 without any."""
     return (states * mask.unsqueeze(2)).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
 
 
 def max_pool(states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
-    """The largest number of each column among the tokens of each row that ``mask`` has; 0 where there are none."""
+    """The elementwise maximum of the tokens of each row where ``mask`` is True; 0 without any."""
     highest = states.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
     return highest.masked_fill(~mask.any(dim=1, keepdim=True), 0)

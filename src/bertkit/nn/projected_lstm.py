@@ -1,8 +1,11 @@
-"""An LSTM whose output is narrower than its cells, and that keeps both from growing (Sak et al., arXiv 1402.1128).
+"""An LSTM with a projection of its output and with clipping (Sak et al., arXiv 1402.1128), as used by ELMo.
 
-It is ``LSTMCell`` of TensorFlow 1, which ELMo was trained with, and not torch's: its gates stand in the order input,
-new, forget, output, the forget gate is opened by 1 beyond its bias, and cells and outputs are clipped. torch has no
-clipping, so the steps are taken here one by one.
+    i, g, f, o = gates([x_t; h_t-1])
+    c_t = clip(sigmoid(f + 1) * c_t-1 + sigmoid(i) * tanh(g))
+    h_t = clip(projection(sigmoid(o) * tanh(c_t)))
+
+This is ``LSTMCell`` of TensorFlow 1, which ELMo was trained with. It differs from torch's in the order of the gates, in
+the 1 added to the forget gate, and in the clipping. torch has no clipping, so there is a Python loop over the steps.
 
 Letters: B rows, T steps, I width of the input, H width of the output, C cells, G = 4 C gates.
 """
@@ -20,16 +23,16 @@ _FORGET_BIAS = 1.0
 
 
 class LstmState(NamedTuple):
-    """What an LSTM knows between two steps of B rows: its last output (B, H) and its cells, one row each."""
+    """The recurrent state of B rows: the last output (B, H) and the cells (B, C)."""
 
     output: Tensor
     cells: Tensor
 
 
 class ProjectedLstm(nn.Module):
-    """One layer in one direction. ``gates`` reads the input and the last output side by side, ``projection`` the cells.
+    """One layer in one direction. ``gates`` maps I + H to 4 C, ``projection`` maps C to H.
 
-    ``cell_clip`` and ``output_clip`` are the largest magnitude of a cell and of an output; ``math.inf`` for no bound.
+    ``cell_clip`` and ``output_clip`` bound the magnitude of the cells and the output; ``math.inf`` means no bound.
     """
 
     def __init__(self, *, gates: nn.Linear, projection: nn.Linear, cell_clip: float, output_clip: float) -> None:
@@ -43,27 +46,27 @@ class ProjectedLstm(nn.Module):
     def forward(
         self, states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"], start: LstmState | None = None
     ) -> tuple[Float[Tensor, "B T H"], LstmState]:
-        """The output of every real step, 0 elsewhere, and what each row knows after its last real step.
+        """The output of every real step (0 on padding), and the state of each row after its last real step.
 
-        ``mask`` is true on the real steps, which come first in every row. ``start`` is what the rows know before.
+        ``mask`` is True on the real steps, which come first in every row. ``start`` is the initial state, by default 0.
         """
         width = states.shape[2]
-        # Of all steps at once: what an input says to the gates waits for no other step.
-        read = F.linear(states, self.gates.weight[:, :width], self.gates.bias)
-        recall = self.gates.weight[:, width:]
+        # The input part of the gates needs no earlier step, so it is one product for all steps.
+        from_input = F.linear(states, self.gates.weight[:, :width], self.gates.bias)
+        recurrent_weight = self.gates.weight[:, width:]
         before = self._zeros(states) if start is None else start
         outputs = []
-        for step, real in zip(read.unbind(1), mask.unsqueeze(2).unbind(1), strict=True):
-            after = self._step(step + F.linear(before.output, recall), before.cells)
+        for step, real in zip(from_input.unbind(1), mask.unsqueeze(2).unbind(1), strict=True):
+            after = self._step(step + F.linear(before.output, recurrent_weight), before.cells)
             before = LstmState(*(torch.where(real, new, old) for new, old in zip(after, before, strict=True)))
             outputs.append(before.output)
         return torch.stack(outputs, dim=1).masked_fill(~mask.unsqueeze(2), 0), before
 
     def _step(self, gates: Float[Tensor, "B G"], cells: Float[Tensor, "B C"]) -> LstmState:
-        enter, new, forget, leave = gates.chunk(4, dim=1)
-        cells = torch.sigmoid(forget + _FORGET_BIAS) * cells + torch.sigmoid(enter) * torch.tanh(new)
+        input_gate, new, forget_gate, output_gate = gates.chunk(4, dim=1)
+        cells = torch.sigmoid(forget_gate + _FORGET_BIAS) * cells + torch.sigmoid(input_gate) * torch.tanh(new)
         cells = cells.clamp(-self.cell_clip, self.cell_clip)
-        output = self.projection(torch.sigmoid(leave) * torch.tanh(cells))
+        output = self.projection(torch.sigmoid(output_gate) * torch.tanh(cells))
         return LstmState(output.clamp(-self.output_clip, self.output_clip), cells)
 
     def _zeros(self, states: Float[Tensor, "B T I"]) -> LstmState:
@@ -72,7 +75,7 @@ class ProjectedLstm(nn.Module):
 
 
 def reverse_rows(states: Float[Tensor, "B T I"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T I"]:
-    """The real steps of every row in reverse, and what lies behind them in its place; done twice, it is undone."""
+    """``states`` with the real steps of every row reversed and the padding in place; its own inverse."""
     steps = torch.arange(mask.shape[1], device=mask.device)
-    places = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - steps, steps)
-    return states.gather(1, places.unsqueeze(2).expand_as(states))
+    columns = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - steps, steps)
+    return states.gather(1, columns.unsqueeze(2).expand_as(states))

@@ -1,11 +1,12 @@
-"""A softmax over the right word and some drawn ones, in place of the whole vocabulary (Jean et al., arXiv 1412.2007).
+"""Sampled softmax: over the target word and S sampled words instead of the whole vocabulary (Jean et al. 2014).
 
-As ``sampled_softmax_loss`` of TensorFlow 1, which ELMo was trained with. Words are numbered by falling frequency, and
-word k is drawn with the chance ``log((k + 2) / (k + 1)) / log(V + 1)``, which is near Zipf's law; drawing goes on until
-enough different words are there. A word that is drawn often says little by being there, so the logarithm of how often
-it was to be expected is taken off its logit; and a drawn word that is the right one is no wrong answer: it is left out.
+As ``sampled_softmax_loss`` of TensorFlow 1, which ELMo was trained with (arXiv 1412.2007). Words are numbered by
+descending frequency, and word k is sampled with the log-uniform probability ``log((k + 2) / (k + 1)) / log(V + 1)``,
+which is close to Zipf's law. Sampling continues until S different words are found. The logarithm of the probability
+that a word is in the sample is subtracted from its logit, which corrects for frequent words being sampled more often. A
+sampled word that equals the target of a row is excluded for that row.
 
-Letters: M rows, E their width, V vocabulary, S drawn words.
+Letters: M rows, E their width, V vocabulary, S sampled words, R = 1 + S.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from torch import Tensor
 
 
 class Samples(NamedTuple):
-    """S words that differ, and how many draws it took to find them; both on the CPU."""
+    """S different words (on the CPU), and the number of draws until they were found."""
 
     words: Tensor
     draws: int
 
 
 def sample_words(count: int, vocab_size: int) -> Samples:
-    """``count`` words out of more, from torch's generator, in the order in which they were first drawn."""
-    assert 0 < count < vocab_size, f"{count} of {vocab_size} words cannot be drawn"
+    """``count`` different words of the vocabulary, from torch's generator, in the order of their first draw."""
+    assert 0 < count < vocab_size, f"cannot sample {count} of {vocab_size} words"
     drawn = torch.empty(0, dtype=torch.long)
     while True:
         uniform = torch.rand(max(count, len(drawn)), dtype=torch.float64)
@@ -42,28 +43,28 @@ def sample_words(count: int, vocab_size: int) -> Samples:
 
 
 def inclusion_probabilities(words: Int[Tensor, " N"], draws: int, vocab_size: int) -> Float[Tensor, " N"]:
-    """The chance of each word to be among those of so many draws: ``1 - (1 - p) ** draws``.
+    """The probability that each word is in a sample of ``draws`` draws: ``1 - (1 - p) ** draws``.
 
-    Departure from TensorFlow: it takes ``p * draws`` where no word came twice, which is hardly ever.
+    Unlike TensorFlow, which uses ``p * draws`` if no word was drawn twice; that almost never happens.
     """
     ranks = words.double()
-    chances = torch.log1p(1 / (ranks + 1)) / math.log1p(vocab_size)
-    return -torch.expm1(draws * torch.log1p(-chances)).float()
+    probabilities = torch.log1p(1 / (ranks + 1)) / math.log1p(vocab_size)
+    return -torch.expm1(draws * torch.log1p(-probabilities)).float()
 
 
 def sample_logits(
     rows: Float[Tensor, "M E"],
-    right: Int[Tensor, " M"],
+    targets: Int[Tensor, " M"],
     weight: Float[Tensor, "V E"],
     bias: Float[Tensor, " V"],
     samples: Samples,
 ) -> Float[Tensor, "M R"]:
-    """(M, 1 + S): the logit of each row's right word, and behind it those of the drawn words."""
+    """The corrected logits of each row's target word (column 0) and of the sampled words (columns 1 to S)."""
     vocab_size = len(weight)
     words = samples.words.to(rows.device, non_blocking=True)
-    of_right = (rows * weight[right]).sum(dim=1) + bias[right]
+    of_target = (rows * weight[targets]).sum(dim=1) + bias[targets]
     of_words = torch.addmm(bias[words], rows, weight[words].T)
-    of_right = of_right - inclusion_probabilities(right, samples.draws, vocab_size).log()
+    of_target = of_target - inclusion_probabilities(targets, samples.draws, vocab_size).log()
     of_words = of_words - inclusion_probabilities(words, samples.draws, vocab_size).log()
-    of_words = of_words.masked_fill(words == right.unsqueeze(1), -math.inf)
-    return torch.cat([of_right.unsqueeze(1), of_words], dim=1)
+    of_words = of_words.masked_fill(words == targets.unsqueeze(1), -math.inf)
+    return torch.cat([of_target.unsqueeze(1), of_words], dim=1)
