@@ -1,6 +1,6 @@
 # Everything here works on a machine with Python >= 3.11 and make: each target sets up what it needs in .venv.
 #
-# Stamps in .venv/stamps say what is done: a second `make test` only runs the tests, an edited source rebuilds the wheel.
+# Stamps in .venv/stamps record what is done: a second `make test` only runs the tests, an edited source rebuilds the wheel.
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -11,11 +11,11 @@ PINNED := $(PIP) install --constraint constraints.txt
 # Folders are listed too, so that a deleted file counts as a change.
 SOURCES := $(shell find src -not -path '*__pycache__*') pyproject.toml README.md LICENSE
 
-# Every annotation of bertkit, shapes included, is checked at every call that a test makes.
+# Tests check every annotation of bertkit, shapes included, at every call.
 PYTEST := $(BIN)/pytest --jaxtyping-packages=bertkit,shapes.checked
 
 .DELETE_ON_ERROR:
-.PHONY: help quickstart test test-faults test-slow check bench format develop clean
+.PHONY: help quickstart test test-faults test-slow check docs bench format develop clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -26,30 +26,34 @@ quickstart: $(STAMPS)/wheel ## raw text to a fine-tuned BERT, with no input at a
 test: $(STAMPS)/wheel $(STAMPS)/tools ## build the wheel, install it, test what is installed
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST)
 
-test-faults: $(STAMPS)/wheel $(STAMPS)/tools ## crashes, full disks and flipped bits, at length
+test-faults: $(STAMPS)/wheel $(STAMPS)/tools ## crashes, full disks and flipped bits: the long fault tests
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m faults
 
 test-slow: $(STAMPS)/wheel $(STAMPS)/tools ## tests that take minutes each
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m slow
 
-check: $(STAMPS)/tools ## style, types, and the version against the changelog
+check: $(STAMPS)/tools ## style, types, the version against the changelog, docs/reference against the options
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python .ci/check_version.py
+	@PYTHONPATH=src $(BIN)/python .ci/check_reference.py
+
+docs: $(STAMPS)/tools ## write docs/reference from the options of the verbs
+	@PYTHONPATH=src $(BIN)/python -m bertkit.cli.reference docs/reference
 
 bench: $(STAMPS)/wheel $(STAMPS)/tools ## side by side with peers; prints ratios
 	@benchmarks/run.sh
 
-format: $(STAMPS)/tools ## let ruff mend what it can
+format: $(STAMPS)/tools ## let ruff fix what it can
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-develop: $(STAMPS)/tools ## install the source tree itself, so that edits count at once
+develop: $(STAMPS)/tools ## install the source tree itself, so that edits take effect at once
 	@rm -f $(STAMPS)/wheel
 	@$(PINNED) --no-build-isolation --no-deps --editable .
 
-clean: ## forget everything that was built
+clean: ## delete everything that was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMPS)/python:
@@ -60,7 +64,7 @@ $(STAMPS)/python:
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-# torch comes first and by its pin: left to the resolver it is the largest download there is, possibly twice.
+# torch is installed first, at its pinned version: the resolver might otherwise download it, the largest package, twice.
 $(STAMPS)/torch: constraints.txt $(STAMPS)/python
 	@echo "installing torch and the build backend into $(VENV) (once)" >&2
 	@$(PINNED) torch hatchling
@@ -80,8 +84,8 @@ $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/torch
 	@$(PINNED) dist/bertkit-*.whl
 	@touch $@
 
-# constraints.txt is the whole list of what tests run with, so it serves as the list of requirements too.
+# constraints.txt lists everything that the tests need, so it is also the list of requirements.
 $(STAMPS)/tools: constraints.txt $(STAMPS)/torch
-	@echo "installing the tools of development into $(VENV) (once)" >&2
+	@echo "installing the development tools into $(VENV) (once)" >&2
 	@$(PIP) install --requirement constraints.txt
 	@touch $@

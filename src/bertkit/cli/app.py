@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
@@ -20,8 +20,30 @@ from bertkit.cli.commands import make_command
 from bertkit.cli.errors import explain
 from bertkit.errors import usage_error
 from bertkit.options.command import spell_usage
-from bertkit.options.verbs import VERBS
 from bertkit.report.progress import printable
+
+VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
+    start.quickstart,
+    start.doctor,
+    text.corpus_check,
+    text.tokenizer_train,
+    text.tokenizer_show,
+    text.prepare,
+    pretraining.pretrain,
+    inference.fill,
+    finetuning.finetune,
+    finetuning.tune,
+    evaluation.evaluate,
+    evaluation.compare,
+    inference.predict,
+    benchmarks.glue_table,
+    benchmarks.glue_submit,
+    benchmarks.squad_score,
+    reproduction.reproduce,
+    records.track,
+    records.config_show,
+)
+"""Every verb; the name of the function, with spaces, is what a user types."""
 
 _GROUPS = {
     "corpus": "Look at text files before they are prepared.",
@@ -56,13 +78,12 @@ def _build() -> App:
     groups = {name: App(name=name, help=help) for name, help in _GROUPS.items()}
     for each in groups.values():
         app.command(each)
-    modules = (start, text, pretraining, inference, finetuning, evaluation, benchmarks, reproduction, records)
-    functions = {name: function for module in modules for name, function in vars(module).items()}
-    for verb in VERBS:
+    for function in VERB_FUNCTIONS:
+        verb = function.__name__.replace("_", " ")
         group, _, name = verb.rpartition(" ")
         options = Parameter(allow_leading_hyphen=True) if verb in _WITH_ANY_TEXT else None
         command = App(name=name, usage=f"Usage: {spell_usage(verb)}\n", default_parameter=options)
-        command.default(make_command(functions[verb.replace(" ", "_")]))
+        command.default(make_command(function))
         (groups[group] if group else app).command(command)
     app["finetune"].command(finetuning.list_tasks, name="--list")
     return app

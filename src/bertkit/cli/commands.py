@@ -16,7 +16,7 @@ from bertkit.cli.verbosity import Verbosity
 from bertkit.options.description import Option, describe, list_options
 from bertkit.options.job import JobOptions, Options
 
-_SWITCHES = {
+SWITCHES = {
     "json": "Show the result as JSON.",
     "origin": "Show where each value came from: the default, a line of a file, or the command line.",
 }
@@ -52,7 +52,7 @@ def _own_parameter(name: str) -> Parameter:
     """A parameter that only the command line has."""
     if name == "verbosity":
         return Parameter(name, Parameter.KEYWORD_ONLY, default=Verbosity(), annotation=Verbosity)
-    hint = Annotated[bool, cyclopts.Parameter(help=_SWITCHES[name])]
+    hint = Annotated[bool, cyclopts.Parameter(help=SWITCHES[name])]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=hint)
 
 

@@ -19,7 +19,7 @@ class Verbosity:
     progress: ProgressMode = "auto"
     """A bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or nothing (quiet)."""
     quiet: bool = False
-    """The same as --progress quiet."""
+    """Show nothing on stderr but errors, as --progress quiet does."""
 
     @property
     def mode(self) -> ProgressMode:

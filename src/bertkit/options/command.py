@@ -30,17 +30,18 @@ def spell_usage(verb: str) -> str:
             word = f"{name}..." if typing.get_origin(option.type) is Sequence else name
             words.append(word if option.required else f"[{word}]")
         elif option.required:
-            words.append(f"{_flag(option)} {name}")
+            words.append(f"{spell_option(option.name)} {name}")
     return " ".join([*words, "[OPTIONS]"])
 
 
-def _flag(option: Option) -> str:
-    return "-o" if option.name == "output" else f"--{option.name.replace('_', '-')}"
+def spell_option(name: str) -> str:
+    """The option of the command line for a field."""
+    return "-o" if name == "output" else f"--{name.replace('_', '-')}"
 
 
 def _spell(option: Option, value: object) -> Iterator[str]:
     if not option.positional:
-        yield _flag(option)
+        yield spell_option(option.name)
     if isinstance(value, Mapping):
         yield from (f"{name}={','.join(map(str, values))}" for name, values in value.items())
     elif isinstance(value, list | tuple):

@@ -10,7 +10,10 @@ from bertkit.options.job import AnyPath, JobOptions, Options
 
 @dataclass(frozen=True, kw_only=True)
 class FillOptions(Options):
-    """Predict the words at [MASK]: bertkit fill MODEL "Paris is the [MASK] of France." """
+    """Predict the words at [MASK].
+
+    ``bertkit fill MODEL "Paris is the [MASK] of France."``
+    """
 
     model: AnyPath = field(kw_only=False)
     """Run folder or Hugging Face folder of a BERT or RoBERTa with its masked-LM head."""

@@ -1,0 +1,100 @@
+"""The pages of docs/reference: ``python -m bertkit.cli.reference FOLDER`` writes them from the options of the verbs."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bertkit.cli.app import VERB_FUNCTIONS
+from bertkit.cli.commands import SWITCHES
+from bertkit.options.command import spell_option, spell_usage
+from bertkit.options.description import Option, describe, format_type, list_options, summarize
+from bertkit.options.verbs import HEADINGS, VERBS
+from bertkit.report.tables import markdown_table
+
+INDEX = "README.md"
+
+
+def make_pages() -> Mapping[str, str]:
+    """The text of every page by the name of its file: an index, and one page per verb."""
+    functions = {function.__name__.replace("_", " "): function for function in VERB_FUNCTIONS}
+    pages = {_file_name(verb): "\n".join(_describe_verb(verb, functions[verb])) for verb in VERBS}
+    return {INDEX: "\n".join(_list_verbs()), **pages}
+
+
+def write_pages(folder: Path) -> None:
+    """Write the pages into ``folder``, and delete pages of verbs that no longer exist."""
+    pages = make_pages()
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in {path.name for path in folder.glob("*.md")} - pages.keys():
+        (folder / stale).unlink()
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def list_outdated(folder: Path) -> list[str]:
+    """The names of the pages in ``folder`` that differ from what ``write_pages`` would write, or are missing."""
+    pages = make_pages()
+    names = {path.name for path in folder.glob("*.md")} | pages.keys()
+    return sorted(
+        name
+        for name in names
+        if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != pages.get(name)
+    )
+
+
+def _file_name(verb: str) -> str:
+    return f"{verb.replace(' ', '-')}.md"
+
+
+def _list_verbs() -> Iterator[str]:
+    yield "# Reference\n"
+    yield "Every verb is a command and a Python function with the same options. These pages are generated from"
+    yield "`src/bertkit/options` by `make docs`.\n"
+    for heading, verbs in HEADINGS.items():
+        yield f"## {heading.capitalize()}\n"
+        yield from (f"* [{verb}]({_file_name(verb)}): {_escape(summarize(record))}" for verb, record in verbs.items())
+        yield ""
+
+
+def _describe_verb(verb: str, function: Callable[..., None]) -> Iterator[str]:
+    options = list_options(VERBS[verb])
+    taken = inspect.signature(function).parameters
+    switches = {name: help for name, help in SWITCHES.items() if name in taken}
+    if "verbosity" in taken:
+        switches["quiet"] = "Show nothing on stderr but errors."
+    yield f"# {verb}\n"
+    yield f"{describe(VERBS[verb])}\n"
+    yield f"```console\n$ {spell_usage(verb)}\n```\n"
+    yield f"```python\nbertkit.{function.__name__}({', '.join(_spell_parameters(options))})\n```\n"
+    if options:
+        yield markdown_table(("option", "in Python", "type", "default", "meaning"), map(_describe_option, options))
+    if switches:
+        yield "Only on the command line:\n"
+        yield markdown_table(("option", "meaning"), [(f"`--{name}`", help) for name, help in switches.items()])
+
+
+def _spell_parameters(options: Sequence[Option]) -> Iterator[str]:
+    """The required parameters; optional ones are an ellipsis."""
+    required = [option for option in options if option.required]
+    yield from (option.name for option in required if option.positional)
+    yield from (f"{option.name}=..." for option in required if not option.positional)
+    if len(required) < len(options):
+        yield "..."
+
+
+def _describe_option(option: Option) -> tuple[str, ...]:
+    shown = option.name.upper() if option.positional else spell_option(option.name)
+    default = "" if option.required or option.default in (None, ()) else f"`{option.default}`"
+    return f"`{shown}`", f"`{option.name}`", f"`{format_type(option.type)}`", default, _escape(option.help)
+
+
+def _escape(text: str) -> str:
+    """Text without the characters that mean something in Markdown."""
+    return text.replace("<", "&lt;").replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))
