@@ -1,4 +1,4 @@
-"""Words as characters, by hand: every expected id is counted from the bytes of UTF-8."""
+"""Words as characters; every expected id is a byte of UTF-8 plus 1, written by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH, spell_
 
 
 @pytest.mark.parametrize(
-    ("word", "letters"),
+    ("word", "characters"),
     [
         ("A", [66]),
         ("cat", [100, 98, 117]),
@@ -27,40 +27,40 @@ from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH, spell_
         ("<UNK>", [61, 86, 79, 76, 63]),
     ],
 )
-def test_a_word_is_its_bytes_between_marks(word: str, letters: list[int]) -> None:
-    filling = [261] * (11 - 2 - len(letters))
-    assert spell_word(word, length=11).tolist() == [259, *letters, 260, *filling]
+def test_a_word_is_its_bytes_between_markers(word: str, characters: list[int]) -> None:
+    padding = [261] * (11 - 2 - len(characters))
+    assert spell_word(word, length=11).tolist() == [259, *characters, 260, *padding]
 
 
 def test_the_published_length_is_fifty() -> None:
     assert spell_word("a").tolist() == [259, 98, 260] + [261] * 47
 
 
-def test_a_long_word_is_cut_by_bytes_and_keeps_its_end_mark() -> None:
+def test_a_long_word_is_truncated_by_bytes_and_keeps_its_end_marker() -> None:
     assert spell_word("x" * 47).tolist() == [259] + [121] * 47 + [260, 261]
     assert spell_word("x" * 48).tolist() == [259] + [121] * 48 + [260]
     assert spell_word("x" * 99).tolist() == [259] + [121] * 48 + [260]
     assert spell_word("aé", length=4).tolist() == [259, 98, 196, 260]
 
 
-def test_a_sentence_has_a_word_before_and_a_word_behind() -> None:
-    filling = [261, 261]
+def test_a_sentence_has_a_marker_word_at_each_end() -> None:
+    padding = [261, 261]
     assert spell_sentence(["ab", "c"], length=5).tolist() == [
-        [259, 257, 260, *filling],
+        [259, 257, 260, *padding],
         [259, 98, 99, 260, 261],
-        [259, 100, 260, *filling],
-        [259, 258, 260, *filling],
+        [259, 100, 260, *padding],
+        [259, 258, 260, *padding],
     ]
     assert spell_sentence([]).shape == (2, WORD_LENGTH)
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=99))
-def test_no_word_has_the_id_of_no_word_and_short_ones_can_be_read_back(word: str) -> None:
+def test_spelling_can_be_reversed_and_never_contains_the_padding_word(word: str) -> None:
     ids = spell_word(word)
     assert ids.shape == (WORD_LENGTH,)
     assert ids.min() > NO_WORD
     assert ids.max() < NUM_CHARACTERS
-    letters = ids[1 : np.argmax(ids == 260)]
+    characters = ids[1 : np.argmax(ids == 260)]
     encoded = word.encode()
     if word not in ("<S>", "</S>"):
-        assert bytes((letters - 1).tolist()) == encoded[:48]
+        assert bytes((characters - 1).tolist()) == encoded[:48]

@@ -1,4 +1,4 @@
-"""A folder is enough to know which kind of tokenizer is in it."""
+"""The kind of a tokenizer is found from the files in its folder."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def assert_same(folder: Path, kind: str) -> None:
     assert loaded.encode("An old mill").ids == TRAINED[kind].encode("An old mill").ids
 
 
-def test_a_folder_that_was_saved(tmp_path: Path, kind: str) -> None:
+def test_a_saved_folder(tmp_path: Path, kind: str) -> None:
     TRAINED[kind].save(tmp_path)
     assert_same(tmp_path, kind)
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "byte_bpe"])
-def test_a_folder_without_the_rules_in_one_file(tmp_path: Path, kind: str) -> None:
+def test_a_folder_without_tokenizer_json(tmp_path: Path, kind: str) -> None:
     TRAINED[kind].save(tmp_path)
     (tmp_path / "tokenizer.json").unlink()
     assert_same(tmp_path, kind)
 
 
-def test_openais_own_files(tmp_path: Path) -> None:
+def test_files_with_the_names_of_openai(tmp_path: Path) -> None:
     TRAINED["bpe"].save(tmp_path)
     (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "vocab.json").rename(tmp_path / "encoder_bpe_40000.json")
@@ -63,10 +63,10 @@ def test_a_bare_vocabulary(tmp_path: Path) -> None:
         (None, "it has neither tokenizer.json nor vocab.txt"),
         ("[1]", 'is not a tokenizer: it has no "model"'),
         ('{"model": {"type": "Unigram", "vocab": []}}', "is a Unigram tokenizer"),
-        ('{"model": {"type": "BPE", "vocab": {}, "merges": [["a"]]}}', "is not two pieces"),
+        ('{"model": {"type": "BPE", "vocab": {}, "merges": [["a"]]}}', "is not a merge of two tokens"),
     ],
 )
-def test_folders_of_nothing_that_is_known(tmp_path: Path, content: str | None, message: str) -> None:
+def test_an_unknown_tokenizer_is_an_error(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(BertkitError, match=message):

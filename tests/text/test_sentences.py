@@ -9,7 +9,7 @@ from tests.clock import processor_seconds
 
 from bertkit.text.sentences import LONGEST, split_sentences
 
-# A bar is where one sentence ends and the next begins; white space beside it is not part of either.
+# A bar marks the end of a sentence; the white space around it belongs to neither sentence.
 ENGLISH = [
     "He left. | She stayed! | Why? | Nobody knows.",
     "Mr. Smith met Dr. J. R. R. Tolkien at 5 p.m. on Sept. 3. | He said no. | Then he left.",
@@ -38,7 +38,7 @@ KOREAN = [
 
 
 @pytest.mark.parametrize("marked", ENGLISH + KOREAN)
-def test_sentences_end_where_a_reader_would_end_them(marked: str) -> None:
+def test_sentences_end_where_a_reader_expects(marked: str) -> None:
     assert split_sentences(marked.replace("|", "")) == [each.strip() for each in marked.split("|")]
 
 
@@ -55,8 +55,8 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_sentences_stay_what_they_are(text: str) -> None:
-    """But for a numbering or an abbreviation, which what stood before it may have explained."""
+def test_splitting_a_sentence_again_changes_nothing(text: str) -> None:
+    """Only characters are compared: how an abbreviation or a numbering is read depends on the text before it."""
     for sentence in split_sentences(text):
         assert "".join("".join(split_sentences(sentence)).split()) == "".join(sentence.split())
 
@@ -64,7 +64,7 @@ def test_sentences_stay_what_they_are(text: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["a", "word ", "word\n", "가", "a\u3000", ". . ", ".", "1. ", "\n ", '!"', "A. ", "Mr. A"]
 )
-def test_what_never_ends_is_cut_in_no_time(unit: str) -> None:
+def test_text_without_sentence_ends_is_split_in_linear_time(unit: str) -> None:
     text = unit * (300_000 // len(unit))
     sentences: list[str] = []
     assert processor_seconds(lambda: sentences.extend(split_sentences(text))) < 2
@@ -72,14 +72,14 @@ def test_what_never_ends_is_cut_in_no_time(unit: str) -> None:
     assert "".join("".join(sentences).split()) == "".join(text.split())
 
 
-def test_a_long_sentence_is_cut_at_white_space() -> None:
+def test_a_long_sentence_is_split_at_white_space() -> None:
     words = ["word" * 3] * 1000
     sentences = split_sentences(" ".join(words))
     assert [word for sentence in sentences for word in sentence.split()] == words
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n\r\n\t\u3000"])
-def test_blank_text_has_none(text: str) -> None:
+def test_blank_text_has_no_sentences(text: str) -> None:
     assert split_sentences(text) == []
 
 

@@ -1,6 +1,7 @@
-"""What tokenizers of word pieces have in common: a vocabulary, the rules of cutting, and their use.
+"""What all tokenizers share: a vocabulary, the rules that split a text, and encoding and decoding with them.
 
-All stand on the ``tokenizers`` library; what differs is how words become pieces and what the special ones are called.
+Every kind runs on the ``tokenizers`` library. The kinds differ in how words become subwords, and in the names of their
+special tokens.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,120 +20,109 @@ from tokenizers import Encoding, Tokenizer
 from bertkit.batch import Token
 from bertkit.contracts import Tokens
 from bertkit.errors import data_error, usage_error
+from bertkit.text.tokenizer_files import Description
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LETTER_OF_NO_VOCABULARY = "\uffff"
+_IN_NO_VOCABULARY = "\uffff"
 
 
 class BaseTokenizer:
-    """A vocabulary and the rules of cutting; ``specials`` are the spellings of the pieces that no text becomes.
+    """A vocabulary and the rules that split a text into its subwords.
 
-    Raises a data error that names ``source`` where the vocabulary lacks one of them or has holes, and says which
-    ``model`` it was for.
+    ``special_tokens`` are the spellings of the tokens that no text becomes. ``model`` and ``source`` are for errors:
+    the model that the tokenizer is for, and the file that it came from. Raises a data error if a special token is
+    missing or if the ids are not consecutive from 0.
+
+    A row for a model is ``start_id``, a text, ``end_id``; ``between_ids`` separate the two texts of a pair.
     """
 
     cls_id: Token
     sep_id: Token
+    start_id: Token
+    between_ids: Sequence[Token]
+    end_id: Token
 
-    def __init__(self, backend: Tokenizer, specials: Sequence[str], *, model: str, source: str) -> None:
+    def __init__(self, backend: Tokenizer, special_tokens: Sequence[str], *, model: str, source: str) -> None:
         self._backend = backend
-        self._backend.encode_special_tokens = True  # as the text that they are
+        # Despite its name, this makes the library treat "[MASK]" typed in a text as six characters.
+        self._backend.encode_special_tokens = True
         ids: dict[str, int] = backend.get_vocab()
-        missing = [piece for piece in specials if piece not in ids]
+        missing = [token for token in special_tokens if token not in ids]
         if missing:
-            raise data_error(f"{source} has no {', '.join(missing)}; {model} needs {', '.join(specials)}.")
+            raise data_error(f"{source} has no {', '.join(missing)}; {model} needs {', '.join(special_tokens)}.")
         if sorted(ids.values()) != list(range(len(ids))):
-            raise data_error(f"{source} has {len(ids):,} pieces whose ids are not 0 to {len(ids) - 1:,}.")
+            raise data_error(f"{source} has {len(ids):,} tokens whose ids are not 0 to {len(ids) - 1:,}.")
         self._ids = ids
-        self._special_tokens = list(specials)
-        self.vocabulary: list[str] = sorted(ids, key=lambda piece: ids[piece])
+        self._special_tokens = list(special_tokens)
+        self.vocabulary: list[str] = sorted(ids, key=lambda token: ids[token])
         self.vocab_size = len(ids)
-
-    def to_json(self) -> str:
-        """All of it as one string, for another process."""
-        return json.dumps({"rules": self._description(), "specials": self._special_tokens})
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the rules and the vocabulary: equal if and only if texts become the same ids."""
-        description = self._description()
+        """SHA-256 of the rules and the vocabulary: equal if and only if every text gets the same ids."""
+        description = self._describe()
         parts = {name: description[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
         saved = json.dumps([parts, self._special_tokens], sort_keys=True)
         return hashlib.sha256(saved.encode()).hexdigest()
 
     @cached_property
     def cased(self) -> bool:
-        """Whether capitals are kept."""
+        """Whether upper case is kept."""
         return self.pre_tokenize("A") != self.pre_tokenize("a")
 
     def encode(self, text: str, *, specials: bool = False) -> Tokens:
-        """Cut one text. Offsets are characters of ``text`` itself, whatever the rules did to it.
+        """The tokens of one text. Offsets count characters of ``text`` as it was given, before normalization.
 
-        Special pieces typed in the text are text, or with ``specials`` what they stand for; none are added.
+        Special tokens typed in the text are ordinary text, or with ``specials`` the special tokens. None are added.
         """
         backend = self._backend_with_specials if specials else self._backend
         (encoded,) = _encode(backend.encode_batch, [text])
-        return Tokens(encoded.ids, _with_marks(text, encoded.offsets))
+        return Tokens(encoded.ids, _cover_marks(text, encoded.offsets))
 
     def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
-        """Cut many texts, in parallel."""
+        """The tokens of many texts, encoded in parallel."""
         encoded = _encode(self._backend.encode_batch, texts)
-        return [Tokens(each.ids, _with_marks(text, each.offsets)) for text, each in zip(texts, encoded, strict=True)]
+        return [Tokens(each.ids, _cover_marks(text, each.offsets)) for text, each in zip(texts, encoded, strict=True)]
 
     def encode_ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Cut many texts, in parallel and without offsets, which is faster."""
+        """The ids of many texts, encoded in parallel and without offsets, which is faster."""
         return [each.ids for each in _encode(self._backend.encode_batch_fast, texts)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Readable text: pieces of a word joined, special pieces left in."""
+        """Readable text: the subwords of a word are joined, special tokens are kept."""
         text: str = self._backend.decode(list(ids), skip_special_tokens=False)
         return text
 
     def id_to_token(self, id: int) -> str:
-        """The piece with this id."""
+        """The subword with this id, as the vocabulary spells it."""
         return self.vocabulary[id]
 
+    def tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """The ids of subwords, spelled as in the vocabulary."""
+        try:
+            return [self._ids[token] for token in tokens]
+        except KeyError as error:
+            raise usage_error(f'the vocabulary has no token "{error.args[0]}".') from error
+
     def surface_form(self, id: int) -> tuple[str, bool]:
-        """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
+        """The characters of a subword without the markers of the vocabulary, and whether it continues a word."""
         return self.id_to_token(id), False
 
     @cached_property
     def continues_word(self) -> NDArray[np.bool_]:
-        """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
-        return np.array([self.surface_form(number)[1] for number in range(self.vocab_size)])
-
-    @property
-    def start_id(self) -> Token:
-        """What begins a row."""
-        return self.cls_id
-
-    @property
-    def between_ids(self) -> Sequence[Token]:
-        """What stands between the two texts of a pair."""
-        return [self.sep_id]
-
-    @property
-    def end_id(self) -> Token:
-        """What ends a row."""
-        return self.sep_id
-
-    def tokens_to_ids(self, pieces: Iterable[str]) -> list[int]:
-        """The ids of pieces, spelled as in the vocabulary."""
-        try:
-            return [self._ids[piece] for piece in pieces]
-        except KeyError as error:
-            raise usage_error(f'the vocabulary has no piece "{error.args[0]}".') from error
+        """(V,) True for the subwords that continue a word; whole-word masking masks them with its beginning."""
+        return np.array([self.surface_form(id)[1] for id in range(self.vocab_size)])
 
     def pre_tokenize(self, text: str) -> list[str]:
-        """``text`` after the rules and before pieces are looked up."""
+        """The words of ``text``, normalized, before they are split into subwords."""
         plain = self._backend.normalizer.normalize_str(text) if self._backend.normalizer is not None else text
         if self._backend.pre_tokenizer is None:
             return [plain]
         return [word for word, _ in self._backend.pre_tokenizer.pre_tokenize_str(plain)]
 
-    def _description(self) -> dict[str, Any]:
+    def _describe(self) -> Description:
         """The content of ``tokenizer.json``."""
-        description: dict[str, Any] = json.loads(self._backend.to_str())
+        description: Description = json.loads(self._backend.to_str())
         return description
 
     @cached_property
@@ -144,21 +133,24 @@ class BaseTokenizer:
 
 
 def replace_surrogates(text: str) -> str:
-    """``text`` as the library takes it: JSON can hold half a surrogate pair."""
-    return _SURROGATE.sub(_LETTER_OF_NO_VOCABULARY, text)
+    """``text`` without lone surrogates, which JSON can hold and the library, whose strings are UTF-8, refuses."""
+    return _SURROGATE.sub(_IN_NO_VOCABULARY, text)
 
 
 def _encode(encode_batch: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
-    """Run the library, and again on mended texts if it refuses."""
+    """Run the library, and once more without lone surrogates if it refuses the texts."""
     try:
         return encode_batch(list(texts), add_special_tokens=False)
     except TypeError:
         return encode_batch([replace_surrogates(text) for text in texts], add_special_tokens=False)
 
 
-def _with_marks(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Offsets that take in the marks and the Jamo behind a letter, which the library leaves out where rules drop or
-    compose them."""
+def _cover_marks(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Extend offsets over the combining marks and Jamo that follow a character.
+
+    The library leaves them out where normalization drops or composes them; a span that ends before its accent would
+    cut a letter of an answer in two.
+    """
     if text.isascii():
         return offsets
     limits = [start for start, _ in [*offsets, (len(text), 0)][1:]]
@@ -170,5 +162,5 @@ def _with_marks(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, in
     return covered
 
 
-def _is_mark(letter: str) -> bool:
-    return "\u1160" <= letter <= "\u11ff" or unicodedata.category(letter) == "Mn"
+def _is_mark(character: str) -> bool:
+    return "\u1160" <= character <= "\u11ff" or unicodedata.category(character) == "Mn"

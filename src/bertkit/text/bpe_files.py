@@ -1,83 +1,77 @@
-"""The files that hold a byte-pair tokenizer, read and judged: ``tokenizer.json``, or a vocabulary and its merges."""
+"""Reading the files of a byte-pair tokenizer: ``tokenizer.json``, or a vocabulary with its merges, and checking
+them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bertkit.errors import data_error
-from bertkit.storage.atomic import read_json, write_file
-from bertkit.text.tokenizer_files import RULES
+from bertkit.storage.atomic import read_json
+from bertkit.text.tokenizer_files import TOKENIZER, Description
 
-Pair = tuple[str, str]
-"""The names of two files: pieces with their ids, and merges."""
+FilePair = tuple[str, str]
+"""The names of two files: subwords with their ids, and merges."""
 
-HUGGING_FACE: Pair = ("vocab.json", "merges.txt")
-OPENAI: Pair = ("encoder_bpe_40000.json", "vocab_40000.bpe")
+HUGGING_FACE: FilePair = ("vocab.json", "merges.txt")
+OPENAI: FilePair = ("encoder_bpe_40000.json", "vocab_40000.bpe")
 
 _VERSION = "#version: 0.2"
 
-Merges = list[tuple[str, str]]
+Merge = tuple[str, str]
+"""Two subwords that become one."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What is in a folder: pieces with their ids, merges in their order, and the ``rules`` that the ``file`` states.
+class BpeFiles:
+    """The content of a folder: subwords with their ids, merges in order of priority, and the rules of splitting.
 
-    ``added`` are the pieces that are looked for before the rules cut. Two files that have no more than pieces and
-    merges state neither.
+    ``rules`` and ``added`` (the tokens that are looked for before the rules split a text) come from ``tokenizer.json``
+    alone; a vocabulary with merges has neither. ``file`` names the source in errors.
     """
 
     file: Path
     vocabulary: Mapping[str, int]
-    merges: Merges
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    merges: list[Merge]
+    rules: Mapping[str, object] = field(default_factory=dict)
     added: tuple[str, ...] = ()
 
 
-def read_folder(folder: Path, model: str, pairs: Sequence[Pair]) -> Found:
-    """The tokenizer in ``folder``, of which a ``model`` is in need; ``tokenizer.json`` is taken before two files."""
-    if (folder / RULES).is_file():
-        return _read_rules(folder / RULES, model)
-    for pieces, merges in pairs:
-        if (folder / pieces).is_file():
-            vocabulary = _check_vocabulary(read_json(folder / pieces), folder / pieces)
-            return Found(file=folder / pieces, vocabulary=vocabulary, merges=_read_merges(folder / merges))
-    names = " or ".join(f"{pieces} with {merges}" for pieces, merges in pairs)
-    raise data_error(f"no tokenizer of {model} at {folder}: it has neither {RULES} nor {names}.")
+def read_folder(folder: Path, model: str, pairs: Sequence[FilePair]) -> BpeFiles:
+    """The byte-pair tokenizer in ``folder``, for ``model``; ``tokenizer.json`` takes precedence over the ``pairs``."""
+    if (folder / TOKENIZER).is_file():
+        return _read_tokenizer_json(folder / TOKENIZER, model)
+    for vocabulary_file, merges_file in pairs:
+        file = folder / vocabulary_file
+        if file.is_file():
+            vocabulary = _check_vocabulary(read_json(file), file)
+            return BpeFiles(file=file, vocabulary=vocabulary, merges=_read_merges(folder / merges_file))
+    names = " or ".join(f"{vocabulary} with {merges}" for vocabulary, merges in pairs)
+    raise data_error(f"no tokenizer of {model} at {folder}: it has neither {TOKENIZER} nor {names}.")
 
 
-def write_files(folder: Path, description: Mapping[str, Any]) -> None:
-    """Write ``tokenizer.json`` with this content, and its vocabulary and merges under Hugging Face's names."""
+def vocabulary_and_merges(description: Description) -> dict[str, str]:
+    """The same vocabulary and merges as two files with Hugging Face's names: name -> text."""
     vocabulary, merges = HUGGING_FACE
     model = description["model"]
-    texts = {
-        RULES: json.dumps(description, indent=1, ensure_ascii=False),
+    return {
         vocabulary: json.dumps(model["vocab"], ensure_ascii=False),
         merges: "\n".join([_VERSION, *(" ".join(pair) for pair in model["merges"])]) + "\n",
     }
-    for name, text in texts.items():
-        write_file(folder / name, partial(_write_text, text))
 
 
-def _write_text(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _read_rules(file: Path, name: str) -> Found:
+def _read_tokenizer_json(file: Path, name: str) -> BpeFiles:
     description = read_json(file)
     model = description.get("model") if isinstance(description, dict) else None
     if not isinstance(model, dict) or "merges" not in model:
         raise data_error(f'{file} is not a tokenizer of {name}: it has no "model" with merges.')
     added = {each["content"]: each["id"] for each in description.get("added_tokens", ())}
-    return Found(
+    return BpeFiles(
         file=file,
         vocabulary=_check_vocabulary({**model["vocab"], **added}, file),
-        merges=[_split(pair, f"{file}, merge {place:,}") for place, pair in enumerate(model["merges"], 1)],
+        merges=[_split_merge(pair, f"{file}, merge {number:,}") for number, pair in enumerate(model["merges"], 1)],
         rules={
             "normalizer": description.get("normalizer"),
             "pre_tokenizer": description.get("pre_tokenizer"),
@@ -87,28 +81,28 @@ def _read_rules(file: Path, name: str) -> Found:
     )
 
 
-def _check_vocabulary(pieces: Any, file: Path) -> dict[str, int]:
-    if not isinstance(pieces, dict) or not all(isinstance(number, int) for number in pieces.values()):
-        raise data_error(f"{file} is not a vocabulary: a JSON object of pieces with their ids.")
-    return pieces
+def _check_vocabulary(vocabulary: object, file: Path) -> dict[str, int]:
+    if not isinstance(vocabulary, dict) or not all(isinstance(id, int) for id in vocabulary.values()):
+        raise data_error(f"{file} is not a vocabulary: it must be a JSON object of tokens with their ids.")
+    return vocabulary
 
 
-def _read_merges(file: Path) -> Merges:
-    """Two pieces a line; the first line may tell the version."""
+def _read_merges(file: Path) -> list[Merge]:
+    """Two subwords per line; the first line may give the version of the format."""
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise data_error(f"{file} cannot be read: {error}.") from error
     return [
-        _split(line, f"{file}, line {number:,}")
+        _split_merge(line, f"{file}, line {number:,}")
         for number, line in enumerate(lines, 1)
         if line and not (number == 1 and line.startswith("#version"))
     ]
 
 
-def _split(merge: Any, place: str) -> tuple[str, str]:
-    """A merge as one string, or as two, as newer files have it."""
+def _split_merge(merge: object, place: str) -> Merge:
+    """A merge is one string with a space, or a list of two strings, as newer versions of the library write it."""
     parts = merge.split(" ") if isinstance(merge, str) else merge
     if not isinstance(parts, list) or len(parts) != 2:
-        raise data_error(f"{place}: {json.dumps(merge)} is not two pieces.")
+        raise data_error(f"{place}: {json.dumps(merge)} is not a merge of two tokens.")
     return parts[0], parts[1]

@@ -1,12 +1,12 @@
-"""Byte-level byte pairs as RoBERTa has them from GPT-2 (Radford et al. 2019; RoBERTa, arXiv 1907.11692, section 4.4).
+"""Byte-level BPE as in RoBERTa, which has it from GPT-2 (Radford et al. 2019; RoBERTa, arXiv 1907.11692, section 4.4).
 
-A text is cut into runs of letters, digits or other signs, each with the space before it (openai/gpt-2 ``encoder.py``);
-the bytes of a run, each spelled as a letter, are merged pair by pair in the order in which the merges were learned.
-Nothing is changed or dropped: what is decoded is what was encoded, and no text is unknown. Facts that surprise:
+A text is split into runs of letters, digits or other characters, each with the space before it (openai/gpt-2
+``encoder.py``). The bytes of a run, each written as one character, are merged pair by pair, in the order in which
+training found the merges. Nothing is changed or dropped: decoding restores the text, and no text is unknown. Gotchas:
 
-* ``fox`` at the beginning of a text and `` fox`` inside of it are different pieces. The space is ``Ġ`` in the
-  vocabulary; it is not in the offsets. A space that is a piece of its own has an empty offset behind it.
-* ``<mask>``, where it is asked for, takes the white space before it.
+* ``fox`` at the beginning of a text and `` fox`` inside it are different subwords. The vocabulary writes the space as
+  ``Ġ``; offsets exclude it. A space that is a token of its own has an empty offset after the space.
+* ``<mask>``, where special tokens are recognized, includes the white space before it.
 * Two texts have two ``</s>`` between them.
 """
 
@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import data_error, usage_error
-from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_json
 from bertkit.text.base import BaseTokenizer, replace_surrogates
-from bertkit.text.bpe_files import HUGGING_FACE, read_folder, write_files
-from bertkit.text.tokenizer_files import CONFIG
+from bertkit.text.bpe_files import HUGGING_FACE, BpeFiles, Merge, read_folder, vocabulary_and_merges
+from bertkit.text.tokenizer_files import read_config, save_tokenizer
 from bertkit.text.training import train_byte_bpe
 
 _SPACE = "Ġ"
@@ -30,7 +29,7 @@ _BYTES = 256
 
 
 class SpecialTokens(NamedTuple):
-    """The pieces that no text becomes, in the order of fairseq's dictionary, whose ids they have."""
+    """The tokens that no text becomes, in the order of fairseq's dictionary."""
 
     cls: str = "<s>"
     pad: str = "<pad>"
@@ -40,7 +39,7 @@ class SpecialTokens(NamedTuple):
 
 
 class ByteLevelBPE(BaseTokenizer):
-    """Pieces and merges; ``leading_space`` is added to every text that begins with none."""
+    """RoBERTa's tokenizer; with ``leading_space`` a space is added to every text that does not begin with one."""
 
     cls_id: int
     sep_id: int
@@ -48,74 +47,74 @@ class ByteLevelBPE(BaseTokenizer):
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
         super().__init__(backend, SpecialTokens(), model="RoBERTa", source=source)
         self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = self.tokens_to_ids(SpecialTokens())
+        self.start_id, self.end_id = self.cls_id, self.sep_id
+        self.between_ids = [self.sep_id, self.sep_id]  # two, as in fairseq roberta/hub_interface.py, encode
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read a folder with ``tokenizer.json``, or with ``vocab.json`` and ``merges.txt``.
 
-        Where ``tokenizer_config.json`` says whether texts get a leading space, it is heeded, as Hugging Face does.
+        ``add_prefix_space`` of ``tokenizer_config.json`` overrides that of ``tokenizer.json``, as in Hugging Face.
         """
         folder = Path(path)
         found = read_folder(folder, "RoBERTa", (HUGGING_FACE,))
-        cutting = found.rules.get("pre_tokenizer", {"type": "ByteLevel"}) or {}
-        ours = {"normalizer": None, "end_of_word_suffix": None}
-        others = [part for part, rule in ours.items() if found.rules.get(part) != rule]
-        if cutting.get("type") != "ByteLevel" or not cutting.get("use_regex", True):
-            others.append("pre_tokenizer")
-        if others:
-            raise data_error(f"{found.file} has another {others[0]} than RoBERTa; bertkit reads RoBERTa's alone.")
-        if strange := [piece for piece in found.added if piece not in SpecialTokens()]:
-            raise data_error(
-                f"{found.file} has the added piece {strange[0]}; bertkit knows of {', '.join(SpecialTokens())}."
-            )
-        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-        leading_space = config.get("add_prefix_space", cutting.get("add_prefix_space", False))
-        backend = _assemble(found.vocabulary, found.merges, leading_space=leading_space, source=str(found.file))
+        splitting = _check_rules(found)
+        leading_space = read_config(folder).get("add_prefix_space", splitting.get("add_prefix_space", False))
+        backend = _build(found.vocabulary, found.merges, leading_space=bool(leading_space), source=str(found.file))
         return cls(backend, str(found.file))
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``, for Hugging Face too."""
-        description = self._description()
-        with explain_writing(folder):
-            make_folder(folder)
-            write_files(folder, description)
-            write_json(folder / CONFIG, _config(leading_space=description["pre_tokenizer"]["add_prefix_space"]))
-
-    @property
-    def between_ids(self) -> list[int]:
-        """Two ``</s>`` (fairseq ``roberta/hub_interface.py``, ``encode``)."""
-        return [self.sep_id, self.sep_id]
+        """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``; Hugging Face reads
+        them."""
+        description = self._describe()
+        splitting = description["pre_tokenizer"] or {}
+        config = _config(leading_space=bool(splitting["add_prefix_space"]))
+        save_tokenizer(folder, description, config, vocabulary_and_merges(description))
 
     def surface_form(self, id: int) -> tuple[str, bool]:
-        """The letters of a piece without its space, and whether it had none."""
+        """The characters of a subword without its space, and whether it had none, so that it continues a word."""
         return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
 
 
 def train(texts: Iterable[str], *, vocab_size: int = 50_265) -> ByteLevelBPE:
-    """Learn at most ``vocab_size`` pieces, special ones and the 256 bytes included; a small corpus gives fewer.
+    """Train a vocabulary of at most ``vocab_size`` subwords, with the special tokens and the 256 bytes.
 
-    ``texts`` are read once, and one is in memory at a time.
+    A small corpus gives fewer. ``texts`` are read once, and only one is in memory at a time.
     """
     specials = SpecialTokens()
     smallest = len(specials) + _BYTES
     if vocab_size < smallest:
-        raise usage_error(f"--vocab-size is {vocab_size}; it must be {smallest} or more: every byte is a piece.")
-    rules = _assemble({}, [], leading_space=True)
+        raise usage_error(f"--vocab-size is {vocab_size}; it must be at least {smallest}: every byte is a token.")
+    rules = _build({}, [], leading_space=True)
     rules.normalizer = normalizers.Sequence([])
-    pieces, merges = train_byte_bpe(map(replace_surrogates, texts), rules, size=vocab_size, first=specials)
+    subwords, merges = train_byte_bpe(map(replace_surrogates, texts), rules, size=vocab_size, first=specials)
     if not merges:
-        raise data_error("there is no text to learn a vocabulary from: no two bytes stand together twice.")
-    return ByteLevelBPE(_assemble({piece: number for number, piece in enumerate(pieces)}, merges))
+        raise data_error("there is no text to train a vocabulary on: no two bytes occur together twice.")
+    return ByteLevelBPE(_build({subword: id for id, subword in enumerate(subwords)}, merges))
 
 
-def _assemble(
+def _check_rules(found: BpeFiles) -> Mapping[str, object]:
+    """The settings of the pre-tokenizer, after checking that all rules are RoBERTa's."""
+    splitting = found.rules.get("pre_tokenizer", {"type": "ByteLevel"})
+    splitting = splitting if isinstance(splitting, dict) else {}
+    other = [part for part in ("normalizer", "end_of_word_suffix") if found.rules.get(part) is not None]
+    if splitting.get("type") != "ByteLevel" or not splitting.get("use_regex", True):
+        other.append("pre_tokenizer")
+    if other:
+        raise data_error(f"{found.file} has another {other[0]} than RoBERTa; bertkit reads RoBERTa's only.")
+    if unknown := [token for token in found.added if token not in SpecialTokens()]:
+        raise data_error(f"{found.file} has the added token {unknown[0]}; bertkit knows {', '.join(SpecialTokens())}.")
+    return splitting
+
+
+def _build(
     vocabulary: Mapping[str, int],
-    merges: Sequence[tuple[str, str]],
+    merges: Sequence[Merge],
     *,
     leading_space: bool = False,
     source: str = "the vocabulary",
 ) -> Tokenizer:
-    """The tokenizer with these pieces and merges; special pieces that ``vocabulary`` lacks are left out."""
+    """The tokenizer with this vocabulary and these merges; special tokens that it lacks are left out."""
     specials = SpecialTokens()
     try:
         backend = Tokenizer(models.BPE(dict(vocabulary), list(merges)))
@@ -123,23 +122,24 @@ def _assemble(
         raise data_error(f"{source}: the merges do not belong to the vocabulary: {error}.") from error
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=leading_space)
     backend.decoder = decoders.ByteLevel()
-    # It takes the spaces off the offsets; the ends are for readers of the saved file, we add them ourselves.
-    sep, cls = ((piece, vocabulary.get(piece, 0)) for piece in (specials.sep, specials.cls))
+    # Needed for trim_offsets, which excludes spaces from offsets. Its special tokens are for other readers of the saved
+    # file: bertkit encodes with add_special_tokens=False and adds its own.
+    sep, cls = ((token, vocabulary.get(token, 0)) for token in (specials.sep, specials.cls))
     backend.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=leading_space)
-    known = [piece for piece in specials if piece in vocabulary]
+    known = [token for token in specials if token in vocabulary]
     backend.add_special_tokens(
-        [AddedToken(piece, special=True, normalized=False, lstrip=piece == specials.mask) for piece in known]
+        [AddedToken(token, special=True, normalized=False, lstrip=token == specials.mask) for token in known]
     )
     return backend
 
 
-def _config(*, leading_space: bool) -> dict[str, Any]:
+def _config(*, leading_space: bool) -> dict[str, object]:
     """The content of ``tokenizer_config.json``."""
     specials = SpecialTokens()
     return {
         "add_prefix_space": leading_space,
         "trim_offsets": True,
-        **{f"{name}_token": piece for name, piece in specials._asdict().items()},
+        **{f"{name}_token": token for name, token in specials._asdict().items()},
         "bos_token": specials.cls,
         "eos_token": specials.sep,
         "model_max_length": 512,

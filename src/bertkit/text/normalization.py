@@ -1,8 +1,8 @@
-"""The rules of google-research/bert ``tokenization.py``, written with the parts of the ``tokenizers`` library.
+"""The rules of google-research/bert ``tokenization.py``, expressed with the components of the ``tokenizers`` library.
 
-The library has a BertNormalizer of its own. It differs from the original: it drops private-use characters, knows no
-final sigma, misses 256 ideographs and takes punctuation and accents from Unicode 8. The parts below agree with the
-original on every assigned character of Unicode 14, and are somewhat faster.
+The BertNormalizer of the library differs from the original: it drops private-use characters, ignores final sigma,
+misses 256 ideographs, and takes punctuation and accents from Unicode 8. The components below agree with the original on
+every assigned character of Unicode 14, and are somewhat faster.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 UnicodeForm = Literal["NFC", "NFD"]
 
 CONTINUATION_PREFIX = "##"
-"""What stands before a piece of WordPiece that is not the first of its word."""
+"""Precedes a WordPiece subword that is not the first of its word."""
 
 END_OF_WORD = "</w>"
-"""What stands behind a byte-pair piece that is the last of its word."""
+"""Follows a subword of byte-pair encoding that is the last of its word."""
 
 LONGEST_WORD = 200
 """Characters; a longer word is [UNK]. The first release and Hugging Face have 100."""
 
 _DROPPED = Regex(r"[\p{Cc}\p{Cf}\x{fffd}&&[^\t\n\r]]")
 _ACCENT = Regex(r"\p{Mn}")
-# Python's str.lower, which the original calls, knows one rule that depends on the neighbours (Unicode 3.13).
+# The original calls Python's str.lower, which has one rule that depends on neighbouring characters (Unicode 3.13).
 _FINAL_SIGMA = Regex(r"\p{Cased}\p{Case_Ignorable}*\KΣ(?!\p{Case_Ignorable}*\p{Cased})")
-# All of ASCII that is no letter, digit or space counts, although Unicode calls some of it symbols.
+# The original counts every ASCII character that is no letter, digit or space as punctuation, also Unicode's symbols.
 _PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 _CHINESE = (
     r"\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}"
@@ -36,8 +36,8 @@ _CHINESE = (
 )
 
 
-class SpecialTokens(NamedTuple):
-    """How a vocabulary spells its special pieces."""
+class BertSpecialTokens(NamedTuple):
+    """How a vocabulary spells BERT's special tokens."""
 
     pad: str = "[PAD]"
     unk: str = "[UNK]"
@@ -48,10 +48,10 @@ class SpecialTokens(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NormalizationRules:
-    """What happens to a text before pieces are looked up.
+    """How a text is normalized and split into words before subwords are looked up.
 
-    ``form`` is a Unicode form to bring everything into at the end; None leaves what there is: for stripped accents
-    that is NFD, in which Hangul stays torn into Jamo.
+    ``chinese`` separates Chinese characters. ``form`` is the Unicode form of the result; None leaves it as it is: after
+    accents were stripped that is NFD, which decomposes Hangul syllables into Jamo. ``longest_word`` is in characters.
     """
 
     lowercase: bool
@@ -61,8 +61,8 @@ class NormalizationRules:
     longest_word: int = LONGEST_WORD
 
 
-def assemble(vocabulary: Mapping[str, int], rules: NormalizationRules, specials: SpecialTokens) -> Tokenizer:
-    """The tokenizer with these pieces and rules; special pieces that ``vocabulary`` lacks are left out."""
+def build_tokenizer(vocabulary: Mapping[str, int], rules: NormalizationRules, specials: BertSpecialTokens) -> Tokenizer:
+    """The WordPiece tokenizer with this vocabulary and these rules; special tokens that it lacks are left out."""
     model = models.WordPiece(
         vocab=dict(vocabulary), unk_token=specials.unk, max_input_chars_per_word=rules.longest_word
     )
@@ -70,13 +70,12 @@ def assemble(vocabulary: Mapping[str, int], rules: NormalizationRules, specials:
     backend.normalizer = _normalizer(rules)
     backend.pre_tokenizer = _pre_tokenizer(rules)
     backend.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX, cleanup=True)
-    if (
-        specials.cls in vocabulary and specials.sep in vocabulary
-    ):  # for readers of the saved file; we add them ourselves
+    # For other readers of the saved file: bertkit encodes with add_special_tokens=False and adds its own.
+    if specials.cls in vocabulary and specials.sep in vocabulary:
         backend.post_processor = processors.BertProcessing(
             (specials.sep, vocabulary[specials.sep]), (specials.cls, vocabulary[specials.cls])
         )
-    known = [AddedToken(piece, special=True, normalized=False) for piece in specials if piece in vocabulary]
+    known = [AddedToken(token, special=True, normalized=False) for token in specials if token in vocabulary]
     backend.add_special_tokens(known)
     return backend
 
@@ -84,6 +83,7 @@ def assemble(vocabulary: Mapping[str, int], rules: NormalizationRules, specials:
 def _normalizer(rules: NormalizationRules) -> normalizers.Sequence:
     steps: list[normalizers.Normalizer] = [normalizers.Replace(_DROPPED, "")]
     if rules.lowercase:
+        # Before Lowercase, which makes every sigma a medial one.
         steps += [normalizers.Replace(_FINAL_SIGMA, "ς"), normalizers.Lowercase()]
     if rules.strip_accents:
         steps += [normalizers.NFD(), normalizers.Replace(_ACCENT, "")]
@@ -93,7 +93,7 @@ def _normalizer(rules: NormalizationRules) -> normalizers.Sequence:
 
 
 def _pre_tokenizer(rules: NormalizationRules) -> pre_tokenizers.Sequence:
-    alone = _PUNCTUATION + _CHINESE if rules.chinese else _PUNCTUATION
+    isolated = _PUNCTUATION + _CHINESE if rules.chinese else _PUNCTUATION
     return pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(f"[{alone}]"), "isolated")]
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(f"[{isolated}]"), "isolated")]
     )

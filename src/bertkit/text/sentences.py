@@ -1,10 +1,10 @@
 """Sentences of English and Korean text, by rules.
 
-A sentence ends at ``. ! ?`` or an ellipsis, with the quotes and brackets that close behind it, where white space and
-then anything but a small letter follow; at ``。！？`` always; at the Korean endings ``다. 요. 죠. 까.`` even where the
-space behind them was forgotten; and at a blank line. A single line break is white space. A full stop after an
-abbreviation, an initial or a numbering may end nothing. No character is lost but white space, and no sentence is
-longer than ``LONGEST``: what has no end is cut at a space, or hard where there is none. Time is linear in the text.
+A sentence ends at ``. ! ?`` or an ellipsis, including closing quotes and brackets, if white space follows and then
+anything but a lower-case letter; always at ``。！？``; at the Korean endings ``다. 요. 죠. 까.`` even without a space
+after them; and at a blank line. A single line break counts as white space. A full stop after an abbreviation,
+an initial or a numbering may not end a sentence. Only white space is lost. No sentence is longer than ``LONGEST``:
+a longer one is split at a space, or between characters where there is none. Time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator
 
 LONGEST = 2000
-"""Characters. Four to five hundred words: longer than any row that a model reads."""
+"""Characters: four to five hundred words, longer than any row that a model reads."""
 
-# Every alternative begins behind one character of a fixed set, which the regex engine looks for at full speed. Runs are
-# possessive and begin at their first character only: otherwise a million full stops would take a million squared steps.
+# Every alternative begins after one character of a fixed set, which the regex engine finds at full speed. Repetitions
+# are possessive and start at their first character only: otherwise a million full stops would take 10^12 steps.
 _CLOSING = r"""["'”’»)\]」』》〉_*]*+"""
 _OPENING = r"""(?:[–—-]++\s*+)?+["'“‘«(\[「『《〈_*]*+"""
 _END = re.compile(
@@ -49,12 +49,13 @@ _STARTER = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(r"(?:[^\W_]|\.)*")
+# Only this many characters before a full stop are searched for its word, which keeps the time linear.
 _REACH = 24
 _LONGEST_ABBREVIATION = 6
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of ``text`` in their order, without white space around them; none is empty."""
+    """The sentences of ``text`` in order, without white space around them; none is empty."""
     sentences: list[str] = []
     start = 0
     for end in _END.finditer(text):
@@ -93,7 +94,7 @@ def _continues(text: str, start: int, end: re.Match[str]) -> bool:
 
 
 def _bounded(sentence: str) -> Iterator[str]:
-    """The sentence, or the parts that it must be cut into."""
+    """The sentence in parts of at most ``LONGEST`` characters."""
     start = 0
     while start < len(sentence):
         end = start + LONGEST

@@ -1,8 +1,8 @@
-"""Learning a vocabulary: words are counted here, pieces are merged by the library.
+"""Training a vocabulary: words are counted here, and the library's trainers merge characters into subwords.
 
-Given raw text, the library's trainer numbers letters in the order of a randomly seeded hash table, so two runs on one
-text give two vocabularies; and where there are more letters than pieces are wanted, it exceeds what was asked. So it
-is given the letters, in our order, and the words as often as they occur.
+Given raw text, the library's trainer numbers characters in the order of a randomly seeded hash table, so two runs on
+one text give two vocabularies; and where there are more characters than subwords are wanted, the vocabulary gets larger
+than was asked for. So the trainer is given the characters, in a fixed order, and every word as often as it occurs.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from bertkit.text.bpe_files import Merge
 from bertkit.text.normalization import CONTINUATION_PREFIX, END_OF_WORD, LONGEST_WORD
+from bertkit.text.tokenizer_files import ModelDescription
 
 _COVERAGE = 0.9999
-"""Share of all letters of the text that the alphabet covers; of the rest, a third of Wikipedia's letters, each would
-take two pieces to be met a few times."""
+"""Share of all characters of the text that the alphabet covers. The rest are a third of the distinct characters of
+Wikipedia; each of them would take two subwords and occur a few times."""
 
 _SMALL_ALPHABET = 256
-"""Pieces. Letters, digits and punctuation of one script have room in any vocabulary, larger alphabets in half of it."""
+"""Subwords. The characters of one script fit into any vocabulary; larger alphabets may take half of it."""
 
 _MOST_WORDS = 500_000
-"""Different words kept in memory, about 300 MB with what the trainer makes of them; beyond, the rarest are let go."""
+"""Distinct words in memory, about 300 MB with what the trainer makes of them; beyond it, the rarest are dropped."""
 
 _CHARACTERS_AT_ONCE = 8_000_000
 _LEAST_COUNT = 2
@@ -32,117 +33,124 @@ _REPEATS = 1000
 
 
 def train_wordpiece(texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]) -> list[str]:
-    """At most ``size`` pieces in the order of their ids: those of ``first``, letters, and what they merge to.
+    """At most ``size`` subwords in the order of their ids: those of ``first``, single characters, and merged ones.
 
-    ``rules`` is any tokenizer with the normalizer and the pre-tokenizer wanted. Without a word in ``texts`` there are
-    only the ``first``.
+    ``rules`` is any tokenizer with the wanted normalizer and pre-tokenizer. If ``texts`` have no word, the result is
+    ``first``.
     """
 
-    def forms(letter: str) -> list[str]:
-        return [letter, CONTINUATION_PREFIX + letter] if _can_continue(letter, rules) else [letter]
+    def forms(character: str) -> list[str]:
+        return [character, CONTINUATION_PREFIX + character] if _can_continue(character, rules) else [character]
 
     words = _count_words(texts, rules, rules.model.max_input_chars_per_word)
-    letters, pieces = _choose_alphabet(words, forms, list(first), size)
-    learner, trainer = Tokenizer(models.WordPiece()), trainers.WordPieceTrainer
-    return _in_order(
-        _learn(learner, trainer, words, letters, pieces, size, continuing_subword_prefix=CONTINUATION_PREFIX)
+    characters, subwords = _choose_alphabet(words, forms, list(first), size)
+    trainer = _trainer(
+        trainers.WordPieceTrainer, characters, subwords, size, continuing_subword_prefix=CONTINUATION_PREFIX
     )
+    return _in_order(_train(Tokenizer(models.WordPiece()), trainer, words, characters))
 
 
 def train_bpe(
     texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
-) -> tuple[list[str], list[tuple[str, str]]]:
-    """The same for byte pairs, where the last piece of a word is marked: pieces, and what is merged in which order.
+) -> tuple[list[str], list[Merge]]:
+    """The same for byte-pair encoding, which marks the last subword of a word: subwords, and merges in their order.
 
-    Every letter has both forms, as in the published vocabulary.
+    Every character has both forms, with and without ``</w>``, as in the published vocabulary.
     """
 
-    def forms(letter: str) -> list[str]:
-        return [letter, letter + END_OF_WORD]
+    def forms(character: str) -> list[str]:
+        return [character, character + END_OF_WORD]
 
     words = _count_words(texts, rules, LONGEST_WORD)
-    letters, pieces = _choose_alphabet(words, forms, list(first), size)
-    learner, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
-    model = _learn(learner, trainer, words, letters, pieces, size, end_of_word_suffix=END_OF_WORD)
+    characters, subwords = _choose_alphabet(words, forms, list(first), size)
+    trainer = _trainer(trainers.BpeTrainer, characters, subwords, size, end_of_word_suffix=END_OF_WORD)
+    model = _train(Tokenizer(models.BPE()), trainer, words, characters)
     return _in_order(model), [(left, right) for left, right in model["merges"]]
 
 
 def train_byte_bpe(
     texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
-) -> tuple[list[str], list[tuple[str, str]]]:
-    """The same for pairs of bytes, all 256 of which are pieces; ``rules`` spell bytes as letters.
+) -> tuple[list[str], list[Merge]]:
+    """The same for byte-level BPE, whose alphabet is all 256 bytes; ``rules`` write bytes as characters.
 
-    A word is learned with one space before it, whatever white space stood there.
+    A word is counted with one space before it, whatever white space preceded it.
     """
     words = _count_words(texts, rules, LONGEST_WORD)
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    model = _learn(Tokenizer(models.BPE()), trainers.BpeTrainer, words, letters, [*first, *letters], size)
+    characters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = _trainer(trainers.BpeTrainer, characters, [*first, *characters], size)
+    model = _train(Tokenizer(models.BPE()), trainer, words, characters)
     return _in_order(model), [(left, right) for left, right in model["merges"]]
 
 
 def most_frequent_words(texts: Iterable[str], rules: Tokenizer, *, size: int) -> list[str]:
-    """The ``size`` most frequent words, the most frequent first; equals in alphabetical order."""
+    """The ``size`` most frequent words, the most frequent first; words of equal frequency in alphabetical order."""
     words = _count_words(texts, rules, LONGEST_WORD)
     return sorted(words, key=lambda word: (-words[word], word))[:size]
 
 
-def _learn(
-    learner: Tokenizer,
-    trainer: Callable[..., Any],
-    words: Counter[str],
-    letters: list[str],
+def _trainer(
+    kind: Callable[..., trainers.Trainer],
+    characters: list[str],
     first: list[str],
     size: int,
     **marks: str,
-) -> dict[str, Any]:
-    """The ``model`` of the learner's ``tokenizer.json``; ``first`` are the pieces that are not learned."""
-    learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    rules = trainer(
+) -> trainers.Trainer:
+    """A trainer that puts ``first`` before the subwords that it makes; ``marks`` are what distinguishes their forms."""
+    return kind(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,
+        # Special tokens come first in the vocabulary and in this order, which the alphabet of the library does not.
         special_tokens=first,
-        initial_alphabet=letters,
-        limit_alphabet=len(letters),
+        initial_alphabet=characters,
+        limit_alphabet=len(characters),
         show_progress=False,
         **marks,
     )
-    learner.train_from_iterator(_repeat(words, set(letters)), rules)
-    model: dict[str, Any] = json.loads(learner.to_str())["model"]
+
+
+def _train(
+    backend: Tokenizer, trainer: trainers.Trainer, words: Counter[str], characters: list[str]
+) -> ModelDescription:
+    """Train ``backend``; the ``model`` of its ``tokenizer.json``."""
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.train_from_iterator(_repeat(words, set(characters)), trainer)
+    model: ModelDescription = json.loads(backend.to_str())["model"]
     return model
 
 
-def _in_order(model: dict[str, Any]) -> list[str]:
-    vocabulary: dict[str, int] = model["vocab"]
-    return sorted(vocabulary, key=lambda piece: vocabulary[piece])
+def _in_order(model: ModelDescription) -> list[str]:
+    vocabulary = model["vocab"]
+    return sorted(vocabulary, key=lambda subword: vocabulary[subword])
 
 
 def _count_words(texts: Iterable[str], rules: Tokenizer, longest: int) -> Counter[str]:
-    """How often each word occurs; one of more than ``longest`` characters, too long for any piece, is none.
+    """How often each word occurs; words of more than ``longest`` characters, which no subword covers, are left out.
 
-    White space ends a word under all rules, so what stands between is counted as it is, and the rules are put to
-    each kind of it once.
+    Under all rules white space ends a word. So the stretches between white space are counted first, and the rules,
+    which are far slower than ``str.split``, are applied to each distinct stretch once.
     """
     words: Counter[str] = Counter()
-    chunks: Counter[str] = Counter()
+    stretches: Counter[str] = Counter()
     size = 0
     for text in texts:
-        chunks.update(text.split())
+        stretches.update(text.split())
         size += len(text)
         if size > _CHARACTERS_AT_ONCE:
-            _count_parts(chunks, rules, words, longest)
-            chunks.clear()
+            _add_words(stretches, rules, words, longest)
+            stretches.clear()
             size = 0
-    _count_parts(chunks, rules, words, longest)
+    _add_words(stretches, rules, words, longest)
     return words
 
 
-def _count_parts(chunks: Counter[str], rules: Tokenizer, words: Counter[str], longest: int) -> None:
-    """Add the words of ``chunks`` to ``words``, and let go of rare ones when there are too many."""
-    for chunk, count in chunks.items():
-        for word, _ in rules.pre_tokenizer.pre_tokenize_str(rules.normalizer.normalize_str(chunk)):
+def _add_words(stretches: Counter[str], rules: Tokenizer, words: Counter[str], longest: int) -> None:
+    """Add the words of ``stretches`` to ``words``, and drop rare ones when there are too many."""
+    for stretch, count in stretches.items():
+        for word, _ in rules.pre_tokenizer.pre_tokenize_str(rules.normalizer.normalize_str(stretch)):
             if len(word) <= longest:
                 words[word] += count
     if len(words) > _MOST_WORDS:
+        # Down to half of the limit, so that the next texts do not exceed it at once.
         least = sorted(words.values(), reverse=True)[_MOST_WORDS // 2]
         for word in [word for word, count in words.items() if count <= least]:
             del words[word]
@@ -151,36 +159,37 @@ def _count_parts(chunks: Counter[str], rules: Tokenizer, words: Counter[str], lo
 def _choose_alphabet(
     words: Counter[str], forms: Callable[[str], list[str]], first: list[str], size: int
 ) -> tuple[list[str], list[str]]:
-    """The letters that are worth pieces, and ``first`` with these behind it: the ``forms`` of every letter."""
-    room = max(size // 2, min(_SMALL_ALPHABET, size - len(first)))
-    letters = _choose_letters(words, forms, room=room)
-    pieces = sorted((form for letter in letters for form in forms(letter)), key=lambda form: (len(form), form))
-    return letters, [*first, *pieces]
+    """The characters that are frequent enough for a subword, and ``first`` followed by the ``forms`` of each of
+    them."""
+    limit = max(size // 2, min(_SMALL_ALPHABET, size - len(first)))
+    characters = _choose_characters(words, forms, limit=limit)
+    subwords = sorted((form for each in characters for form in forms(each)), key=lambda form: (len(form), form))
+    return characters, [*first, *subwords]
 
 
-def _choose_letters(words: Counter[str], forms: Callable[[str], list[str]], *, room: int) -> list[str]:
-    """The most frequent letters whose ``forms`` have room together, in alphabetical order."""
+def _choose_characters(words: Counter[str], forms: Callable[[str], list[str]], *, limit: int) -> list[str]:
+    """The most frequent characters that have at most ``limit`` ``forms`` together, in alphabetical order."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
-        for letter in word:
-            counts[letter] += count
-    wanted = _COVERAGE * counts.total()
+        for character in word:
+            counts[character] += count
+    uncovered = _COVERAGE * counts.total()
     kept: list[str] = []
-    for letter, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        room -= len(forms(letter))
-        if wanted <= 0 or room < 0:
+    for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        limit -= len(forms(character))
+        if uncovered <= 0 or limit < 0:
             break
-        kept.append(letter)
-        wanted -= count
+        kept.append(character)
+        uncovered -= count
     return sorted(kept)
 
 
-def _can_continue(letter: str, rules: Tokenizer) -> bool:
-    return len(rules.pre_tokenizer.pre_tokenize_str(f"a{letter}")) == 1
+def _can_continue(character: str, rules: Tokenizer) -> bool:
+    return len(rules.pre_tokenizer.pre_tokenize_str(f"a{character}")) == 1
 
 
 def _repeat(words: Counter[str], alphabet: set[str]) -> Iterator[str]:
-    """Every word of these letters as often as it was counted; a word with another letter will be [UNK]."""
+    """Every word as often as it was counted, as the trainer takes no counts; without words that will be [UNK]."""
     for word, count in words.items():
         if alphabet.issuperset(word):
             for start in range(0, count, _REPEATS):

@@ -1,14 +1,15 @@
-"""WordPiece, BERT's tokenizer, on the ``tokenizers`` library: loading, training, use.
+"""WordPiece, BERT's tokenizer: loading, training, encoding.
 
-The order of things is that of google-research/bert ``tokenization.py``: drop control characters, split at white space
-and around Chinese characters, lower the case, drop accents, split at punctuation, then take the longest known piece
-again and again. Facts that surprise:
+The steps are those of google-research/bert ``tokenization.py``: drop control characters, split at white space and
+around Chinese characters, lower-case, strip accents, split at punctuation, then take the longest subword that matches,
+again and again. Gotchas:
 
-* Dropping accents decomposes (NFD), which tears Hangul into Jamo. The published uncased vocabularies were made that
-  way and are read that way; a vocabulary trained here composes again (NFC) unless told otherwise.
-* A cased tokenizer does not normalise at all: a letter and the same letter with a combining mark differ.
-* ``[MASK]`` in a text is six characters of text, here as in the original; ``specials=True`` makes it the piece.
-* A ``tokenizer.json`` is taken at its word. Those of Hugging Face differ from the original in rare characters.
+* Stripping accents decomposes the text (NFD), which splits Hangul syllables into Jamo. The published uncased
+  vocabularies were made that way and are read that way; a vocabulary trained here is composed again (NFC) by default.
+* A cased tokenizer does not normalize at all: a letter with an accent and the same letter with a combining mark differ.
+* ``[MASK]`` in a text is six characters of text, as in the original; ``specials=True`` makes it the special token.
+* A ``tokenizer.json`` is used with the rules that it contains. Hugging Face's differ from the original in rare
+  characters.
 """
 
 from __future__ import annotations
@@ -20,82 +21,76 @@ from typing import Self
 
 from tokenizers import AddedToken, Tokenizer
 
-from bertkit.errors import BertkitError, data_error, usage_error
-from bertkit.storage.atomic import write_file, write_json
+from bertkit.errors import data_error, usage_error
 from bertkit.text.base import BaseTokenizer, replace_surrogates
-from bertkit.text.normalization import CONTINUATION_PREFIX, NormalizationRules, SpecialTokens, UnicodeForm, assemble
-from bertkit.text.tokenizer_files import CONFIG, RULES, VOCABULARY, config_of, read_folder
+from bertkit.text.normalization import (
+    CONTINUATION_PREFIX,
+    BertSpecialTokens,
+    NormalizationRules,
+    UnicodeForm,
+    build_tokenizer,
+)
+from bertkit.text.tokenizer_files import save_tokenizer
 from bertkit.text.training import train_wordpiece
+from bertkit.text.wordpiece_files import VOCABULARY, read_folder, wordpiece_config
 
-_SMALLEST = 2 * len(SpecialTokens._fields)
+_SMALLEST = 2 * len(BertSpecialTokens._fields)
 
 
 class WordPiece(BaseTokenizer):
-    """A vocabulary and the rules of cutting. Ids of special pieces are looked up by name in the vocabulary."""
+    """BERT's tokenizer. The ids of special tokens are looked up by name in the vocabulary."""
 
     cls_id: int
     sep_id: int
 
     def __init__(
-        self, backend: Tokenizer, specials: SpecialTokens | None = None, source: str = "the vocabulary"
+        self, backend: Tokenizer, specials: BertSpecialTokens | None = None, source: str = "the vocabulary"
     ) -> None:
-        self._specials = specials or SpecialTokens()
+        self._specials = specials or BertSpecialTokens()
         super().__init__(backend, self._specials, model="BERT", source=source)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(self._specials)
+        self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """Read a folder with ``tokenizer.json`` or ``vocab.txt`` and perhaps ``tokenizer_config.json``, or one file.
+        """Read a folder with ``tokenizer.json`` or ``vocab.txt`` and optionally ``tokenizer_config.json``, or one file.
 
-        A bare ``vocab.txt`` is read as cased when it has pieces with capitals.
+        A bare ``vocab.txt`` is read as cased if one of its subwords has upper case.
         """
         backend, specials, file = read_folder(Path(path))
         return cls(backend, specials, str(file))
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json``, ``tokenizer_config.json`` and ``vocab.txt``, for Hugging Face's loaders too."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BertkitError(f"cannot write to {folder}: {error.strerror}. Choose another folder.") from error
-        rules = json.dumps(self._description(), indent=1, ensure_ascii=False)
-        pieces = "\n".join(self.vocabulary) + "\n"
-        write_file(folder / RULES, lambda path: path.write_text(rules, encoding="utf-8", newline="\n"))
-        write_file(folder / VOCABULARY, lambda path: path.write_text(pieces, encoding="utf-8", newline="\n"))
+        """Write ``tokenizer.json``, ``tokenizer_config.json`` and ``vocab.txt``; Hugging Face reads them."""
         flags = {
             "do_lower_case": not self.cased,
             "strip_accents": self.pre_tokenize("é") == ["e"],
             "tokenize_chinese_chars": len(self.pre_tokenize("中中")) == 2,
         }
-        write_json(folder / CONFIG, config_of(self._specials, **flags))
-
-    @classmethod
-    def from_json(cls, saved: str) -> WordPiece:
-        """The tokenizer that ``to_json`` wrote down."""
-        parts = json.loads(saved)
-        return cls(Tokenizer.from_str(json.dumps(parts["rules"])), SpecialTokens(*parts["specials"]))
+        config = wordpiece_config(self._specials, **flags)
+        save_tokenizer(folder, self._describe(), config, {VOCABULARY: "\n".join(self.vocabulary) + "\n"})
 
     def surface_form(self, id: int) -> tuple[str, bool]:
-        """The letters of a piece without its ``##``, and whether it had them."""
-        piece = self.id_to_token(id)
-        return piece.removeprefix(CONTINUATION_PREFIX), piece.startswith(CONTINUATION_PREFIX)
+        """The characters of a subword without its ``##``, and whether it had one, so that it continues a word."""
+        token = self.id_to_token(id)
+        return token.removeprefix(CONTINUATION_PREFIX), token.startswith(CONTINUATION_PREFIX)
 
     def add_tokens(self, words: Iterable[str]) -> WordPiece:
-        """A tokenizer that also knows ``words``, each as one token, under new ids after the old ones.
+        """A tokenizer that also has ``words``, each as one token, with new ids after the existing ones.
 
-        What the rules would cut (``C++``, ``[E1]``) is looked for in the text before they do.
+        A word that the rules would split (``C++``, ``[E1]``) is looked for in a text before they apply.
         """
-        fresh: dict[str, list[str]] = {}
+        new: dict[str, list[str]] = {}
         for word in words:
             parts = self.pre_tokenize(word)
-            if not parts or any(letter.isspace() for letter in word):
-                raise usage_error(f'cannot add "{word}" to the vocabulary: it is blank or has white space in it.')
+            if not parts or any(character.isspace() for character in word):
+                raise usage_error(f'cannot add "{word}" to the vocabulary: it is blank or contains white space.')
             if "".join(parts) not in self._ids:
-                fresh["".join(parts)] = parts
-        description = self._description()
-        description["model"]["vocab"].update({piece: self.vocab_size + new for new, piece in enumerate(fresh)})
+                new["".join(parts)] = parts
+        description = self._describe()
+        description["model"]["vocab"].update({token: self.vocab_size + number for number, token in enumerate(new)})
         backend = Tokenizer.from_str(json.dumps(description))
-        backend.add_tokens([AddedToken(piece, normalized=True) for piece, parts in fresh.items() if len(parts) > 1])
+        backend.add_tokens([AddedToken(token, normalized=True) for token, parts in new.items() if len(parts) > 1])
         return WordPiece(backend, self._specials)
 
 
@@ -107,21 +102,20 @@ def train(
     strip_accents: bool | None = None,
     unicode_form: UnicodeForm | None = None,
 ) -> WordPiece:
-    """Learn a vocabulary of at most ``vocab_size`` pieces; a small corpus gives fewer, as ``vocab_size`` of it says.
+    """Train a vocabulary of at most ``vocab_size`` subwords; its ``vocab_size`` is smaller for a small corpus.
 
-    Accents are dropped when the case is, unless ``strip_accents`` says otherwise. ``unicode_form`` is the form of
-    every piece; None is NFC where accents were dropped, which keeps Hangul syllables whole, and no change elsewhere.
-    NFD with accents dropped is the original. ``texts`` are read once, and one is in memory at a time.
+    ``strip_accents`` None strips them unless ``cased``. ``unicode_form`` None is NFC where accents are stripped, which
+    keeps Hangul syllables whole, and no change elsewhere; NFD with stripped accents is the original BERT. ``texts`` are
+    read once, and only one is in memory at a time.
     """
     if vocab_size < _SMALLEST:
-        raise usage_error(f"--vocab-size is {vocab_size}; it must be {_SMALLEST} or more.")
+        raise usage_error(f"--vocab-size is {vocab_size}; it must be at least {_SMALLEST}.")
     strip = not cased if strip_accents is None else strip_accents
     form = "NFC" if strip and unicode_form is None else unicode_form
     rules = NormalizationRules(lowercase=not cased, strip_accents=strip, form=form)
-    specials = SpecialTokens()
-    pieces = train_wordpiece(
-        map(replace_surrogates, texts), assemble({}, rules, specials), size=vocab_size, first=specials
-    )
-    if len(pieces) == len(specials):
-        raise data_error("there is no text to learn a vocabulary from: nothing but white space was read.")
-    return WordPiece(assemble({piece: number for number, piece in enumerate(pieces)}, rules, specials))
+    specials = BertSpecialTokens()
+    clean_texts = map(replace_surrogates, texts)
+    subwords = train_wordpiece(clean_texts, build_tokenizer({}, rules, specials), size=vocab_size, first=specials)
+    if len(subwords) == len(specials):
+        raise data_error("there is no text to train a vocabulary on: the input has nothing but white space.")
+    return WordPiece(build_tokenizer({subword: id for id, subword in enumerate(subwords)}, rules, specials))

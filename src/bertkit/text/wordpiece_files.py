@@ -1,0 +1,130 @@
+"""Reading the files of a WordPiece tokenizer, ``vocab.txt`` or ``tokenizer.json``, and checking them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from bertkit.errors import data_error
+from bertkit.storage.atomic import read_json
+from bertkit.text.normalization import LONGEST_WORD, BertSpecialTokens, NormalizationRules, build_tokenizer
+from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, read_config
+
+VOCABULARY = "vocab.txt"
+
+
+def read_folder(path: Path) -> tuple[Tokenizer, BertSpecialTokens, Path]:
+    """The tokenizer at ``path``, a folder or one of its files; the names of its special tokens; the file that was read.
+
+    ``tokenizer.json`` takes precedence over ``vocab.txt``; ``tokenizer_config.json`` is applied to either.
+    """
+    folder = path if path.is_dir() else path.parent
+    candidates = [path / TOKENIZER, path / VOCABULARY] if path.is_dir() else [path]
+    file = next((each for each in candidates if each.is_file()), None)
+    if file is None:
+        problem = f"has neither {TOKENIZER} nor {VOCABULARY}" if path.is_dir() else "does not exist"
+        raise data_error(f"no tokenizer at {path}: it {problem}.")
+    config = read_config(folder)
+    specials = _read_specials(config, folder / CONFIG)
+    if file.suffix == ".json":
+        return _read_tokenizer_json(file, config), specials, file
+    return _read_vocabulary(file, config, specials), specials, file
+
+
+def wordpiece_config(specials: BertSpecialTokens, **rules: bool) -> dict[str, object]:
+    """The content of a ``tokenizer_config.json``.
+
+    It names Hugging Face's generic class, which takes the rules from tokenizer.json; their BertTokenizer would build
+    the rules from flags that cannot express all of them. The generic class must be told that BERT reads segment ids.
+    """
+    return {
+        **rules,
+        **{f"{name}_token": token for name, token in specials._asdict().items()},
+        "model_max_length": 512,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+
+
+def _read_specials(config: Mapping[str, object], file: Path) -> BertSpecialTokens:
+    named = {}
+    for name in BertSpecialTokens._fields:
+        token = config.get(f"{name}_token")
+        token = token.get("content") if isinstance(token, dict) else token  # Hugging Face writes both forms
+        if isinstance(token, str):
+            named[name] = token
+        elif token is not None:
+            raise data_error(f'{file}: "{name}_token" is {json.dumps(token)}; it must be a token of the vocabulary.')
+    return BertSpecialTokens(**named)
+
+
+def _read_vocabulary(file: Path, config: Mapping[str, object], specials: BertSpecialTokens) -> Tokenizer:
+    vocabulary = _read_lines(file)
+    lowercase = bool(config.get("do_lower_case", not _looks_cased(vocabulary, specials)))
+    strip = config.get("strip_accents")
+    longest = config.get("max_input_chars_per_word", LONGEST_WORD)
+    if not isinstance(longest, int):
+        raise data_error(f"{file.parent / CONFIG}: max_input_chars_per_word must be a whole number.")
+    rules = NormalizationRules(
+        lowercase=lowercase,
+        strip_accents=lowercase if strip is None else bool(strip),
+        chinese=bool(config.get("tokenize_chinese_chars", True)),
+        longest_word=longest,
+    )
+    return build_tokenizer(vocabulary, rules, specials)
+
+
+def _read_lines(file: Path) -> dict[str, int]:
+    """Subwords with their ids, which are line numbers from 0; a blank or repeated line would shift or hide ids."""
+    try:
+        lines = file.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise data_error(
+            f"{file} is not UTF-8 text: byte {error.start:,} is 0x{error.object[error.start]:02x}."
+        ) from error
+    except OSError as error:
+        raise data_error(f"{file} cannot be read: {error.strerror}.") from error
+    vocabulary: dict[str, int] = {}
+    for id, line in enumerate(lines):
+        token = line.strip()
+        if not token:
+            raise data_error(f"{file}, line {id + 1:,} is blank; every line of a vocabulary must be a token.")
+        if token in vocabulary:
+            raise data_error(f'{file}, line {id + 1:,}: "{token}" is already in line {vocabulary[token] + 1:,}.')
+        vocabulary[token] = id
+    return vocabulary
+
+
+def _looks_cased(vocabulary: Iterable[str], specials: BertSpecialTokens) -> bool:
+    """Whether a bare ``vocab.txt``, which does not say, is cased: then some of its words have upper case."""
+    return any(token != token.lower() for token in vocabulary if token not in specials and token[0] != "[")
+
+
+def _read_tokenizer_json(file: Path, config: Mapping[str, object]) -> Tokenizer:
+    description = read_json(file)
+    model = description.get("model") if isinstance(description, dict) else None
+    if not isinstance(model, dict):
+        raise data_error(f'{file} is not a tokenizer: it has no "model".')
+    kind = model.get("type", "WordPiece")
+    if kind != "WordPiece":
+        raise data_error(f"{file} is a {kind} tokenizer; BERT's is WordPiece.")
+    _apply_flags(description.get("normalizer"), config)
+    try:
+        backend = Tokenizer.from_str(json.dumps(description))
+    except Exception as error:  # the library raises nothing narrower
+        raise data_error(f"{file} is not a tokenizer: {error}.") from error
+    # Files saved after training with transformers may pad and truncate to a fixed length; collate does that here.
+    backend.no_padding()
+    backend.no_truncation()
+    return backend
+
+
+def _apply_flags(normalizer: object, config: Mapping[str, object]) -> None:
+    """Where the two files differ, ``tokenizer_config.json`` overrides, as in Hugging Face's own loader."""
+    if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
+        names = {"do_lower_case": "lowercase", "strip_accents": "strip_accents"}
+        names["tokenize_chinese_chars"] = "handle_chinese_chars"
+        normalizer.update({name: config[flag] for flag, name in names.items() if flag in config})
