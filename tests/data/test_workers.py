@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.data import workers
 from bertkit.data.sources import TextChunk
 from bertkit.data.tokenizing import TokenizedChunk, TokenizerFile, UnitTokenizer, WorkUnit
-from bertkit.data.workers import _Worker, tokenize_all
+from bertkit.data.workers import start_worker, tokenize_all
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -69,14 +72,21 @@ def test_few_units_are_in_flight(rules: TokenizerFile) -> None:
         assert taken <= done + 1 + 2 * 2 or taken == len(UNITS)
 
 
-def test_a_worker_that_dies_is_an_error(rules: TokenizerFile) -> None:
-    worker = _Worker(rules)
-    assert worker.tokenize(UNITS[0])
-    worker._process.kill()
+def test_a_worker_that_dies_is_an_error(rules: TokenizerFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[workers.Worker] = []
+
+    def start_and_remember(rules: TokenizerFile) -> workers.Worker:
+        started.append(start_worker(rules))
+        return started[-1]
+
+    monkeypatch.setattr(workers, "start_worker", start_and_remember)
+    results = tokenize_all(UNITS, rules, 2)
+    next(results)
+    for worker in started:
+        os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(BertkitError, match=r"a worker process died \(exit code -9\)") as caught:
-        worker.tokenize(UNITS[1])
+        list(results)
     assert caught.value.exit_code == 1
-    worker.close()
 
 
 def test_they_end_when_results_are_no_longer_wanted(rules: TokenizerFile) -> None:
@@ -95,6 +105,7 @@ def test_a_program_without_a_main_guard_and_from_standard_input_has_workers(rule
 from pathlib import Path
 from bertkit.data.tokenizing import TokenizerFile, WorkUnit
 from bertkit.data.workers import tokenize_all
+from bertkit.data import workers
 from bertkit.data.sources import TextChunk
 
 rules = TokenizerFile(Path({str(rules.file)!r}), {rules.vocab_size}, {rules.unk_id})

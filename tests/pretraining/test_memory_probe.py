@@ -106,6 +106,6 @@ def test_what_is_wrong_with_a_run_is_said_as_by_the_run(data: Path) -> None:
 
 
 def test_a_process_that_dies_is_explained(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_footprint, "_PROGRAM", "import os; os.kill(os.getpid(), 9) # {path}")
+    monkeypatch.setattr(_footprint, "_run_steps", sys.exit)
     with pytest.raises(BertkitError, match="the memory does not suffice"):
         estimate_peak(make_run(data, size("1/12/2", vocab_size=4999), 3, 13))

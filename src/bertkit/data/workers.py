@@ -1,29 +1,20 @@
-"""Units of text tokenized by worker processes, in order.
-
-A worker reads units from its standard input and writes their tokens to its standard output, until its input ends;
-so none outlives its parent. ``multiprocessing`` is not used because its workers import the caller's main module: a
-script without ``if __name__ == "__main__"`` would fail, and one that imports PyTorch would load it in each of them.
-"""
+"""Work units tokenized by worker processes, in order."""
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from functools import cached_property
 from queue import SimpleQueue
 
 from bertkit.data.tokenizing import TokenizedChunk, TokenizerFile, UnitTokenizer, WorkUnit
 from bertkit.errors import BertkitError
+from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
 Result = tuple[WorkUnit, list[TokenizedChunk]]
 
-_PROGRAM = "import sys; sys.path = {path!r}; from bertkit.data.workers import serve; serve()"
+Worker = SubprocessWorker[WorkUnit, list[TokenizedChunk]]
 
 
 def tokenize_all(units: Iterable[WorkUnit], rules: TokenizerFile, workers: int) -> Iterator[Result]:
@@ -32,23 +23,47 @@ def tokenize_all(units: Iterable[WorkUnit], rules: TokenizerFile, workers: int) 
     One worker is this process itself, where the tokenizer uses threads of its own.
     """
     if workers > 1:
-        yield from _tokenize_in_workers(units, [_Worker(rules) for _ in range(workers)])
+        yield from _tokenize_in_workers(units, [start_worker(rules) for _ in range(workers)])
         return
     tokenizer = UnitTokenizer(rules)
     for unit in units:
         yield unit, tokenizer.tokenize(unit)
 
 
-def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[_Worker]) -> Iterator[Result]:
+class _TokenizeUnit:
+    """Tokenizes units; the tokenizer is built at the first one, in the process that this is called in."""
+
+    def __init__(self, rules: TokenizerFile) -> None:
+        self._rules = rules
+
+    @cached_property
+    def _tokenizer(self) -> UnitTokenizer:
+        return UnitTokenizer(self._rules)
+
+    def __call__(self, unit: WorkUnit) -> list[TokenizedChunk]:
+        return self._tokenizer.tokenize(unit)
+
+
+def start_worker(rules: TokenizerFile) -> Worker:
+    """A process that tokenizes units, in one thread."""
+    return SubprocessWorker(_TokenizeUnit(rules), environment={"TOKENIZERS_PARALLELISM": "false"})
+
+
+def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:
     """A thread for each worker, that waits for it."""
-    idle: SimpleQueue[_Worker] = SimpleQueue()
+    idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
     def tokenize(unit: WorkUnit) -> list[TokenizedChunk]:
         worker = idle.get()
         try:
-            return worker.tokenize(unit)
+            return worker.call(unit)
+        except WorkerDiedError as error:
+            raise BertkitError(
+                f"a worker process died ({error}): killed, or out of memory. What is finished is kept; repeat the "
+                "command, perhaps with fewer --workers."
+            ) from error
         finally:
             idle.put(worker)
 
@@ -67,51 +82,3 @@ def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[_Worker]) -> I
         threads.shutdown(cancel_futures=True)
         for worker in workers:
             worker.close()
-
-
-class _Worker:
-    """A process that runs ``serve``."""
-
-    def __init__(self, rules: TokenizerFile) -> None:
-        program = _PROGRAM.format(path=sys.path)
-        self._process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
-        self._rules: TokenizerFile | None = rules
-
-    def tokenize(self, unit: WorkUnit) -> list[TokenizedChunk]:
-        try:
-            if self._rules is not None:
-                pickle.dump(self._rules, self._input)
-                self._rules = None
-            pickle.dump(unit, self._input)
-            self._input.flush()
-            result: list[TokenizedChunk] = pickle.load(self._output)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
-            raise BertkitError(
-                f"a worker process died (exit code {self._process.wait()}): killed, or out of memory. What is finished "
-                "is kept; repeat the command, perhaps with fewer --workers."
-            ) from error
-        return result
-
-    def close(self) -> None:
-        with suppress(BrokenPipeError):  # it died, which was said
-            self._input.close()
-        self._output.close()
-        self._process.wait()
-
-
-def serve() -> None:
-    """Be a worker. Ctrl-C is for the process that started it, and so is all that it would print."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    units, results = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    try:
-        tokenizer = UnitTokenizer(pickle.load(units))
-        while True:
-            pickle.dump(tokenizer.tokenize(pickle.load(units)), results)
-            results.flush()
-    except (EOFError, BrokenPipeError):
-        os._exit(0)  # the parent is done, or dead

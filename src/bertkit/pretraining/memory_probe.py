@@ -8,10 +8,7 @@ does not suffice it is the one that dies.
 from __future__ import annotations
 
 import dataclasses
-import os
-import pickle
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from bertkit.errors import BertkitError
 from bertkit.pretraining.model_size import affordable_tokens
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.trial_steps import train_briefly, with_enough_steps
+from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 from bertkit.training.precision import default_device
 
 _STEPS, _EVALUATIONS = 12, 8
@@ -34,13 +32,6 @@ _MOST_TOKENS = 8192
 _LONGEST_STEP = 10.0
 """Of larger ones a half, or this many tokens, or what takes so many seconds, and a half of that: memory grows with the
 rows in a straight line."""
-
-_PROGRAM = """
-import sys
-sys.path[:] = {path}
-from bertkit.pretraining import memory_probe
-memory_probe.serve()
-"""
 
 
 def estimate_peak(run: PretrainRun) -> int:
@@ -60,13 +51,10 @@ def estimate_peak(run: PretrainRun) -> int:
 
 def _measure(run: PretrainRun, share: float) -> int:
     """The peak with this share of the rows in every micro-batch."""
-    program = _PROGRAM.format(path=sys.path)
-    done = subprocess.run(
-        [sys.executable, "-c", program], input=pickle.dumps(_lessen(run, share)), capture_output=True, check=False
-    )
     try:
-        peak: int | BertkitError = pickle.loads(done.stdout)
-    except (EOFError, pickle.UnpicklingError) as error:
+        with SubprocessWorker(_run_steps, quiet=True) as worker:
+            peak = worker.call(_lessen(run, share))
+    except WorkerDiedError as error:
         raise BertkitError(
             f"steps with {share:.0%} of the rows of a micro-batch could not be measured: most likely the memory does "
             "not suffice. Lower micro_batch_size, or set gradient_checkpointing=true."
@@ -92,18 +80,13 @@ def _lessen(run: PretrainRun, share: float) -> PretrainRun:
     return dataclasses.replace(with_enough_steps(run), **changes)
 
 
-def serve() -> None:
-    """Be the other process: what would be printed goes to stderr."""
-    run, results = pickle.load(sys.stdin.buffer), os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    answer: int | BertkitError
+def _run_steps(run: PretrainRun) -> int | BertkitError:
+    """The peak of a few steps; called in the other process."""
     try:
         train_briefly(run, _STEPS)
-        answer = _peak()
     except BertkitError as error:
-        answer = error
-    pickle.dump(answer, results)
-    results.flush()
+        return error
+    return _peak()
 
 
 def _peak() -> int:
