@@ -117,7 +117,7 @@ def test_two_runs_of_a_task_are_a_question(tmp_path: Path) -> None:
 def test_a_run_of_another_task_is_refused(tmp_path: Path) -> None:
     run = write_results(tmp_path / "mine", dataclasses.replace(glue.rte, name="files:mine.csv"), {"accuracy": 0.5})
     with pytest.raises(
-        BertkitError, match=r"mine is a run of files:mine.csv, which is none of GLUE's tasks: glue:mnli"
+        BertkitError, match=r"mine is a run of files:mine.csv, which is not one of GLUE's tasks: glue:mnli"
     ):
         api.glue_table([run])
 
@@ -180,7 +180,7 @@ def test_both_halves_of_mnli_and_the_diagnostic_set_are_answered_by_one_run(
 
 def test_nothing_to_answer_is_an_error(tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.rte.at(tmp_path), tokenizer)
-    with pytest.raises(BertkitError, match=r"no file of a submission can be written: .*test.tsv does not exist"):
+    with pytest.raises(BertkitError, match=r"no file of the submission can be written: .*test.tsv does not exist"):
         api.glue_submit([run], output=tmp_path / "out", progress="quiet")
     assert not (tmp_path / "out").exists()
 

@@ -87,7 +87,7 @@ def test_the_style_fetches_nothing_and_knows_the_dark() -> None:
 def test_what_the_data_says_is_shown_and_not_obeyed() -> None:
     page = read(of_classes("no", NASTY), model=NASTY)
     assert page.text.count(NASTY) >= 8
-    assert ("aria-label", "The scores with their intervals, as in the table below.") in page.attributes
+    assert ("aria-label", "Scores with their intervals, as in the table below.") in page.attributes
 
 
 def test_pictures_and_tables_can_be_heard() -> None:
@@ -108,4 +108,4 @@ def test_answers_that_are_all_right_are_said_to_be() -> None:
     found = evaluate_predictions(
         task, "dev", [TextExample("0", "a", None, "sad")], [Prediction("sad", {"sad": 0.7, "glad": 0.3})]
     )
-    assert "No answer is wrong." in read(found).text
+    assert "All predictions are correct." in read(found).text

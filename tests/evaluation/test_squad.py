@@ -52,8 +52,8 @@ def test_rules_can_be_chosen(questions: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"a": 7}, r'p\.json: the answer to "a" is 7, not a text'),
-        (["mill"], r"p\.json is not one JSON object of id -> answer"),
+        ({"a": 7}, r'p\.json: the answer to "a" is 7, not a string'),
+        (["mill"], r"p\.json is not a JSON object of question id -> answer"),
     ],
 )
 def test_what_is_no_predictions_file(questions: Path, tmp_path: Path, content: object, message: str) -> None:
@@ -65,7 +65,7 @@ def test_null_odds_that_cannot_be_used(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill"})
     with pytest.raises(BertkitError, match="the odds of \"a\" are 'no', not a number"):
         api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": "no"}))
-    with pytest.raises(BertkitError, match="which the rules of v1 do not know"):
+    with pytest.raises(BertkitError, match="which the rules of v1 do not have"):
         api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": 1}), rules="v1")
 
 

@@ -124,9 +124,9 @@ def test_a_resume_in_either_phase_or_between_them_comes_to_the_same(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"long_seq_length": None, "long_lr": 1e-3}, "long_lr is given and long_seq_length is not"),
-        ({"long_seq_length": None, "long_phase": "restart"}, "long_phase is given and long_seq_length is not"),
-        ({"long_warmup": 0.1}, "long_warmup is given and long_phase is continue"),
+        ({"long_seq_length": None, "long_lr": 1e-3}, "long_lr needs long_seq_length"),
+        ({"long_seq_length": None, "long_phase": "restart"}, "long_phase needs long_seq_length"),
+        ({"long_warmup": 0.1}, "long_warmup needs long_phase=restart"),
         ({"long_batch_size": 0}, "long_batch_size is 0; it must be 1 or more"),
         ({"long_lr": -1e-3}, "long_lr is -0.001; it must be 0 or more"),
     ],

@@ -219,7 +219,7 @@ def test_a_point_that_diverges_is_a_result_too(table: Path, model: Path, tmp_pat
         (["seeds=1,2"], {}, "--grid: seeds cannot be varied: give --seeds N"),
         (["epochs=1,2"], {}, "epochs is in --grid and an option of its own"),
         (["lr=1e-5..1e-4"], {}, "--grid lr=1e-05..0.0001: a range needs --trials N"),
-        ([f"optimizer.beta2=0.{'9' * 300}"], {}, "no folder can be named after"),
+        ([f"optimizer.beta2=0.{'9' * 300}"], {}, "makes no folder name of its own"),
         (["schedule.warmup=0.1,0.2"], {"trials": 0}, "--trials is 0; it must be 1 or more"),
     ],
 )
@@ -252,7 +252,7 @@ def test_without_a_grid_it_is_the_papers() -> None:
 
 def test_ranges_know_their_scale() -> None:
     axes = read_axes(["lr=1e-5..1e-4", "epochs=2..4", "layer_decay=0.8..1.0"], ranges=True)
-    assert [(axis.is_whole, axis.is_logarithmic) for axis in axes] == [(False, True), (True, False), (False, False)]
+    assert [(axis.is_integer, axis.is_logarithmic) for axis in axes] == [(False, True), (True, False), (False, False)]
     for wrong in ("lr=a..b", "lr=2..1", "lr=1..2..3"):
         with pytest.raises(BertkitError, match=r"LOW\.\.HIGH|lower end"):
             read_axes([wrong], ranges=True)

@@ -1,4 +1,4 @@
-"""Drawings inside an HTML page: SVG that takes its colours from the page, so that they suit a light and a dark one."""
+"""SVG charts for the HTML report; they take their colours from the page, so they fit a light and a dark theme."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ _ROW, _BAR, _NAMES, _FIGURES = 26, 300, 110, 170
 
 
 def draw_calibration(bins: Sequence[Bin]) -> str:
-    """Accuracy by confidence, a dot for each bin, larger with more answers; the diagonal is what is promised."""
-    most = max(each.count for each in bins)
-    parts = [f'<line class="faint dashed" {_from_to(_spot(0, 0), _spot(1, 1))}/>']
+    """A reliability diagram: a dot for each bin, larger with more predictions; the dashed diagonal is perfect."""
+    largest = max(each.count for each in bins)
+    parts = [f'<line class="faint dashed" {_from_to(_point(0, 0), _point(1, 1))}/>']
     for step in (0, 0.25, 0.5, 0.75, 1):
-        (across, bottom), (left, up) = _spot(step, 0), _spot(0, step)
-        parts.append(f'<line class="grid" {_from_to(_spot(0, step), _spot(1, step))}/>')
+        (across, bottom), (left, up) = _point(step, 0), _point(0, step)
+        parts.append(f'<line class="grid" {_from_to(_point(0, step), _point(1, step))}/>')
         parts.append(f'<text x="{across:.1f}" y="{bottom + 16:.1f}" text-anchor="middle">{step:.0%}</text>')
         parts.append(f'<text x="{left - 6:.1f}" y="{up + 4:.1f}" text-anchor="end">{step:.0%}</text>')
-    spots = [_spot(each.confidence, each.accuracy) for each in bins]
-    parts.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in spots)}"/>')
-    for each, (x, y) in zip(bins, spots, strict=True):
-        radius = 3 + 5 * (each.count / most) ** 0.5
-        said = f"{each.count:,} answers, {each.confidence:.1%} sure, {each.accuracy:.1%} right"
-        parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{said}</title></circle>')
-    middle, bottom = _spot(0.5, 0)
-    parts.append(f'<text x="{middle:.1f}" y="{bottom + 34:.1f}" text-anchor="middle">probability of the answer</text>')
-    title = "Share of right answers by the probability of the answer; the same figures are in the table below."
+    points = [_point(each.confidence, each.accuracy) for each in bins]
+    parts.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>')
+    for each, (x, y) in zip(bins, points, strict=True):
+        radius = 3 + 5 * (each.count / largest) ** 0.5
+        label = f"{each.count:,} predictions, confidence {each.confidence:.1%}, accuracy {each.accuracy:.1%}"
+        parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{label}</title></circle>')
+    middle, bottom = _point(0.5, 0)
+    parts.append(f'<text x="{middle:.1f}" y="{bottom + 34:.1f}" text-anchor="middle">predicted probability</text>')
+    title = "Accuracy by predicted probability; the same numbers are in the table below."
     return _wrap(parts, _LEFT + _SIDE + 16, _TOP + _SIDE + 44, title)
 
 
 def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str) -> str:
-    """(name, value, low, high), one below the other on one scale that holds all of them."""
+    """Values with their intervals, given as (name, value, low, high), one below the other on a common scale."""
     lowest, highest = min(0.0, *(row[2] for row in rows)), max(1.0, *(row[3] for row in rows))
 
-    def place(value: float) -> float:
+    def x_of(value: float) -> float:
         return _NAMES + _BAR * (value - lowest) / (highest - lowest)
 
     parts = []
@@ -45,14 +45,14 @@ def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str) 
         parts += [
             f'<text x="{_NAMES - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>',
             f'<line class="grid" x1="{_NAMES}" y1="{y:.1f}" x2="{_NAMES + _BAR}" y2="{y:.1f}"/>',
-            f'<line class="range" x1="{place(low):.1f}" y1="{y:.1f}" x2="{place(high):.1f}" y2="{y:.1f}"/>',
-            f'<circle class="mark" cx="{place(value):.1f}" cy="{y:.1f}" r="5"/>',
+            f'<line class="range" x1="{x_of(low):.1f}" y1="{y:.1f}" x2="{x_of(high):.1f}" y2="{y:.1f}"/>',
+            f'<circle class="mark" cx="{x_of(value):.1f}" cy="{y:.1f}" r="5"/>',
             f'<text x="{_NAMES + _BAR + 10}" y="{y + 4:.1f}">{value:.4f} ({low:.4f} to {high:.4f})</text>',
         ]
     return _wrap(parts, _NAMES + _BAR + _FIGURES, 2 * _TOP + _ROW * len(rows), title)
 
 
-def _spot(x: float, y: float) -> tuple[float, float]:
+def _point(x: float, y: float) -> tuple[float, float]:
     return _LEFT + _SIDE * x, _TOP + _SIDE * (1 - y)
 
 

@@ -1,4 +1,4 @@
-"""GLUE over several runs: the row of the paper's Table 1 with its average, and the files that GLUE's server marks."""
+"""GLUE over several runs: a row of the paper's Table 1 with its average, and the files that GLUE's server scores."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit import config
 from bertkit.errors import data_error, usage_error
-from bertkit.finetuning.results import FinetuneResult
+from bertkit.finetuning.results import RESULTS, read_results
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.report.progress import Progress
 from bertkit.runs import read_run
-from bertkit.storage.atomic import read_json, write_file
+from bertkit.storage.atomic import write_file
 from bertkit.task_types import FileTask
 from bertkit.tasks.glue import SUBMISSION, TABLE, Column, Submitted
 
 
 @dataclass(frozen=True, kw_only=True)
 class GlueScore:
-    """One column of the table: ``best`` is the score of the seed that was best on dev, ``mean`` that of all seeds."""
+    """One column of the table: ``best`` is the score of the seed that is best on dev, ``mean`` is over all seeds."""
 
     column: str
     score: str
@@ -34,7 +33,7 @@ class GlueScore:
 
 @dataclass(frozen=True, kw_only=True)
 class GlueTable:
-    """``best`` and ``mean`` are the averages over the paper's nine columns; None while some are ``missing``."""
+    """``best`` and ``mean`` are averages over the paper's nine columns; None if some are ``missing``."""
 
     scores: list[GlueScore]
     best: float | None
@@ -44,7 +43,7 @@ class GlueTable:
 
 @dataclass(frozen=True, kw_only=True)
 class GlueSubmission:
-    """``rows`` of every file that was written, by its name, and why the others were not."""
+    """``rows`` counts the rows of every file that was written; ``missing`` says why the others were not."""
 
     folder: Path
     rows: dict[str, int]
@@ -52,10 +51,10 @@ class GlueSubmission:
 
 
 def tabulate(runs: Sequence[Path]) -> GlueTable:
-    """The dev scores of runs of GLUE's tasks, one run a task, in the order of the paper's columns.
+    """The dev scores of runs of GLUE's tasks, one run per task, in the order of the paper's columns.
 
-    The average is that of the paper, which its own rows bear out: the mean of the columns, MNLI matched and mismatched
-    being two of them, without WNLI.
+    The average is computed as the paper does, which its own rows confirm: the mean of the columns without WNLI, where
+    MNLI matched and mismatched are two columns.
     """
     by_task = _by_task((_task_of(run), run) for run in runs)
     scores = {column.name: _score(column, by_task) for column in TABLE}
@@ -71,10 +70,10 @@ def tabulate(runs: Sequence[Path]) -> GlueTable:
 
 
 def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path | None = None) -> GlueSubmission:
-    """Answer the test files of the runs' tasks into ``output``, as GLUE's server wants them.
+    """Predict the test files of the runs' tasks, and write them to ``output`` in the format of GLUE's server.
 
-    ``data`` is the folder that holds ``CoLA``, ``SST-2`` and the others; without it every run reads the files it was
-    trained with. A run of MNLI answers the diagnostic set too.
+    ``data`` is the folder that holds ``CoLA``, ``SST-2`` and the others; without it every run reads the files that it
+    was trained with. A run of MNLI also predicts the diagnostic set.
     """
     models = {run: load(run) for run in runs}
     by_task = _by_task((model.task.name, run) for run, model in models.items())
@@ -90,9 +89,11 @@ def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path
         if absent := task.files.missing(task.name, entry.split):
             missing[entry.file] = f"{absent[0]} does not exist"
             continue
-        rows[entry.file] = _answer(model, task.examples(entry.split), output / entry.file, progress)
+        rows[entry.file] = _write_predictions(model, task.examples(entry.split), output / entry.file, progress)
     if not rows:
-        raise data_error("no file of a submission can be written: " + "; ".join(dict.fromkeys(missing.values())) + ".")
+        raise data_error(
+            "no file of the submission can be written: " + "; ".join(dict.fromkeys(missing.values())) + "."
+        )
     return GlueSubmission(folder=output, rows=rows, missing=missing)
 
 
@@ -104,12 +105,12 @@ def _task_of(run: Path) -> str:
 
 
 def _by_task(runs: Iterator[tuple[str, Path]]) -> dict[str, Path]:
-    """The runs by the names of their tasks: each one of GLUE's, none twice."""
+    """The runs by task name; raises a usage error for a task that is not GLUE's, and for two runs of one task."""
     found: dict[str, Path] = {}
     known = dict.fromkeys(column.task.name for column in TABLE)
     for name, run in runs:
         if name not in known:
-            raise usage_error(f"{run} is a run of {name}, which is none of GLUE's tasks: {', '.join(known)}.")
+            raise usage_error(f"{run} is a run of {name}, which is not one of GLUE's tasks: {', '.join(known)}.")
         if name in found:
             raise usage_error(f"{found[name]} and {run} are both runs of {name}. Give one of them.")
         found[name] = run
@@ -117,13 +118,13 @@ def _by_task(runs: Iterator[tuple[str, Path]]) -> dict[str, Path]:
 
 
 def _score(column: Column, runs: Mapping[str, Path]) -> GlueScore | None:
-    """One column from the ``results.json`` of its run; None where there is no such run, or no such score in it."""
+    """One column from the ``results.json`` of its run; None without such a run, or without that score in it."""
     run = runs.get(column.task.name)
     if run is None:
         return None
-    if not (run / "results.json").exists():
-        raise usage_error(f"{run} has no results yet. Repeat its command: it goes on where it stopped.")
-    result = config.from_json(FinetuneResult, read_json(run / "results.json"), source=str(run / "results.json"))
+    if not (run / RESULTS).exists():
+        raise usage_error(f"{run} has no results yet. Repeat its command: it continues where it stopped.")
+    result = read_results(run)
     values = [seed.scores[column.score] for seed in result.seeds if column.score in seed.scores]
     if not values:
         return None
@@ -139,15 +140,15 @@ def _score(column: Column, runs: Mapping[str, Path]) -> GlueScore | None:
 
 
 def _with_files(entry: Submitted, trained: FileTask, data: Path | None) -> FileTask:
-    """The task whose test is answered, its files where the run has its own."""
-    own = trained if entry.task is entry.answerer else entry.task
+    """The task whose test set is predicted, with files from ``data`` or from beside those of the run."""
+    task = trained if entry.task is entry.answerer else entry.task
     folder = Path(entry.task.files.home).name
     if data is not None:
-        return own.at(data / folder)
-    return own if trained.files.folder is None or own is trained else own.at(trained.files.folder.parent / folder)
+        return task.at(data / folder)
+    return task if trained.files.folder is None or task is trained else task.at(trained.files.folder.parent / folder)
 
 
-def _answer(model: Pipeline, examples: Sequence[Any], path: Path, progress: Progress) -> int:
+def _write_predictions(model: Pipeline, examples: Sequence[Any], path: Path, progress: Progress) -> int:
     task: Any = model.task
     progress.start(path.name, len(examples), "row")
     lines = ["index\tprediction\n"]

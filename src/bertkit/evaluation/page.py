@@ -1,4 +1,4 @@
-"""An evaluation as one HTML file that needs nothing else: no network, no script, light and dark."""
+"""An evaluation as one self-contained HTML page: no network access, no script, a light and a dark theme."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthSc
 from bertkit.metrics.classification import ClassScore
 from bertkit.task_types import ExampleReport
 
-_LONGEST_TEXT = 600
-_MOST_CLASSES_IN_A_MATRIX = 40
+_MAX_TEXT = 600
+_MAX_CLASSES_IN_MATRIX = 40
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #23262e; --faint: #5b6270; --rule: #dcdfe5; --page: #fff; --blue: #24618f;
@@ -37,7 +37,7 @@ svg .range { stroke: var(--blue); stroke-width: 4; opacity: .45; }
 
 
 def render_page(evaluation: Evaluation, *, model: str) -> str:
-    """The page; ``model`` says whose answers these are."""
+    """The HTML of the page; ``model`` is the name of the model."""
     title = f"{evaluation.task}, {evaluation.split}"
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -61,13 +61,13 @@ def render_page(evaluation: Evaluation, *, model: str) -> str:
 def _scores(evaluation: Evaluation) -> Iterable[str]:
     rows = [(name, each.value, each.low, each.high) for name, each in evaluation.scores.items()]
     yield "<h2>Scores</h2>"
-    yield draw_intervals(rows, "The scores with their intervals, as in the table below.")
+    yield draw_intervals(rows, "Scores with their intervals, as in the table below.")
     caption = f"95 % intervals: percentile bootstrap over examples, {evaluation.resamples:,} resamples."
     yield _table(caption, ("score", "value", "from", "to"), rows)
 
 
 def _notes(notes: Sequence[str]) -> Iterable[str]:
-    yield "<h2>Read this first</h2>"
+    yield "<h2>Notes</h2>"
     yield f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
 
 
@@ -75,7 +75,7 @@ def _classes(classes: Classes) -> Iterable[str]:
     yield "<h2>Classes</h2>"
     yield _class_table("class", "examples", classes.rows)
     names = [each.name for each in classes.rows]
-    if len(names) <= _MOST_CLASSES_IN_A_MATRIX:
+    if len(names) <= _MAX_CLASSES_IN_MATRIX:
         yield "<h2>Confusion</h2>"
         yield _matrix(names, classes.confusion)
         return
@@ -86,17 +86,17 @@ def _classes(classes: Classes) -> Iterable[str]:
         if gold != answer and count
     ]
     yield "<h2>Most frequent confusions</h2>"
-    most = sorted(mistakes, key=lambda each: -each[2])[:_MOST_CLASSES_IN_A_MATRIX]
-    yield _table("All counts are in report.json.", ("gold class", "answer", "examples"), most)
+    most = sorted(mistakes, key=lambda each: -each[2])[:_MAX_CLASSES_IN_MATRIX]
+    yield _table("All counts are in report.json.", ("gold class", "predicted", "examples"), most)
 
 
 def _parts(parts: Sequence[ClassScore]) -> Iterable[str]:
     yield "<h2>By label or type</h2>"
-    yield _class_table("label or type", "times", parts)
+    yield _class_table("label or type", "count", parts)
 
 
 def _class_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
-    caption = f"Precision: right among those answered; recall: found among those there are; {support}: how many."
+    caption = f"Precision: correct share of the predictions; recall: found share of the gold; {support}: gold count."
     cells = [(each.name, each.precision, each.recall, each.f1, each.support) for each in rows]
     return _table(caption, (what, "precision", "recall", "F1", support), cells)
 
@@ -111,21 +111,21 @@ def _matrix(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
             for count in row
         )
         lines.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
-    caption = "<caption>Rows: gold class. Columns: answer. Darker: a larger share of the row.</caption>"
+    caption = "<caption>Rows: gold class. Columns: predicted class. Darker: a larger share of the row.</caption>"
     return f'<div class="wide"><table>{caption}<tr><th scope="col">gold</th>{head}</tr>{"".join(lines)}</table></div>'
 
 
 def _calibration(calibration: Calibration) -> Iterable[str]:
     yield "<h2>Calibration</h2>"
     yield (
-        f"<p>Expected calibration error {calibration.error:.4f}: on average, the share of right answers is that far "
-        "from the probability given. Dots below the dashed line are overconfident.</p>"
+        f"<p>Expected calibration error {calibration.error:.4f}: the mean distance of the accuracy from the predicted "
+        "probability. Dots below the dashed line are overconfident.</p>"
     )
     yield draw_calibration(calibration.bins)
     rows = [
         (f"{each.low:.0%} to {each.high:.0%}", each.count, each.confidence, each.accuracy) for each in calibration.bins
     ]
-    yield _table("By probability of the answer.", ("bin", "answers", "mean probability", "accuracy"), rows)
+    yield _table("By predicted probability.", ("bin", "predictions", "mean probability", "accuracy"), rows)
 
 
 def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
@@ -142,19 +142,19 @@ def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
 def _worst(worst: Sequence[ExampleReport]) -> Iterable[str]:
     yield "<h2>Worst examples</h2>"
     if not worst:
-        yield "<p>No answer is wrong.</p>"
+        yield "<p>All predictions are correct.</p>"
         return
     rows = [(each.id, _shorten(each.text), each.gold, each.answer, each.size) for each in worst]
-    caption = "The largest mistakes first: the surest wrong classes, the largest errors, the lowest scores."
-    yield _table(caption, ("id", "text", "gold", "answer", "size"), rows)
+    caption = "The largest errors first: the most confident wrong classes, the largest differences, the lowest scores."
+    yield _table(caption, ("id", "text", "gold", "predicted", "error"), rows)
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
+    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + " …"
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The first column names the row."""
+    """An HTML table; the first column is the header of each row."""
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and not isinstance(lines[0][place], str) for place in range(len(header))]
     head = "".join(

@@ -1,4 +1,4 @@
-"""Any file of predictions scored as SQuAD's and KorQuAD's official programs score it."""
+"""Prediction files of any program, scored by the rules of SQuAD's and KorQuAD's official programs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bertkit.task_types.user_tables import read_json_file
 class SquadScore:
     """``scores`` under the names of the official program, in per cent.
 
-    ``missing`` questions have no prediction and count as wrong; ``unknown`` predictions belong to no question and count
-    nowhere.
+    ``missing`` counts questions without a prediction, which count as wrong; ``unknown`` counts predictions for no
+    question in the file, which are ignored.
     """
 
     rules: Rules
@@ -29,22 +29,26 @@ class SquadScore:
 def score_predictions(
     questions: Path, predictions: Path, *, null_odds: Path | None = None, rules: Rules | None = None
 ) -> SquadScore:
-    """``predictions`` is an object of id -> answer, ``null_odds`` one of id -> what speaks for no answer.
+    """Score a JSON file of predictions: an object of question id -> answer.
 
-    Without ``rules`` they are those of 2.0 if some question is marked as impossible, else those of 1.1.
+    ``null_odds`` is a file of question id -> score that the question has no answer (higher is more likely). Without
+    ``rules`` they are those of SQuAD 2.0 if a question is marked as impossible, else those of 1.1.
     """
-    asked = list(QuestionAnsweringTask(name=str(questions), null=True).read(questions))
-    gold = {example.id: _texts(example, questions) for example in asked}
-    rules = rules or ("v2" if any(example.impossible for example in asked) else "v1")
-    given = _read_answers(predictions)
+    examples = list(QuestionAnsweringTask(name=str(questions), null=True).read(questions))
+    gold = {example.id: _texts(example, questions) for example in examples}
+    rules = rules or ("v2" if any(example.impossible for example in examples) else "v1")
+    predicted = _read_answers(predictions)
     if rules == "v2":
-        scores = score_all_v2(gold, given, None if null_odds is None else _read_numbers(null_odds))
+        scores = score_all_v2(gold, predicted, None if null_odds is None else _read_numbers(null_odds))
     elif null_odds is not None:
-        raise usage_error(f"null odds are for questions without an answer, which the rules of {rules} do not know.")
+        raise usage_error(f"null odds need questions without an answer, which the rules of {rules} do not have.")
     else:
-        scores = score_all(gold, given, rules)
+        scores = score_all(gold, predicted, rules)
     return SquadScore(
-        rules=rules, scores=scores, missing=len(gold.keys() - given.keys()), unknown=len(given.keys() - gold.keys())
+        rules=rules,
+        scores=scores,
+        missing=len(gold.keys() - predicted.keys()),
+        unknown=len(predicted.keys() - gold.keys()),
     )
 
 
@@ -55,11 +59,11 @@ def _texts(example: SpanExample, path: Path) -> Sequence[str]:
 
 
 def _read_answers(path: Path) -> dict[str, str]:
-    """A null is no prediction; anything else that is no text is an error."""
+    """The answers by question id; null means no prediction, and any other value that is not a string is an error."""
     found = _read_object(path)
     wrong = next((id for id, answer in found.items() if not isinstance(answer, str | None)), None)
     if wrong is not None:
-        raise data_error(f'{path}: the answer to "{wrong}" is {found[wrong]!r:.40}, not a text.')
+        raise data_error(f'{path}: the answer to "{wrong}" is {found[wrong]!r:.40}, not a string.')
     return {id: answer for id, answer in found.items() if isinstance(answer, str)}
 
 
@@ -74,5 +78,5 @@ def _read_numbers(path: Path) -> dict[str, float]:
 def _read_object(path: Path) -> Mapping[str, object]:
     content = read_json_file(path)
     if not isinstance(content, dict):
-        raise data_error(f"{path} is not one JSON object of id -> answer.")
+        raise data_error(f"{path} is not a JSON object of question id -> answer.")
     return content

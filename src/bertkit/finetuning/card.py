@@ -7,7 +7,7 @@ from typing import Any
 
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.report.card import Card
-from bertkit.report.run_card import base_name, changed_settings, circumstances, source_row, write_run_card
+from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row, write_run_card
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json
 
@@ -22,14 +22,14 @@ _KINDS = {
 
 
 def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[str, Any]) -> None:
-    """README.md of the model: data, scores over seeds, command. ``results`` is what results.json holds."""
+    """Write the README.md of the model: data, scores of all seeds, command; ``results`` is what results.json holds."""
     record, task, best = read_json(folder.record), run.task, results["best"]
     examples, sd = record["examples"], results["sd"]
     seeds = [(f"seed {each['seed']}", each["best_epoch"], *each["scores"].values()) for each in results["seeds"]]
     spread = "" if sd is None else f"; {results['metric']} {results['mean']:.4f} ± {sd:.4f} over {len(seeds)} seeds"
     fresh = ", with fresh weights," if run.from_scratch else ""
     limits = [
-        "The scores were measured on dev, which also picked the epoch and the best seed: they are a little too good.",
+        "The epoch and the best seed were chosen by the scores on dev, so these scores are optimistically biased.",
         f"Inputs have at most {task.max_length} tokens.",
     ]
     if task.heldout:
@@ -50,6 +50,6 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
         base=base_name(run.model),
         limits=limits,
         settings=changed_settings(run, FinetuneRun(task=task, model=run.model, output=run.output)),
-        **circumstances(record),
+        **command_and_environment(record),
     )
     write_run_card(folder, card)

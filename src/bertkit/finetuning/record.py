@@ -14,17 +14,17 @@ from bertkit.training.schedule import ScheduleConfig
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRun:
-    """One fine-tuning with ``seeds`` restarts (paper, section A.3: 3 epochs, 5e-5, batch 32 are in its grid).
+    """The settings of one fine-tuning with ``seeds`` restarts; the defaults are in the grid of the paper's section A.3.
 
-    ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and draws new weights. ``limit`` takes the
-    first so many training examples, ``dev_limit`` those of dev, which is for a first look. For small data:
-    ``reinit_layers`` draws that many of the last blocks, and the pooler, anew; with ``layer_decay`` below 1 every layer
-    learns with so much of the rate of the layer above it, from the heads, which have all of it, down to the embeddings
-    (Zhang et al., arXiv 2006.05987).
+    ``from_scratch`` keeps the architecture and the vocabulary of ``model`` and initialises new weights. ``limit`` and
+    ``dev_limit`` use the first N training and dev examples only, for quick trials. For small data (Zhang et al., arXiv
+    2006.05987): ``reinit_layers`` initialises the last N layers and the pooler again; ``layer_decay`` below 1 is the
+    learning rate of a layer relative to the layer above it, from the heads, which have the full rate, down to the
+    embeddings.
 
-    With a ``lm_loss_weight`` an encoder that reads from left to right also learns which piece comes next in the
-    training examples, a loss that counts so much beside the task's (Radford et al. 2018, equation 5). With
-    ``lstm_layers`` a BERT gets a BiLSTM of so many layers on top, drawn by the seed: "+ BiLSTM" of the paper's Table 5.
+    ``lm_loss_weight`` adds a next-token loss on the training examples with this weight, for left-to-right encoders
+    (Radford et al. 2018, equation 5). ``lstm_layers`` puts a new BiLSTM of N layers on a BERT: "+ BiLSTM" in Table 5 of
+    the paper.
     """
 
     task: FileTask

@@ -12,7 +12,7 @@ from bertkit.encoder_types import name_architecture
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card
-from bertkit.report.run_card import changed_settings, circumstances, source_row, write_run_card
+from bertkit.report.run_card import changed_settings, command_and_environment, source_row, write_run_card
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json
 
@@ -31,7 +31,7 @@ _SHAPE = {
 
 
 def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping[str, float]) -> None:
-    """The same for a model that was trained on raw text."""
+    """Write the README.md of the model: architecture, data, held-out losses, command."""
     record = read_json(folder.record)
     encoder: Any = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
@@ -46,8 +46,8 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
         values={},
         data=[source_row(file) for file in record.get("data") or data_fingerprints(run)],
         limits=[
-            "It knows what the text says, with its errors and prejudices, and nothing later.",
-            "The figures are of held-out text of the same files.",
+            "The model reflects its training text, including errors and biases, and knows nothing newer.",
+            "The scores were measured on held-out documents of the same files.",
         ],
         settings=changed_settings(
             run,
@@ -58,12 +58,12 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
                 task=default_pretraining_task(usual, vocab_size=run.task.targets or 0),
             ),
         ),
-        **circumstances(record),
+        **command_and_environment(record),
     )
     write_run_card(folder, card)
 
 
 def data_fingerprints(run: PretrainRun) -> list[dict[str, Any]]:
-    """The text files that the shards were made of, with their SHA-256."""
+    """Size and SHA-256 of the text files that the shards were made from."""
     sources = read_manifest(run.data).sources
     return [{"file": Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256} for each in sources]

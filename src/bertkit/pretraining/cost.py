@@ -1,4 +1,4 @@
-"""What a finished pre-training took, from its folder."""
+"""What a finished pre-training cost, read from its run folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 
 
 class PretrainingCost(NamedTuple):
-    """Numbers in the network, floating-point operations of all steps, and seconds."""
+    """Parameters of the model, floating-point operations of all steps, and seconds."""
 
     parameters: int
     flop: float
@@ -21,7 +21,10 @@ class PretrainingCost(NamedTuple):
 
 
 def read_cost(run: Path) -> PretrainingCost:
-    """The operations are those of the steps that were logged, each standing for the steps since the one before."""
+    """The cost of the run in folder ``run``.
+
+    Only every ``log_every``-th step is logged: a logged step counts for all steps since the one logged before it.
+    """
     folder = RunFolder(run)
     steps = [record for record in read_metrics(folder.metrics) if record["kind"] == "train"]
     ends = [0, *(record["step"] for record in steps)]
@@ -29,9 +32,9 @@ def read_cost(run: Path) -> PretrainingCost:
         record["flops_per_second"] * record["tokens"] / record["tokens_per_second"] * (end - begin)
         for record, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True)
     )
-    return PretrainingCost(_count_numbers(folder.model), flop, float(read_run(run)["seconds"]))
+    return PretrainingCost(_count_parameters(folder.model), flop, float(read_run(run)["seconds"]))
 
 
-def _count_numbers(model: Path) -> int:
+def _count_parameters(model: Path) -> int:
     with safe_open(model / "model.safetensors", "numpy") as file:
         return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 - no mapping

@@ -1,4 +1,4 @@
-"""What a pre-training would take, before it is started."""
+"""Parameters, memory, tokens and time of a pre-training, measured before it is started (``pretrain --plan``)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from bertkit.training.memory import available_memory
 from bertkit.training.precision import choose_precision, default_device
 
 _SECONDS_TO_MEASURE = 5.0
-"""A step that takes longer is measured with fewer rows."""
+"""Steps that take longer are timed with fewer rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainPlan:
-    """Sizes and times of a pre-training; memory in bytes, of the device that computes: at its peak, and what is free.
+    """Sizes and times of a pre-training.
 
-    ``tokens`` are those that the steps read, padding not counted, so a corpus of fewer is gone through more than once.
+    ``peak_memory`` and ``available_memory`` are bytes of the device that computes; the latter is None where unknown.
+    ``tokens`` are those that the steps read if every row is full; where the corpus has fewer it is read repeatedly.
     """
 
     parameters: dict[str, int]
@@ -37,17 +38,17 @@ class PretrainPlan:
     corpus_tokens: int
 
     def lines(self) -> list[str]:
-        """The plan for a person."""
+        """The plan as text for the terminal."""
         parts = ", ".join(f"{name} {count:,}" for name, count in self.parameters.items())
         passes = self.tokens / self.corpus_tokens
         return [
             f"parameters  {sum(self.parameters.values()):,} ({parts})",
-            f"memory      {self.peak_memory / 2**30:.2f} GiB at the peak, in {self.precision}{self._room()}",
+            f"memory      {self.peak_memory / 2**30:.2f} GiB at the peak, in {self.precision}{self._free_memory()}",
             f"tokens      at most {self.tokens:,}, {passes:.2f} times the {self.corpus_tokens:,} of the corpus",
             f"time        {describe_duration(self.seconds)}: {self.steps:,} steps of {self.seconds_per_step:.2f} s",
         ]
 
-    def _room(self) -> str:
+    def _free_memory(self) -> str:
         if self.available_memory is None:
             return ""
         free = f"{self.available_memory / 2**30:.2f} GiB"
@@ -57,7 +58,7 @@ class PretrainPlan:
 
 
 def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
-    """Measure some steps of ``run`` with a model that is thrown away; nothing is written."""
+    """Measure some steps of ``run`` with a model that is thrown away; nothing is written to disk."""
     require_length(run)
     run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
     progress.say("measuring memory")
@@ -79,7 +80,11 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
 
 
 def _measure_seconds(run: PretrainRun) -> float:
-    """Seconds of a step. One that takes too long to be tried grows in a straight line from one of few rows and half."""
+    """Seconds per step.
+
+    A step that takes too long is extrapolated from two batches, one with as many rows as can be afforded and one with
+    half of them: the time of a step is linear in its rows.
+    """
     batch = max(run.batch_size, run.long_batch_size or 0)
     share = affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
     if share >= 1:

@@ -18,14 +18,14 @@ from bertkit.training.schedule import ScheduleConfig
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainRun:
-    """One pre-training. Of ``steps`` and ``minutes`` one is given; minutes are turned into steps by measuring.
+    """The settings of one pre-training. One of ``steps`` and ``minutes`` is given; minutes are converted to steps.
 
-    With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128 then 512. Whether the
-    optimizer and its schedule ``continue`` there the paper does not say; with ``restart`` both begin anew. A long batch
-    size, rate or warm-up that is not given is that of the short rows.
+    With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128, then 512. The paper
+    does not say whether the optimizer and its schedule ``continue`` there; with ``restart`` both start again.
+    ``long_batch_size``, ``long_lr`` and ``long_warmup`` default to the values of the short rows.
 
-    ``loader_workers`` threads make the batches of the steps to come; with 0 each step makes its own. None is 1 for a
-    GPU and 0 for a CPU. ``snapshots`` models, the finished one among them, are kept at even distances.
+    ``loader_workers`` threads prepare the batches of the next steps; with 0 each step prepares its own. None means 1 on
+    a GPU and 0 on a CPU. ``snapshots`` models, the last one included, are kept at equal intervals.
     """
 
     data: Path
@@ -68,9 +68,9 @@ class PretrainRun:
             )
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
             if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
-                raise usage_error(f"{name} is given and long_seq_length is not: there are no long rows.")
+                raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
         if self.long_warmup is not None and self.long_phase == "continue":
-            raise usage_error("long_warmup is given and long_phase is continue: one schedule has one warm-up.")
+            raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
         for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0, "loader_workers": 0}.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -78,7 +78,7 @@ class PretrainRun:
 
     @property
     def tokens_per_step(self) -> float:
-        """Tokens that a step reads if every row is full, the mean over both phases."""
+        """Tokens per step if every row is full, the mean over both phases."""
         short = self.batch_size * self.seq_length
         if self.long_seq_length is None:
             return short

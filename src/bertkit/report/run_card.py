@@ -1,4 +1,4 @@
-"""What the model cards of pre-training and fine-tuning runs have in common."""
+"""Parts that the model cards of pre-training and fine-tuning runs share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bertkit.report.card import Card, without_folders, write_card
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import write_file
 
-_OWN = ("model", "output", "data")
-"""Settings that say where and not how, and are in the command."""
+_PATHS = ("model", "output", "data")
+"""Settings that are paths: the command has them."""
 
 
 def write_run_card(folder: RunFolder, card: Card) -> None:
-    """The seal of the folder does not vouch for README.md: a person may go on writing there."""
+    """Write the card as README.md of the model. It has no checksum, so that it may be edited by hand."""
     write_file(folder.model / "README.md", lambda path: path.write_text(write_card(card), encoding="utf-8"))
 
 
@@ -25,24 +25,24 @@ def source_row(file: Mapping[str, Any], prefix: str = "") -> tuple[str, int, str
     return f"{prefix}{file['file']}", file["bytes"], file["sha256"]
 
 
-def circumstances(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The command and the machine."""
-    program, *words = record["command"]
+def command_and_environment(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a card on the command and the environment of a run, from its record."""
+    program, *arguments = record["command"]
     name = "bertkit" if Path(program).name in ("main.py", "__main__.py") else Path(program).name
-    return {"command": [name, *words], "environment": record["environment"]}
+    return {"command": [name, *arguments], "environment": record["environment"]}
 
 
 def changed_settings(run: Any, default: Any) -> list[tuple[str, str]]:
-    """Settings with another value than they would have had."""
-    usual = {each.path: each.value for each in config.settings_of(config.to_json(default), "")}
+    """Paths and values of the settings in which ``run`` differs from ``default``."""
+    defaults = {each.path: each.value for each in config.settings_of(config.to_json(default), "")}
     return [
         (each.path, without_folders(str(each.value)))
         for each in config.settings_of(config.to_json(run), "")
-        if each.path not in _OWN and usual.get(each.path, ()) != each.value
+        if each.path not in _PATHS and defaults.get(each.path, ()) != each.value
     ]
 
 
 def base_name(model: Path) -> str:
-    """The name of the folder; of a run, whose model is in ``model/``, that of the run."""
+    """The name of a model folder; for ``model/`` of a run folder, the name of the run."""
     path = model.resolve()
     return path.parent.name if path.name == "model" else path.name

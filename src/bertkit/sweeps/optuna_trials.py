@@ -1,4 +1,4 @@
-"""Points that optuna draws, in a journal that several processes and machines may share."""
+"""Points that optuna samples, in a journal that several processes and machines may share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sampler = Literal["tpe", "random"]
 
 _STUDY = "sweep"
 _DIGITS = 3
-"""Significant digits of a number that is drawn: more would say nothing, and make long names."""
+"""Significant digits of a sampled number: more have no effect and make long folder names."""
 
 
 def load_optuna() -> Any:
@@ -22,10 +22,10 @@ def load_optuna() -> Any:
 
 
 class Trials:
-    """Up to ``count`` points drawn from ``axes``. Each trial in the journal is a point.
+    """Up to ``count`` points sampled from ``axes``; each trial in the journal is a point.
 
-    A trial that was drawn stays open until somebody has finished its point, whoever drew it. Only the process that
-    holds the sweep may build this or ``draw``.
+    A trial stays RUNNING until any process has finished its point. Only the process that holds the lock of the sweep
+    may create this object or call ``sample``.
     """
 
     def __init__(self, journal: Path, axes: Sequence[Axis], count: int, sampler: Sampler, seed: int) -> None:
@@ -41,20 +41,20 @@ class Trials:
         self._axes, self._count, self._sampler, self._seed = axes, count, sampler, seed
 
     def points(self) -> list[Point]:
-        """What was drawn so far, in that order; what was drawn twice is there once."""
-        return list(dict.fromkeys(self._point(trial) for trial in self._trials() if self._is_whole(trial)))
+        """The points sampled so far, in that order, without repetitions."""
+        return list(dict.fromkeys(self._point(trial) for trial in self._trials() if self._is_complete(trial)))
 
-    def draw(self, means: Mapping[Point, float | None]) -> bool:
-        """Draw one more point in the light of the ``means`` of finished ones (None: failed); False if all are drawn."""
+    def sample(self, means: Mapping[Point, float | None]) -> bool:
+        """Sample one more point, given the ``means`` of finished ones (None: failed); False if there are enough."""
         trials = self._trials()
         for trial in trials:
-            if trial.state.name == "RUNNING" and not self._is_whole(trial):
-                self._tell(trial, None)  # whoever drew it was killed on the way
+            if trial.state.name == "RUNNING" and not self._is_complete(trial):
+                self._tell(trial, None)  # the process that sampled it was killed in between
             elif trial.state.name == "RUNNING" and self._point(trial) in means:
                 self._tell(trial, means[self._point(trial)])
-        if sum(map(self._is_whole, trials)) >= self._count:
+        if sum(map(self._is_complete, trials)) >= self._count:
             return False
-        # A sampler of its own for each point: the next point depends on the journal alone, and not on who draws it.
+        # A new sampler for each point: then the next point depends on the journal alone, not on the process.
         seed = self._seed + len(trials)
         samplers = self._optuna.samplers
         self._study.sampler = (
@@ -72,21 +72,21 @@ class Trials:
         states = self._optuna.trial.TrialState
         self._study.tell(trial.number, mean, state=states.FAIL if mean is None else states.COMPLETE)
 
-    def _is_whole(self, trial: Any) -> bool:
+    def _is_complete(self, trial: Any) -> bool:
         return len(trial.params) == len(self._axes)
 
     def _point(self, trial: Any) -> Point:
-        return Point(tuple((axis.name, _spell(trial.params[axis.name])) for axis in self._axes))
+        return Point(tuple((axis.name, _format(trial.params[axis.name])) for axis in self._axes))
 
 
 def _suggest(trial: Any, axis: Axis) -> None:
     if axis.values:
         trial.suggest_categorical(axis.name, axis.values)
-    elif axis.is_whole:
+    elif axis.is_integer:
         trial.suggest_int(axis.name, axis.low, axis.high)
     else:
         trial.suggest_float(axis.name, axis.low, axis.high, log=axis.is_logarithmic)
 
 
-def _spell(value: str | int | float) -> str:
+def _format(value: str | int | float) -> str:
     return f"{value:.{_DIGITS}g}" if isinstance(value, float) else str(value)

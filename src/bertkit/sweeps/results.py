@@ -1,4 +1,4 @@
-"""What came of the points of a sweep, and the table of it."""
+"""Results of a sweep: one record per point, and the table of all of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertkit import config
-from bertkit.finetuning.results import FinetuneResult
+from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
 from bertkit.storage.atomic import read_json, write_file, write_json
 
 FAILED = "failed: "
-"""How the ``ended`` of a run begins that came to nothing."""
+"""How ``ended`` begins in the record of a run that failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointResult:
-    """A finished point: its settings, and the dev score of every seed. ``failed`` says why there is none."""
+    """A finished point: its settings, and the dev score of every seed. ``failed`` is the error if there are none."""
 
     settings: dict[str, str]
     folder: Path
@@ -31,7 +31,7 @@ class PointResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """Every point, the best mean first."""
+    """All finished points, the best mean first."""
 
     folder: Path
     metric: str
@@ -39,7 +39,7 @@ class SweepResult:
 
     @property
     def best(self) -> PointResult | None:
-        """The point with the best mean; None when all have failed."""
+        """The point with the best mean; None if all failed."""
         return next((point for point in self.points if point.mean is not None), None)
 
     def header(self) -> list[str]:
@@ -47,7 +47,7 @@ class SweepResult:
         return [*self.points[0].settings, f"mean {self.metric}", "sd", "best", "seconds"]
 
     def rows(self) -> list[list[object]]:
-        """The table: a row a point."""
+        """The rows of the table, one per point."""
         return [
             [*each.settings.values(), _or_dash(each.mean), _or_dash(each.sd), _or_dash(each.best), round(each.seconds)]
             for each in self.points
@@ -55,13 +55,13 @@ class SweepResult:
 
 
 def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
-    """The result in the run folder of a point; None as long as it is not finished."""
+    """The result in the run folder of a point; None if it is not finished."""
     ended = str(read_json(folder / "run.json")["ended"]) if (folder / "run.json").exists() else ""
     if ended.startswith(FAILED):
         return PointResult(settings=settings, folder=folder, failed=ended.removeprefix(FAILED))
     if ended != "done":
         return None
-    result = config.from_json(FinetuneResult, read_json(folder / "results.json"))
+    result = read_results(folder)
     return PointResult(
         settings=settings,
         folder=folder,
@@ -74,7 +74,7 @@ def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
 
 
 def write_table(result: SweepResult) -> None:
-    """``sweep.json`` and ``sweep.md``."""
+    """Write ``sweep.json`` and ``sweep.md``."""
     best = result.best.folder.name if result.best else None
     write_json(result.folder / "sweep.json", {"best": best, **config.to_json(result)})
     if result.points:
@@ -82,7 +82,7 @@ def write_table(result: SweepResult) -> None:
         write_file(result.folder / "sweep.md", lambda path: path.write_text(table, encoding="utf-8"))
 
 
-def spell(settings: Mapping[str, str]) -> str:
+def format_settings(settings: Mapping[str, str]) -> str:
     """``lr=3e-5 batch_size=16``."""
     return " ".join(f"{name}={value}" for name, value in settings.items())
 

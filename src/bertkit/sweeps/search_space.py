@@ -1,4 +1,4 @@
-"""What a sweep varies: settings with their values or ranges, and the points that they span."""
+"""The search space of a sweep: the settings that it varies, with their values or ranges, and the points of a grid."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 
 PAPER_GRID = {"lr": ("5e-5", "3e-5", "2e-5"), "batch_size": ("16", "32"), "epochs": ("2", "3", "4")}
-"""Section A.3 of the paper."""
+"""The grid of the paper's section A.3."""
 
 PAPER_RANGES = {"lr": ("2e-5..5e-5",), "batch_size": ("16", "32"), "epochs": ("2..4",)}
-"""The same for trials."""
+"""The same as ranges, for random and TPE trials."""
 
 _ORIGIN = "--grid"
 _PATHS = {"lr": "optimizer.lr"}
-"""Options whose setting has a longer path than their name."""
+"""Options whose setting has another path than their name."""
 
 _NOT_VARIED = {
     "task": "run a sweep for each task",
@@ -29,33 +29,36 @@ _NOT_VARIED = {
     "seeds": "give --seeds N; every point has that many restarts",
     "first_seed": "give --seeds N; every point has that many restarts",
 }
-_LONGEST_NAME = 200
-_TENFOLD = 10
+_MAX_NAME = 200
+"""Characters of a folder name; file systems allow 255."""
+
+_LOGARITHMIC_FROM = 10
+"""A range whose ends differ by this factor or more is sampled logarithmically."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Values for the settings of a sweep, as they were typed, by the names of its axes."""
+    """One combination of values, as they were typed, by the names of the axes."""
 
     values: tuple[tuple[str, str], ...]
 
     @property
     def name(self) -> str:
-        """The name of its folder: ``lr=3e-5,batch_size=16``."""
+        """The name of the point's folder: ``lr=3e-5,batch_size=16``."""
         return re.sub(r"[^\w.,=+-]", "_", ",".join(f"{name}={value}" for name, value in self.values))
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.values)
 
     def run(self, base: FinetuneRun, output: Path) -> FinetuneRun:
-        """The fine-tuning of this point; a value that its setting cannot take is an error."""
+        """The fine-tuning run of this point; raises a usage error for a value that its setting cannot have."""
         settings = [Setting(_PATHS.get(name, name), value, _ORIGIN, is_text=True) for name, value in self.values]
         return replace(apply(base, settings), output=output)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A setting that is varied: over ``values``, or from ``low`` to ``high``, both included."""
+    """A setting that is varied: over ``values``, or in the range from ``low`` to ``high``, both included."""
 
     name: str
     values: tuple[str, ...] = ()
@@ -63,18 +66,18 @@ class Axis:
     high: int | float = 0
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the ends of the range are whole numbers, and so all numbers drawn from it."""
+    def is_integer(self) -> bool:
+        """Whether only integers are sampled from the range: both of its ends are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
     def is_logarithmic(self) -> bool:
-        """Whether 1e-5 to 1e-4 is drawn as often as 1e-4 to 1e-3: where the ends differ tenfold or more."""
-        return not self.is_whole and self.high >= _TENFOLD * self.low > 0
+        """Whether the logarithm is sampled uniformly, so that 1e-5 to 1e-4 is as likely as 1e-4 to 1e-3."""
+        return not self.is_integer and self.high >= _LOGARITHMIC_FROM * self.low > 0
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The values that have to be possible for all to be."""
+        """The values to check: if the setting can have these, it can have all others."""
         return self.values or (str(self.low), str(self.high))
 
 
@@ -83,19 +86,19 @@ def read_axes(
 ) -> tuple[Axis, ...]:
     """The axes of ``("lr=5e-5,3e-5", "epochs=2..4")``, or of a mapping; without any, those of the paper.
 
-    Of the paper's, options that were ``given`` are left out; otherwise an option cannot be given and varied.
-    ``ranges`` says that there may be some.
+    The paper's axes are used without the options that were ``given``; any other axis must not be ``given`` as an
+    option. ``ranges`` allows ranges.
     """
-    asked: dict[str, Sequence[Any]] = dict(grid) if isinstance(grid, Mapping) else _split(grid)
-    if not asked:
+    varied: dict[str, Sequence[Any]] = dict(grid) if isinstance(grid, Mapping) else _split(grid)
+    if not varied:
         paper = PAPER_RANGES if ranges else PAPER_GRID
-        asked = {name: values for name, values in paper.items() if name not in given}
-    for name in asked:
+        varied = {name: values for name, values in paper.items() if name not in given}
+    for name in varied:
         if name in _NOT_VARIED:
             raise usage_error(f"{_ORIGIN}: {name} cannot be varied: {_NOT_VARIED[name]}.")
         if name in given:
-            raise usage_error(f"{name} is in {_ORIGIN} and an option of its own. Give one of them.")
-    axes = tuple(_read_axis(name, [str(value) for value in values]) for name, values in asked.items())
+            raise usage_error(f"{name} is in {_ORIGIN} and an option of its own. Give it only once.")
+    axes = tuple(_read_axis(name, [str(value) for value in values]) for name, values in varied.items())
     for axis in axes:
         if not axis.values and not ranges:
             raise usage_error(f"{_ORIGIN} {axis.name}={axis.low}..{axis.high}: a range needs --trials N.")
@@ -103,15 +106,15 @@ def read_axes(
 
 
 def _split(grid: Sequence[str]) -> dict[str, Sequence[str]]:
-    asked: dict[str, Sequence[str]] = {}
+    found: dict[str, Sequence[str]] = {}
     for word in grid:
         name, equals, values = word.partition("=")
         if not equals or not name or not all(values.split(",")):
             raise usage_error(f"{_ORIGIN} {word}: expected setting=value,value,... such as lr=5e-5,3e-5.")
-        if name in asked:
-            raise usage_error(f"{_ORIGIN}: {name} is there twice. Put all its values behind one =.")
-        asked[name] = values.split(",")
-    return asked
+        if name in found:
+            raise usage_error(f"{_ORIGIN}: {name} is there twice. List all its values after one =.")
+        found[name] = values.split(",")
+    return found
 
 
 def _read_axis(name: str, values: Sequence[str]) -> Axis:
@@ -131,21 +134,23 @@ def _read_range(name: str, text: str) -> Axis:
     except ValueError as error:
         raise usage_error(f"{_ORIGIN} {name}={text}: expected LOW..HIGH, two numbers.") from error
     if not low < high:
-        raise usage_error(f"{_ORIGIN} {name}={text}: the lower end comes first.")
+        raise usage_error(f"{_ORIGIN} {name}={text}: the lower end must come first.")
     return Axis(name, low=low, high=high)
 
 
-def span(axes: Sequence[Axis]) -> Iterator[Point]:
-    """Every point of a grid, the last axis running fastest."""
+def grid_points(axes: Sequence[Axis]) -> Iterator[Point]:
+    """Every point of the grid; the last axis varies fastest."""
     for values in itertools.product(*(axis.ends for axis in axes)):
         yield Point(tuple(zip((axis.name for axis in axes), values, strict=True)))
 
 
-def check(axes: Sequence[Axis], base: FinetuneRun) -> None:
-    """Raise for a value that its setting cannot take, and for points that would share a folder."""
+def check_points(axes: Sequence[Axis], base: FinetuneRun) -> None:
+    """Raise a usage error for a value that its setting cannot have, and for points that would share a folder."""
     folders: dict[str, Point] = {}
-    for point in span(axes):
+    for point in grid_points(axes):
         point.run(base, base.output)
-        if point.name in folders or len(point.name) > _LONGEST_NAME:
-            raise usage_error(f"{_ORIGIN}: no folder can be named after {point}. Vary fewer settings, or shorter ones.")
+        if point.name in folders or len(point.name) > _MAX_NAME:
+            raise usage_error(
+                f"{_ORIGIN}: {point} makes no folder name of its own. Vary fewer settings, or give shorter values."
+            )
         folders[point.name] = point

@@ -32,10 +32,10 @@ from bertkit.runs import InUseError, RunFolder
 from bertkit.storage.atomic import remove_folder
 from bertkit.sweeps.optuna_trials import Sampler as Sampler
 from bertkit.sweeps.optuna_trials import Trials, load_optuna
-from bertkit.sweeps.results import FAILED, PointResult, read_point, spell, write_table
+from bertkit.sweeps.results import FAILED, PointResult, format_settings, read_point, write_table
 from bertkit.sweeps.results import SweepResult as SweepResult
 from bertkit.sweeps.search_space import Axis as Axis
-from bertkit.sweeps.search_space import Point, check, span
+from bertkit.sweeps.search_space import Point, check_points, grid_points
 from bertkit.sweeps.search_space import read_axes as read_axes
 from bertkit.training.interrupts import Interrupted, Interrupts
 
@@ -64,7 +64,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
         load_optuna()
         if sweep.trials < 1:
             raise usage_error(f"--trials is {sweep.trials}; it must be 1 or more.")
-    check(sweep.axes, sweep.base)
+    check_points(sweep.axes, sweep.base)
     _ = ModelFolder.open(sweep.base.model).config  # a wrong name is an error before the sweep's folder exists
     worker = _Worker(sweep, progress)
     with Interrupts() as interrupts:
@@ -87,7 +87,7 @@ class _Worker:
         self._folder = sweep.base.output
         self._progress = progress
         self._data: FinetuningData | None = None
-        self._grid = [] if sweep.trials else list(span(sweep.axes))
+        self._grid = [] if sweep.trials else list(grid_points(sweep.axes))
         self._trials: Trials | None = None
 
     def begin(self, origins: Mapping[str, str]) -> None:
@@ -128,7 +128,7 @@ class _Worker:
         """The table, the picture and the record."""
         with _held(self._folder) as folder:
             result = self._settle()
-            series = [(spell(each.settings), each.scores) for each in result.points if each.scores]
+            series = [(format_settings(each.settings), each.scores) for each in result.points if each.scores]
             if result.best is None:
                 reason = result.points[0].failed
                 raise DivergenceError(f"all {len(result.points)} points have failed; the first one: {reason}")
@@ -160,7 +160,7 @@ class _Worker:
             result = self._settle()
         if result.best is not None:
             shown = summarise(result.best.scores)
-            self._progress.say(f"best of {len(result.points)} so far: {spell(result.best.settings)}: {shown}")
+            self._progress.say(f"best of {len(result.points)} so far: {format_settings(result.best.settings)}: {shown}")
         return True
 
     def _run(self, point: Point, folder: RunFolder, interrupts: Interrupts) -> None:
@@ -182,7 +182,7 @@ class _Worker:
         if self._trials is None:
             return False
         with _held(self._folder):
-            return self._trials.draw({point: result.mean for point, result in self.results().items()})
+            return self._trials.sample({point: result.mean for point, result in self.results().items()})
 
     def _settle(self) -> SweepResult:
         """Choose the best of what is finished, take the model of every other, write the table."""
