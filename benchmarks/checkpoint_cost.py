@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="a folder on the disk to be measured")
     arguments = parser.parse_args()
     encoder = Bert(size(arguments.size, vocab_size=VOCABULARY))
-    model = Model(encoder, PretrainingTask().objectives(encoder)).to(default_device())
+    model = Model(encoder, PretrainingTask().build_objectives(encoder)).to(default_device())
     state = TrainingState(model, build_optimizer(model, OptimizerConfig()))
     step = time_steps(state, arguments.batch, arguments.steps)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:

@@ -16,7 +16,7 @@ import torch
 
 from bertkit.data.batches import batch_indices, batches_in_epoch
 from bertkit.data.shards import Corpus
-from bertkit.objectives.mlm import Masking
+from bertkit.objective_settings import Masking
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 

@@ -32,7 +32,8 @@ from bertkit.batch import Batch
 from bertkit.contracts import Objective
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
-from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
+from bertkit.objective_settings import Masking
+from bertkit.objectives.mlm import MaskedLanguageModel, mask_tokens
 from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.rng import CounterRng
 from bertkit.training.flops import count_flops

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.config import Setting, apply
+from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoder_types import EncoderConfig
 from bertkit.pretraining.defaults import architecture_defaults, default_pretraining_task, profile_settings
 from bertkit.pretraining.record import PretrainRun
 

@@ -42,8 +42,8 @@ def test_the_task_reads_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_objective_learns(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load("encoders/bag", monkeypatch).specimen()
-    objective, labelled = load("objectives/replaced", monkeypatch).specimen(encoder.hidden_size, batch)
+    encoder = load("encoders/bag", monkeypatch).tiny()
+    objective, labelled = load("objectives/replaced", monkeypatch).tiny(encoder.hidden_size, batch)
     assert isinstance(encoder, Encoder)
     assert isinstance(objective, Objective)
     states = encoder(labelled, objective.reads(labelled))

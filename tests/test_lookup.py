@@ -8,12 +8,12 @@ import pytest
 
 from bertkit.contracts import Objective
 from bertkit.errors import BertkitError
-from bertkit.lookup import find, shelf, values
+from bertkit.lookup import find, list_modules, values
 
 
 def test_a_shelf_lists_its_public_files() -> None:
-    assert {"sequence_classification", "mlm", "nsp", "regression"} <= set(shelf("objectives"))
-    assert not [name for name in shelf("tasks") if name.startswith("_")]
+    assert {"sequence_classification", "mlm", "nsp", "regression"} <= set(list_modules("objectives"))
+    assert not [name for name in list_modules("tasks") if name.startswith("_")]
 
 
 def test_values_of_the_users_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

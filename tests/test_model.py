@@ -18,7 +18,7 @@ from bertkit.objectives.sequence_classification import SequenceClassification
 
 @pytest.fixture
 def model() -> Model:
-    encoder = bert.specimen()
+    encoder = bert.tiny()
     return Model(
         encoder,
         {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(encoder.hidden_size)},
@@ -27,7 +27,7 @@ def model() -> Model:
 
 @pytest.fixture
 def batch(padded_batch: Batch) -> Batch:
-    _, labelled = mlm.specimen(12, padded_batch)
+    _, labelled = mlm.tiny(12, padded_batch)
     return labelled.with_labels(nsp=torch.tensor([0, 1, 1, 0]))
 
 
@@ -91,7 +91,7 @@ def test_save_and_load_are_bit_equal(model: Model, batch: Batch, tmp_path: Path)
 
 
 def test_two_objectives_cannot_share_a_label() -> None:
-    encoder = bert.specimen()
+    encoder = bert.tiny()
     with pytest.raises(AssertionError, match="same label"):
         Model(encoder, {"first": SequenceClassification(12, 3), "second": SequenceClassification(12, 5)})
 

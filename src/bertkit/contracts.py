@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from typing_extensions import TypeVar
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Feature, LossTerms, Outputs, Token
-from bertkit.errors import usage_error
+from bertkit.objective_settings import ObjectiveSettings
+from bertkit.rng import CounterRng
 
 
 class Tokens(NamedTuple):
@@ -124,68 +125,116 @@ class BatchSource(Protocol):
         ...
 
 
-class Encoder(nn.Module, ABC):
-    """A network from a batch to hidden states, built from its own frozen ``Config`` alone.
+@runtime_checkable
+class EncoderConfig(Protocol):
+    """The frozen dataclass that an encoder is built from, and nothing else.
 
-    With ``output_hidden_states`` its output has the states of every layer. With ``gradient_checkpointing`` a pass that
-    has a gradient keeps the input of every block only, and computes the block again in the backward pass (Chen et al.,
-    arXiv 1604.06174): the same bits in less memory and a third more time. With a ``word_length`` it reads words of so
-    many characters, and not tokens. In a ``causal`` one no state depends on a later token. Where it is ``stateful`` a
-    row goes on from what the row in its place left in the batch before; who cannot do that passes over it.
+    Fields with a common meaning have common names: ``vocab_size``, ``hidden_size``, ``num_layers``, ``num_heads``,
+    ``max_positions``, ``pad_id``, ``dropout``, ``initializer_range``. A ``context`` other than "bidirectional" is an
+    attribute of this name.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Context = Literal["bidirectional", "causal", "two_directions"]
+"""Which tokens the state of a token depends on: all of its row; itself and those before it; or, in one half of the
+state, itself and those before it and in the other half itself and those after it (ELMo)."""
+
+
+class Encoder(nn.Module, ABC):
+    """A network from a batch to hidden states, built from its own frozen ``config`` alone.
+
+    With a ``word_length`` a token is a word of that many numbers and ``input_ids`` is (B, T, word_length). In a
+    ``causal`` encoder no state depends on a later token. With ``gradient_checkpointing`` a forward pass that needs
+    gradients stores the input of each block only, and the backward pass computes the block again (Chen et al., arXiv
+    1604.06174): the same bits in less memory and a third more time.
+    """
+
+    config: EncoderConfig
     hidden_size: int
     num_layers: int
     word_length: int | None = None
     causal: bool = False
-    output_hidden_states: bool = False
     gradient_checkpointing: bool = False
-    stateful: bool = False
 
     @abstractmethod
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """Hidden states where ``positions`` is True, or everywhere without it; the other entries are arbitrary.
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """Hidden states of these ``positions``, or of all; states at other positions are undefined.
 
-        ``positions`` is on the host and never True on padding. The pooled state is always there.
+        ``positions`` is on the host and never includes padding. The pooled state is always computed. With
+        ``output_hidden_states`` the output has the states of every layer.
         """
 
-    def depth(self, name: str) -> int:
-        """The layer that a parameter belongs to: 0 below the first, above the last ``num_layers + 1``."""
-        raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out layer_decay.")
-
-    def reinitialize_top(self, blocks: int) -> None:
-        """Draw the last ``blocks`` layers anew, and whatever stands on them."""
-        raise usage_error(f"{type(self).__name__} is no stack of like layers: leave out reinit_layers.")
-
-    def reset_untrained_parameters(self) -> None:
-        """Draw anew what no training and no file has given values to, so that each seed begins elsewhere."""
-
-    def penalties(self) -> Mapping[str, float]:
-        """Parameter -> what its squares are multiplied with, summed, and added to the loss."""
-        return {}
-
-    def state(self) -> dict[str, Tensor]:
-        """What a ``stateful`` encoder takes along to the next batch."""
-        return {}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from this; from nothing where it is empty."""
-
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """The multiplications of ``forward`` needed for the states at ``positions``, and for the ``pooled`` ones.
+        """The multiply-accumulates that ``forward`` needs for these states, and for the ``pooled`` state if asked.
 
-        0 where nobody has counted them.
+        0 means that this encoder does not count them.
         """
         return 0
 
 
-class Objective(nn.Module, ABC):
-    """A question put to the hidden states, and its marking: a head and a loss.
+@runtime_checkable
+class TokenEmbedding(Protocol):
+    """An encoder whose token embeddings an objective can share as its output layer."""
 
-    ``label`` names the entry of ``Batch.labels`` that it reads; it is also the name of its loss term. Without
-    ``reads_pooled`` its head works on an encoder whose pooler was never trained. With ``reads_layers`` it takes the
-    states of all layers as features: the encoder is not trained. Beside others its loss counts ``weight`` times. With
-    ``predicts_vocabulary`` its loss is the negative log-likelihood of tokens, whose exponential is a perplexity.
+    @property
+    def token_embedding(self) -> nn.Embedding:
+        """The table of token embeddings, (vocabulary, H)."""
+        ...
+
+
+@runtime_checkable
+class LayerStack(Protocol):
+    """An encoder that is a stack of similar layers: ``layer_decay`` and ``reinit_layers`` need one."""
+
+    def depth(self, name: str) -> int:
+        """The layer of a parameter: 0 for embeddings, 1 for the first layer, ``num_layers + 1`` above the last."""
+        ...
+
+    def reinitialize_top(self, layers: int) -> None:
+        """Initialise the last ``layers`` layers again, and everything above them."""
+        ...
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An encoder that can continue each row from the end of the same row of the batch before.
+
+    It does so while ``stateful`` is True.
+    """
+
+    stateful: bool
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next batch starts from."""
+        ...
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Start the next batch from ``state``; from zeros if it is empty."""
+        ...
+
+
+@runtime_checkable
+class Penalized(Protocol):
+    """An encoder with an L2 penalty on some of its parameters."""
+
+    def l2_penalties(self) -> Mapping[str, float]:
+        """Parameter -> factor: the sum of its squares times this factor is added to the loss."""
+        ...
+
+
+class Objective(nn.Module, ABC):
+    """A training objective: a head on the hidden states and its loss.
+
+    ``label`` names the entry of ``Batch.labels`` that the loss reads; its loss term has the same name. ``reads_pooled``
+    is False for a head that works on an encoder whose pooler was never trained. With ``reads_layers`` the head takes
+    the states of all layers as features and the encoder is frozen. ``weight`` multiplies the loss if there are other
+    objectives. With ``predicts_vocabulary`` the loss is the negative log-likelihood of tokens, whose exponential is a
+    perplexity. ``HF_NAMES`` maps the head's parameters to those of Hugging Face's class; without a table a head is
+    stored under its own names.
     """
 
     label: str
@@ -193,33 +242,68 @@ class Objective(nn.Module, ABC):
     reads_pooled: ClassVar[bool] = True
     reads_layers: ClassVar[bool] = False
     predicts_vocabulary: ClassVar[bool] = False
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]] | None] = None
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """The positions whose hidden states it will read; None for all. The pooled state is free.
+        """The positions whose hidden states ``forward`` reads; None for all. The pooled state does not count.
 
-        Asked of the batch on the host.
+        ``batch`` is on the host.
         """
         return None
 
     @abstractmethod
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """The head's answers, by name."""
+        """The outputs of the head, by name."""
 
     @abstractmethod
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """How wrong they are, summed over the labels."""
+        """The loss, summed over the labels."""
 
     @abstractmethod
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Counts that are watched and not trained on, such as the right answers among ``count``."""
+        """Counts that are reported but not trained on, such as correct predictions out of ``count``."""
 
     def count_macs(self, batch: Batch) -> int:
-        """The multiplications of ``forward`` that the answers to ``batch`` need; 0 where nobody has counted them."""
+        """The multiply-accumulates of ``forward`` on ``batch``; 0 means that this objective does not count them."""
         return 0
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        """How many labels each loss term will count, from the labels alone."""
+        """The number of labels of each loss term, from the labels alone."""
         return {self.label: int((batch.on_host.labels[self.label] != IGNORE).sum())}
+
+
+class PretrainingObjective(Objective):
+    """An objective whose labels are made from the text itself; ``task.objectives`` names its file.
+
+    ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs: "pairs" of segments,
+    "streams" in which each row continues the row of the batch before, or "any".
+    ``pipeline_tag`` is Hugging Face's name for what such a model is for.
+    """
+
+    context: ClassVar[Context | None] = None
+    rows: ClassVar[Literal["any", "pairs", "streams"]] = "any"
+    pipeline_tag: ClassVar[str] = "feature-extraction"
+
+    @classmethod
+    @abstractmethod
+    def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
+        """A new head for ``encoder``."""
+
+    @classmethod
+    @abstractmethod
+    def add_labels(
+        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
+    ) -> Batch:
+        """``batch`` with ``labels[label]``, and with changed ``input_ids`` if the objective corrupts its input.
+
+        ``batch`` is on the host. All randomness comes from ``rng``, so that an example is a pure function of
+        (seed, epoch, index).
+        """
+
+    @classmethod
+    def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
+        """Settings of a run, by path, that depend on the size of the vocabulary."""
+        return {}
 
 
 class Example(Protocol):

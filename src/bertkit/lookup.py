@@ -1,48 +1,97 @@
-"""A name is a file: ``glue:sst2`` is the value ``sst2`` of ``tasks/glue.py``; nothing is registered anywhere.
+"""A name is a module: ``glue:sst2`` is the value ``sst2`` of ``tasks/glue.py``; nothing is registered.
 
-``my_lab.irony:irony`` (a dot in the module) is a value of the user's own importable module.
+A name with a dot, such as ``my_lab.irony:irony``, is a module outside bertkit that Python can import.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Any
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TypeVar
 
 from bertkit.errors import did_you_mean, usage_error
 
-
-def shelf(folder: str) -> list[str]:
-    """The public files of a shelf such as ``tasks``, in alphabetical order."""
-    package = importlib.import_module(f"bertkit.{folder}")
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
+T = TypeVar("T")
 
 
-def values(folder: str, kind: type) -> dict[str, Any]:
-    """Every value of ``kind`` on a shelf, by the name that a user types."""
-    found = {}
-    for file in shelf(folder):
-        module = importlib.import_module(f"bertkit.{folder}.{file}")
-        for attribute, value in vars(module).items():
-            if isinstance(value, kind) and not attribute.startswith("_"):
-                found[f"{file}:{attribute}" if attribute != file else file] = value
+def list_modules(package: str) -> list[str]:
+    """The public modules of a plug-in package such as ``tasks``, in alphabetical order."""
+    found = importlib.import_module(f"bertkit.{package}")
+    return sorted(module.name for module in pkgutil.iter_modules(found.__path__) if not module.name.startswith("_"))
+
+
+def load_module(package: str, name: str) -> ModuleType:
+    """The module ``name`` of a plug-in package, or outside bertkit if it has a dot.
+
+    An unknown name is a usage error that lists the package. A module that fails to import raises its own error.
+    """
+    if "." in name:
+        return _load_outside(name)
+    known = list_modules(package)
+    if name not in known:
+        raise _unknown(package, name, known)
+    return importlib.import_module(f"bertkit.{package}.{name}")
+
+
+def find_class(package: str, name: str, base: type[T]) -> type[T]:
+    """The one subclass of ``base`` that the module ``name`` defines."""
+    module = load_module(package, name)
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, base) and each.__module__ == module.__name__
+    ]
+    if len(found) != 1:
+        count = "no class" if not found else " and ".join(each.__name__ for each in found)
+        raise usage_error(f"{module.__file__} defines {count}; it must define one {base.__name__}.")
+    return found[0]
+
+
+def values(package: str, kind: type[T]) -> dict[str, T]:
+    """Every value of ``kind`` in a package, by the name that a user types."""
+    found: dict[str, T] = {}
+    for name in list_modules(package):
+        found |= _values_of(importlib.import_module(f"bertkit.{package}.{name}"), name, kind)
     return found
 
 
-def find(folder: str, name: str, kind: type) -> Any:
-    """The value that ``name`` spells on the shelf ``folder``; a wrong name lists the shelf.
-
-    A file that exists and fails to import raises its own error.
-    """
-    file, _, attribute = name.partition(":")
-    if "." in file:
-        value = getattr(importlib.import_module(file), attribute or file.rpartition(".")[2], None)
+def find(package: str, name: str, kind: type[T]) -> T:
+    """The value called ``name``; for an unknown name the error lists the package."""
+    module, _, attribute = name.partition(":")
+    if "." in module:
+        value = getattr(load_module(package, module), attribute or module.rpartition(".")[2], None)
         if isinstance(value, kind):
             return value
-        raise usage_error(f'{file} has no {kind.__name__} named "{attribute}".')
-    known = values(folder, kind)
-    if name in known:
-        return known[name]
-    raise usage_error(
-        f'no {folder.rstrip("s")} named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
+        raise usage_error(f'{module} has no {kind.__name__} named "{attribute}".')
+    if module in list_modules(package):
+        found = _values_of(load_module(package, module), module, kind)
+        if name in found:
+            return found[name]
+    raise _unknown(package, name, list(values(package, kind)))
+
+
+def _load_outside(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module exists and imports something that does not
+        raise usage_error(
+            f"no Python module {name}: install its package, or add the folder that holds it to PYTHONPATH."
+        ) from error
+
+
+def _values_of(module: ModuleType, name: str, kind: type[T]) -> dict[str, T]:
+    return {
+        f"{name}:{attribute}" if attribute != name else name: value
+        for attribute, value in vars(module).items()
+        if isinstance(value, kind) and not attribute.startswith("_")
+    }
+
+
+def _unknown(package: str, name: str, known: Sequence[str]) -> Exception:
+    return usage_error(
+        f'no {package.rstrip("s")} named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
     )

@@ -28,7 +28,6 @@ class Model(nn.Module):
         self.objectives = nn.ModuleDict(dict(objectives))
         self.frozen = any(objective.reads_layers for objective in objectives.values())
         if self.frozen:
-            encoder.output_hidden_states = True
             encoder.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Self:
@@ -40,7 +39,7 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The outputs of every objective, by its name. States are computed only where an objective reads them."""
-        states = self.encoder(batch, self._needed_positions(batch.on_host))
+        states = self.encoder(batch, self._needed_positions(batch.on_host), output_hidden_states=self.frozen)
         return {name: objective(states, batch) for name, objective in self._named_objectives()}
 
     def counts(self, batch: Batch) -> dict[str, int]:

@@ -27,7 +27,7 @@ TEXTS = ["a fox and an ox", "the ox's den, and the fox"] * 2
 
 def read_next(encoder: Encoder) -> Mapping[str, Objective]:
     assert isinstance(encoder, Gpt)
-    return {"causal": CausalLanguageModel(encoder.embeddings.word)}
+    return {"clm": CausalLanguageModel(encoder.embeddings.word)}
 
 
 @pytest.fixture
@@ -141,6 +141,6 @@ def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
 
 
 def test_no_word_in_the_middle_is_asked_of_it(folder: Path) -> None:
-    with pytest.raises(BertkitError, match="this model fills in no words") as caught:
+    with pytest.raises(BertkitError, match="this model has no masked-LM head") as caught:
         Pipeline(ModelFolder.open(folder)).fill("the <unk> stood")
     assert caught.value.exit_code == 2

@@ -24,7 +24,7 @@ from bertkit.text.wordpiece import WordPiece
 
 def pretraining(encoder: Encoder) -> Mapping[str, Objective]:
     assert isinstance(encoder, Bert)
-    return PretrainingTask().objectives(encoder)
+    return PretrainingTask().build_objectives(encoder)
 
 
 @pytest.fixture

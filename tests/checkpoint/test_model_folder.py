@@ -24,7 +24,7 @@ NUMBER = TextClassificationTask(name="files:t.csv", metric="pearson")
 
 def pretraining(encoder: Encoder) -> Mapping[str, Objective]:
     assert isinstance(encoder, Bert)
-    return PretrainingTask().objectives(encoder)
+    return PretrainingTask().build_objectives(encoder)
 
 
 def masked_words(encoder: Encoder) -> Mapping[str, Objective]:

@@ -62,8 +62,10 @@ def borders(*documents: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
 DOCUMENTS = [np.random.default_rng(number).integers(1, 20, 13 + number % 30).tolist() for number in range(41)]
 
 
-def cut(sampling: Sampling, *, shards: int = 1, epoch: int = 0, max_tokens: int = ROOM) -> list[SegmentPair]:
-    passages = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, max_tokens=max_tokens, seed=5)
+def cut(
+    sampling: Sampling, *, pairs: bool = True, shards: int = 1, epoch: int = 0, max_tokens: int = ROOM
+) -> list[SegmentPair]:
+    passages = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, pairs=pairs, max_tokens=max_tokens, seed=5)
     return passages.segments(epoch, np.arange(len(passages)))
 
 
@@ -71,7 +73,7 @@ PAIRS = cut(Sampling(short_sequences=0.0))
 
 
 def test_a_passage_is_a_pure_function_of_seed_epoch_and_index() -> None:
-    passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), max_tokens=ROOM, seed=5)
+    passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), pairs=True, max_tokens=ROOM, seed=5)
     alone = passages.segments(3, np.array([17]))[0]
     among = passages.segments(3, np.array([40, 17, 2]))[1]
     assert alone.first.tolist() == among.first.tolist()
@@ -119,7 +121,7 @@ def test_untruncated_segments_begin_and_end_with_sentences() -> None:
 
 def test_a_single_sentence_forces_a_random_second() -> None:
     made = corpus(*([50] for _ in range(7)))
-    pairs = SegmentPairs(made, Sampling(random_next=0.0), max_tokens=ROOM, seed=1)
+    pairs = SegmentPairs(made, Sampling(random_next=0.0), pairs=True, max_tokens=ROOM, seed=1)
     assert all(pair.is_random for pair in pairs.segments(0, np.arange(len(pairs))))
 
 
@@ -132,7 +134,7 @@ def test_the_realised_share_of_random_seconds_is_at_least_what_was_asked(wanted:
 
 def test_short_sequences_are_as_frequent_as_asked() -> None:
     long = corpus(*([3] * 400 for _ in range(13)))
-    passages = SegmentPairs(long, Sampling(short_sequences=0.3), max_tokens=99, seed=3)
+    passages = SegmentPairs(long, Sampling(short_sequences=0.3), pairs=True, max_tokens=99, seed=3)
     lengths = [
         len(p.first) + len(p.second if p.second is not None else []) for p in passages.segments(0, np.arange(200))
     ]
@@ -141,7 +143,7 @@ def test_short_sequences_are_as_frequent_as_asked() -> None:
 
 def test_truncation_takes_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
-    passages = SegmentPairs(made, Sampling(short_sequences=0.0), max_tokens=ROOM, seed=1)
+    passages = SegmentPairs(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=ROOM, seed=1)
     sentences = set(range(0, 99 * 180, 90))
     cuts = [
         pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in passages.segments(0, np.arange(300))
@@ -151,15 +153,15 @@ def test_truncation_takes_from_both_ends_at_random() -> None:
 
 
 def test_an_epoch_covers_the_corpus_and_epochs_differ() -> None:
-    single = Sampling(next_sentence=False, short_sequences=0.0)
-    seen = {token for passage in cut(single) for token in passage.first.tolist()}
+    single = Sampling(short_sequences=0.0)
+    seen = {token for passage in cut(single, pairs=False) for token in passage.first.tolist()}
     assert len(seen) > 0.8 * sum(map(sum, DOCUMENTS))
-    starts = [[int(p.first[0]) for p in cut(single, epoch=epoch)] for epoch in (0, 1)]
+    starts = [[int(p.first[0]) for p in cut(single, pairs=False, epoch=epoch)] for epoch in (0, 1)]
     assert starts[0] != starts[1]
-    assert all(passage.second is None for passage in cut(single))
+    assert all(passage.second is None for passage in cut(single, pairs=False))
 
 
 def test_pairs_need_two_documents() -> None:
     with pytest.raises(BertkitError, match="one document"):
-        SegmentPairs(corpus([5, 5, 5]), Sampling(), max_tokens=ROOM, seed=1)
-    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(next_sentence=False), max_tokens=ROOM, seed=1)) == 1
+        SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=True, max_tokens=ROOM, seed=1)
+    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=False, max_tokens=ROOM, seed=1)) == 1

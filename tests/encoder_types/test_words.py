@@ -50,7 +50,9 @@ def test_elmo_reads_every_text_alone(reader: WordReader, batch: Batch) -> None:
         ids = batch.input_ids[row : row + 1, part]
         real = torch.ones(ids.shape[:2], dtype=torch.bool)
         assert reader.elmo is not None
-        layers = reader.elmo(Batch(ids, torch.zeros_like(real, dtype=torch.long), real, {})).layers
+        layers = reader.elmo(
+            Batch(ids, torch.zeros_like(real, dtype=torch.long), real, {}), output_hidden_states=True
+        ).layers
         torch.testing.assert_close(read[row, part], torch.stack(layers).mean(0)[0])
 
 
@@ -85,8 +87,8 @@ def test_what_was_copied_is_not_drawn(reader: WordReader) -> None:
 
 
 def test_the_mixture_alone_is_penalised() -> None:
-    assert WordReader(CONFIG).penalties() == {}
-    assert WordReader(replace(CONFIG, mixture_l2=0.1)).penalties() == {"mixture.weights": 0.1, "mixture.gamma": 0.1}
+    assert WordReader(CONFIG).l2_penalties() == {}
+    assert WordReader(replace(CONFIG, mixture_l2=0.1)).l2_penalties() == {"mixture.weights": 0.1, "mixture.gamma": 0.1}
 
 
 @pytest.mark.parametrize("width", [C, C + 2])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bertkit.batch import Batch
-from bertkit.encoders.bert import HF_NAMES, SIZES, Bert, BertConfig, size, specimen
+from bertkit.encoders.bert import HF_NAMES, SIZES, Bert, BertConfig, size, tiny
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -83,14 +83,13 @@ def test_too_long_a_row_is_refused() -> None:
     ids = torch.full((2, 43), 7)
     batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
     with pytest.raises(BertkitError, match="rows of 43 tokens, but the model has 41 positions"):
-        specimen()(batch)
+        tiny()(batch)
 
 
-def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
-    encoder = specimen()
+def test_hidden_states_of_all_layers_are_returned_on_request(padded_batch: Batch) -> None:
+    encoder = tiny()
     assert encoder(padded_batch).layers == ()
-    encoder.output_hidden_states = True
-    states = encoder(padded_batch)
+    states = encoder(padded_batch, output_hidden_states=True)
     assert len(states.layers) == encoder.num_layers + 1
     assert states.layers[-1] is states.hidden_states
 
@@ -109,7 +108,7 @@ def test_gradient_checkpointing_keeps_little_more_than_the_inputs_of_blocks(padd
 
 
 def test_foreign_names_cover_every_weight_once() -> None:
-    encoder = specimen()
+    encoder = tiny()
     ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())
     theirs = [name for foreign in HF_NAMES.values() for name in foreign]
@@ -135,7 +134,7 @@ def test_sizes_keep_heads_of_64() -> None:
 
 
 def test_every_parameter_belongs_to_a_layer() -> None:
-    encoder = specimen()
+    encoder = tiny()
     depths = {name: encoder.depth(name) for name, _ in encoder.named_parameters()}
     assert depths["embeddings.word.weight"] == depths["embeddings.norm.bias"] == 0
     assert depths["layers.0.attention.qkv.weight"] == 1
@@ -146,7 +145,7 @@ def test_every_parameter_belongs_to_a_layer() -> None:
 
 @pytest.mark.parametrize("blocks", [0, 1, 3])
 def test_the_last_blocks_and_the_pooler_are_drawn_anew(blocks: int) -> None:
-    encoder = specimen()
+    encoder = tiny()
     torch.nn.init.constant_(encoder.get_parameter("layers.2.attention.qkv.bias"), 0.5)
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     encoder.reinitialize_top(blocks)
@@ -159,7 +158,7 @@ def test_the_last_blocks_and_the_pooler_are_drawn_anew(blocks: int) -> None:
 
 
 def test_left_to_right_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
-    encoder, seen = Bert(replace(specimen().config, causal=True)).eval(), list[Tensor]()
+    encoder, seen = Bert(replace(tiny().config, causal=True)).eval(), list[Tensor]()
     encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
     states = encoder(padded_batch)
     for row, reader in padded_batch.attention_mask.nonzero().tolist():
@@ -174,7 +173,7 @@ def test_left_to_right_no_state_depends_on_a_later_token(padded_batch: Batch) ->
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_lstm_on_top_is_pytorchs_own(causal: bool, padded_batch: Batch) -> None:
-    config = replace(specimen().config, causal=causal)
+    config = replace(tiny().config, causal=causal)
     plain, topped = Bert(config).eval(), Bert(replace(config, lstm_layers=2)).eval()
     topped.load_state_dict(plain.state_dict(), strict=False)
     official = torch.nn.LSTM(12, 6, num_layers=2, batch_first=True, bidirectional=True)

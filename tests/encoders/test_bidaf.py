@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertkit.batch import Batch
 from bertkit.data.features import collate
 from bertkit.encoder_types.words import WordReaderConfig
-from bertkit.encoders.bidaf import Bidaf, BidafConfig, specimen
+from bertkit.encoders.bidaf import Bidaf, BidafConfig, tiny
 from bertkit.errors import BertkitError
 from bertkit.nn.highway import Highway
 from bertkit.tasks.squad import v2
@@ -22,7 +22,7 @@ from bertkit.text import words
 WORD_LENGTH = 7
 LENGTHS = ((5, 4), (2, 7), (1, 1), (4, 2))
 BOTH = 6
-"""Two directions of the specimen."""
+"""Two directions of the tiny."""
 
 
 def make_batch(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> Batch:
@@ -45,7 +45,7 @@ def let_flow(h: Tensor, u: Tensor, weight: Tensor) -> Tensor:
 
 @torch.no_grad()
 def test_the_network_is_the_published_one() -> None:
-    bidaf, batch = specimen().eval(), make_batch()
+    bidaf, batch = tiny().eval(), make_batch()
     states, read = bidaf(batch), bidaf.words(batch)
     for highway in bidaf.highways:
         assert isinstance(highway, Highway)
@@ -77,7 +77,7 @@ def test_the_defaults_have_the_published_sizes() -> None:
 
 
 def test_every_word_of_the_context_reads_the_query() -> None:
-    bidaf, batch = specimen().eval(), make_batch()
+    bidaf, batch = tiny().eval(), make_batch()
     before = bidaf(batch).hidden_states
     batch.input_ids[0, 2] = 33  # in the query
     after = bidaf(batch).hidden_states
@@ -87,13 +87,13 @@ def test_every_word_of_the_context_reads_the_query() -> None:
 
 
 def test_one_text_alone_is_read_too() -> None:
-    states = specimen().eval()(make_batch(((5, 0), (3, 0))))
+    states = tiny().eval()(make_batch(((5, 0), (3, 0))))
     assert states.hidden_states.isfinite().all()
     assert states.pooled.any(dim=1).all()
 
 
 def test_a_new_draw_is_another_network() -> None:
-    bidaf = specimen()
+    bidaf = tiny()
     before = {name: weight.clone() for name, weight in bidaf.named_parameters() if not name.startswith("words.")}
     bidaf.reset_untrained_parameters()
     same = {name for name, weight in before.items() if torch.equal(weight, bidaf.get_parameter(name))}

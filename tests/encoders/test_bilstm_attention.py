@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bertkit.batch import Batch
 from bertkit.data.features import collate
 from bertkit.encoder_types.words import WordReaderConfig
-from bertkit.encoders.bilstm_attention import BilstmAttention, BilstmAttentionConfig, specimen
+from bertkit.encoders.bilstm_attention import BilstmAttention, BilstmAttentionConfig, tiny
 from bertkit.errors import BertkitError
 from bertkit.task_types import FileTask
 from bertkit.tasks.glue import mrpc, sst2
@@ -40,7 +40,7 @@ def beside(own: Tensor, other: Tensor) -> Tensor:
 
 @torch.no_grad()
 def test_the_network_is_the_published_one() -> None:
-    network, batch = specimen().eval(), make_batch()
+    network, batch = tiny().eval(), make_batch()
     states, read = network(batch), network.words(batch)
     for row, (first, second) in enumerate(LENGTHS):
         a = run_lstm(network.reading, read[row, :first])
@@ -64,13 +64,13 @@ def test_the_defaults_have_the_published_sizes() -> None:
 
 
 def test_a_text_alone_is_read_as_beside_pairs() -> None:
-    network, batch = specimen().eval(), make_batch()
+    network, batch = tiny().eval(), make_batch()
     alone = Batch(batch.input_ids[2:3, :3], batch.segment_ids[2:3, :3], batch.attention_mask[2:3, :3], {})
     torch.testing.assert_close(network(alone).pooled[0], network(batch).pooled[2])
 
 
 def test_the_texts_of_a_pair_tell_each_other_something() -> None:
-    network, batch = specimen().eval(), make_batch(((5, 4),))
+    network, batch = tiny().eval(), make_batch(((5, 4),))
     calls: list[Tensor] = []
     network.comparing.register_forward_hook(lambda brick, given, found: calls.append(found))
     network(batch)
@@ -80,7 +80,7 @@ def test_the_texts_of_a_pair_tell_each_other_something() -> None:
 
 
 def test_a_new_draw_is_another_network() -> None:
-    network = specimen()
+    network = tiny()
     before = {name: weight.clone() for name, weight in network.named_parameters()}
     network.reset_untrained_parameters()
     same = {name for name, weight in before.items() if torch.equal(weight, network.get_parameter(name))}
@@ -99,7 +99,7 @@ def test_a_new_draw_is_another_network() -> None:
 )
 def test_a_configuration_without_a_sense_cannot_be_made(changes: dict[str, float], problem: str) -> None:
     with pytest.raises(BertkitError, match=problem):
-        BilstmAttentionConfig(words=specimen().config.words, **changes)  # type: ignore[arg-type]
+        BilstmAttentionConfig(words=tiny().config.words, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("task", [mrpc, sst2], ids=lambda task: task.name)

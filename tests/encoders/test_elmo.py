@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
-from bertkit.encoders.elmo import Elmo, ElmoConfig, specimen
+from bertkit.encoders.elmo import Elmo, ElmoConfig, tiny
 from bertkit.errors import BertkitError
 
 B, T, C, E = 3, 5, 7, 6
@@ -18,9 +18,7 @@ LENGTHS = (5, 3, 4)
 
 @pytest.fixture
 def elmo() -> Elmo:
-    built = specimen().eval()
-    built.output_hidden_states = True
-    return built
+    return tiny().eval()
 
 
 def make_batch(lengths: tuple[int, ...] = LENGTHS) -> Batch:
@@ -35,7 +33,7 @@ def words_seen(elmo: Elmo, place: int, layer: int, side: slice) -> list[bool]:
     """
     batch = make_batch()
     letters = torch.arange(1, 1 + B * T).view(B, T, 1).expand(B, T, C)
-    states = elmo(replace(batch, input_ids=letters * batch.attention_mask.unsqueeze(2)))
+    states = elmo(replace(batch, input_ids=letters * batch.attention_mask.unsqueeze(2)), output_hidden_states=True)
     states.layers[layer][0, place, side].sum().backward()
     gradient = elmo.words.embedding.weight.grad
     assert gradient is not None
@@ -57,11 +55,10 @@ def test_backward_never_sees_the_past(elmo: Elmo, place: int, layer: int) -> Non
 
 
 def test_the_layers_are_the_words_twice_and_then_both_directions(elmo: Elmo) -> None:
-    states = elmo(make_batch())
+    states = elmo(make_batch(), output_hidden_states=True)
     assert [tuple(layer.shape) for layer in states.layers] == [(B, T, 2 * E)] * 3
     assert torch.equal(states.layers[0][..., :E], states.layers[0][..., E:])
     assert torch.equal(states.layers[-1], states.hidden_states)
-    elmo.output_hidden_states = False
     assert elmo(make_batch()).layers == ()
 
 
@@ -74,12 +71,11 @@ def test_the_pooled_state_is_the_end_of_either_way(elmo: Elmo) -> None:
 
 def test_a_skip_adds_what_a_layer_reads() -> None:
     """With a second layer that gives nothing, what it reads is all there is."""
-    elmo = specimen().eval()
-    elmo.output_hidden_states = True
+    elmo = tiny().eval()
     for direction in elmo.directions:
         torch.nn.init.zeros_(direction[1].projection.weight)  # type: ignore[index]
     batch = make_batch()
-    _, first, second = elmo(batch).layers
+    _, first, second = elmo(batch, output_hidden_states=True).layers
     assert torch.equal(second, first)
     elmo.config = replace(elmo.config, skip_connections=False)
     assert not elmo(batch).hidden_states.any()
@@ -143,7 +139,7 @@ def test_a_batch_of_other_rows_takes_and_leaves_its_own(elmo: Elmo) -> None:
 
 
 def test_no_word_stays_nothing() -> None:
-    elmo = specimen()
+    elmo = tiny()
     assert not elmo.words.embedding.weight[0].any()
     elmo(make_batch()).hidden_states.sum().backward()
     assert elmo.words.embedding.weight.grad is not None
@@ -189,7 +185,7 @@ def test_a_configuration_without_a_sense_cannot_be_made(changes: dict[str, Any],
 
 @torch.no_grad()
 def test_the_first_values_are_the_published_ones() -> None:
-    elmo = specimen()
+    elmo = tiny()
     bounds = {
         "words.embedding.weight": 1,
         "words.convolutions.2.weight": 0.05,

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertkit.batch import Batch
 from bertkit.data.features import collate
 from bertkit.encoder_types.words import WordReaderConfig
-from bertkit.encoders.esim import Esim, EsimConfig, specimen
+from bertkit.encoders.esim import Esim, EsimConfig, tiny
 from bertkit.errors import BertkitError
 from bertkit.tasks.swag import swag
 from bertkit.text import words
@@ -45,7 +45,7 @@ def compare(own: Tensor, other: Tensor, esim: Esim) -> Tensor:
 
 @torch.no_grad()
 def test_the_network_is_the_published_one() -> None:
-    esim, batch = specimen().eval(), make_batch()
+    esim, batch = tiny().eval(), make_batch()
     states, read = esim(batch), esim.words(batch)
     for row, (first, second) in enumerate(LENGTHS):
         a, b = (run_lstm(esim.encoding, read[row, part]) for part in (slice(first), slice(first, first + second)))
@@ -69,7 +69,7 @@ def test_the_defaults_have_the_published_sizes() -> None:
 
 
 def test_a_word_is_compared_with_the_other_text_and_not_with_other_rows() -> None:
-    esim, batch = specimen().eval(), make_batch()
+    esim, batch = tiny().eval(), make_batch()
     before = esim(batch).hidden_states
     batch.input_ids[0, 7] = 33  # in the second text
     after = esim(batch).hidden_states
@@ -78,13 +78,13 @@ def test_a_word_is_compared_with_the_other_text_and_not_with_other_rows() -> Non
 
 
 def test_one_text_alone_is_read_too() -> None:
-    states = specimen().eval()(make_batch(((5, 0), (3, 0))))
+    states = tiny().eval()(make_batch(((5, 0), (3, 0))))
     assert states.pooled.isfinite().all()
     assert states.hidden_states.shape == (2, 5, 7)
 
 
 def test_a_new_draw_is_another_network() -> None:
-    esim = specimen()
+    esim = tiny()
     before = {name: weight.clone() for name, weight in esim.named_parameters() if not name.startswith("words.")}
     esim.reset_untrained_parameters()
     same = {name for name, weight in before.items() if torch.equal(weight, esim.get_parameter(name))}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bertkit.batch import Batch
-from bertkit.encoders.gpt import HF_NAMES, Gpt, GptConfig, size, specimen
+from bertkit.encoders.gpt import HF_NAMES, Gpt, GptConfig, size, tiny
 from bertkit.errors import BertkitError
 
 
@@ -27,7 +27,7 @@ def test_the_published_size_has_the_published_shapes(data_folder: Path) -> None:
 
 
 def test_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
-    encoder, seen = specimen().eval(), list[Tensor]()
+    encoder, seen = tiny().eval(), list[Tensor]()
     encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
     states = encoder(padded_batch).hidden_states
     for row, reader in padded_batch.attention_mask.nonzero().tolist():
@@ -38,21 +38,20 @@ def test_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
 
 
 def test_a_row_is_its_last_token(padded_batch: Batch) -> None:
-    states = specimen().eval()(padded_batch)
+    states = tiny().eval()(padded_batch)
     for row, last in enumerate((12, 6, 10, 1)):
         assert torch.equal(states.pooled[row], states.hidden_states[row, last])
 
 
 def test_segments_are_not_read(padded_batch: Batch) -> None:
-    encoder = specimen().eval()
+    encoder = tiny().eval()
     other = replace(padded_batch, segment_ids=1 - padded_batch.segment_ids)
     assert torch.equal(encoder(padded_batch).hidden_states, encoder(other).hidden_states)
 
 
-def test_layers_are_kept_when_asked(padded_batch: Batch) -> None:
-    encoder = specimen()
-    encoder.output_hidden_states = True
-    states = encoder(padded_batch)
+def test_hidden_states_of_all_layers_are_returned_on_request(padded_batch: Batch) -> None:
+    encoder = tiny()
+    states = encoder(padded_batch, output_hidden_states=True)
     assert len(states.layers) == encoder.num_layers + 1
     assert states.layers[-1] is states.hidden_states
 
@@ -61,7 +60,7 @@ def test_too_long_a_row_is_refused() -> None:
     ids = torch.full((2, 43), 7)
     batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
     with pytest.raises(BertkitError, match="rows of 43 tokens, but the model has 41 positions"):
-        specimen()(batch)
+        tiny()(batch)
 
 
 def test_sizes_and_settings() -> None:
@@ -91,7 +90,7 @@ def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], mess
 
 
 def test_foreign_names_cover_every_weight_once() -> None:
-    encoder = specimen()
+    encoder = tiny()
     ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())
     theirs = [name for foreign in HF_NAMES.values() for name in foreign]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
-from bertkit.encoders.roberta import HF_NAMES, Roberta, RobertaConfig, size, specimen
+from bertkit.encoders.roberta import HF_NAMES, Roberta, RobertaConfig, size, tiny
 from bertkit.errors import BertkitError
 
 
@@ -21,8 +21,8 @@ def test_the_published_sizes_have_the_published_counts(name: str, parameters: in
 
 
 def test_positions_begin_behind_the_padding_id(padded_batch: Batch) -> None:
-    """The specimen's padding is 3: its tokens have the rows from 4 on, and no others."""
-    encoder = specimen()
+    """The tiny's padding is 3: its tokens have the rows from 4 on, and no others."""
+    encoder = tiny()
     states = encoder(padded_batch)
     states.hidden_states[padded_batch.attention_mask].sin().sum().backward()
     rows = encoder.embeddings.position.weight.grad
@@ -31,13 +31,13 @@ def test_positions_begin_behind_the_padding_id(padded_batch: Batch) -> None:
 
 
 def test_segments_are_not_read(padded_batch: Batch) -> None:
-    encoder = specimen().eval()
+    encoder = tiny().eval()
     other = replace(padded_batch, segment_ids=1 - padded_batch.segment_ids)
     assert torch.equal(encoder(padded_batch).hidden_states, encoder(other).hidden_states)
 
 
 def test_too_long_a_row_is_refused() -> None:
-    encoder = specimen()
+    encoder = tiny()
     assert encoder.config.max_positions == 37
     for tokens in (37, 38):
         ids = torch.full((2, tokens), 7)
@@ -76,6 +76,6 @@ def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], mess
 
 
 def test_foreign_names_cover_every_weight_once() -> None:
-    encoder = specimen()
+    encoder = tiny()
     ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())

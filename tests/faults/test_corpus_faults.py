@@ -413,8 +413,8 @@ class TestNothingToRead:
         prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data")
         corpus = Corpus.open(tmp_path / "data")
         with pytest.raises(BertkitError, match="next-sentence pairs need two"):
-            SegmentPairs(corpus, Sampling(), max_tokens=37, seed=1)
-        assert len(SegmentPairs(corpus, Sampling(next_sentence=False), max_tokens=37, seed=1)) > 1
+            SegmentPairs(corpus, Sampling(), pairs=True, max_tokens=37, seed=1)
+        assert len(SegmentPairs(corpus, Sampling(), pairs=False, max_tokens=37, seed=1)) > 1
 
 
 class TestEncodings:

@@ -199,7 +199,7 @@ def test_the_gradient_is_that_of_the_task_and_so_much_of_the_language_model(left
     features = [each for one in examples for each in sst2.encode(one, tokenizer)]
     batch = label_next(collate(features, pad_id=tokenizer.pad_id))
     alone = gradients(Model(encoder, task), batch)
-    pieces = gradients(Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}), batch)
+    pieces = gradients(Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)}), batch)
     asked = Model(encoder, task)
     model = add_language_model(asked, 0.37)
     assert model.state_dict().keys() == asked.state_dict().keys()
@@ -207,7 +207,7 @@ def test_the_gradient_is_that_of_the_task_and_so_much_of_the_language_model(left
         expected = alone.get(name, torch.zeros(())) + 0.37 * pieces.get(name, torch.zeros(()))
         torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-8)
     losses = accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
-    assert losses["causal"] == pytest.approx(math.log(tokenizer.vocab_size), rel=0.01)
+    assert losses["clm"] == pytest.approx(math.log(tokenizer.vocab_size), rel=0.01)
     assert list(asked(batch)) == ["class"]
 
 
@@ -216,8 +216,8 @@ def test_a_run_learns_the_pieces_beside_its_task(left_to_right: Path, tmp_path: 
     options = {**QUICK, "epochs": 5}
     api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, set=settings, **options)
     steps = [each for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
-    assert {"class", "causal"} <= steps[0].keys()
-    assert steps[-1]["causal"] < steps[0]["causal"] - 0.5
+    assert {"class", "clm"} <= steps[0].keys()
+    assert steps[-1]["clm"] < steps[0]["clm"] - 0.5
     assert set(load_file(tmp_path / "run" / "model" / "model.safetensors")) == {
         *(f"transformer.{name}" for name in load_file(left_to_right / "model.safetensors")),
         "classifier.weight",

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from bertkit import api
-from bertkit.encoders.bert import specimen
+from bertkit.encoders.bert import tiny
 from bertkit.errors import BertkitError
 from bertkit.finetuning.train_seed import layer_lr_scales
 from bertkit.model import Model
@@ -30,7 +30,7 @@ def finetune(table: Path, model: Path, output: Path, lr: float, **options: objec
 
 
 def test_the_rate_falls_from_the_heads_to_the_embeddings() -> None:
-    encoder = specimen()
+    encoder = tiny()
     model = Model(encoder, {"class": SequenceClassification(encoder.hidden_size, 3)})
     optimizer = build_optimizer(model, OptimizerConfig(), layer_lr_scales(model, 0.5))
     set_lr(optimizer, 0.8)

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from bertkit.data.features import assemble, collate
-from bertkit.data.segment_pairs import Sampling
 from bertkit.encoders.bert import Bert
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.inference.fill import fill
@@ -15,7 +14,7 @@ from bertkit.text.wordpiece import WordPiece
 
 @pytest.fixture
 def model(encoder: Bert) -> Model:
-    return Model(encoder, PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder))
+    return Model(encoder, PretrainingTask(objectives=("mlm",)).build_objectives(encoder))
 
 
 def test_every_mask_is_guessed(model: Model, tokenizer: WordPiece) -> None:

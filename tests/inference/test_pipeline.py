@@ -84,7 +84,7 @@ def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
 
 
 def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    model = Model(encoder, PretrainingTask().objectives(encoder))
+    model = Model(encoder, PretrainingTask().build_objectives(encoder))
     save_model(tmp_path / "model", model, tokenizer, metadata={"kind": "pretrain"})
     pipeline = load(tmp_path)
     (blank,) = pipeline.fill("the [MASK] ran", top_k=3)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.errors import BertkitError
 from bertkit.nn.sampled_softmax import sample_logits, sample_words
-from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words, specimen
+from bertkit.objectives.bilm import BidirectionalLanguageModel, label_words, tiny
 
 H = 14
 
@@ -44,7 +44,7 @@ def full_loss(head: BidirectionalLanguageModel, hidden: Tensor, batch: Batch) ->
 
 @pytest.mark.parametrize("training", [False, True])
 def test_the_full_softmax_is_torchs_cross_entropy(hidden: Tensor, padded_batch: Batch, training: bool) -> None:
-    _, batch = specimen(H, padded_batch)
+    _, batch = tiny(H, padded_batch)
     head = BidirectionalLanguageModel(H, 99, num_samples=None).train(training)
     term = head.loss(head(states_of(hidden), batch), batch)["bilm"]
     expected = full_loss(head, hidden, batch)
@@ -56,14 +56,14 @@ def test_the_full_softmax_is_torchs_cross_entropy(hidden: Tensor, padded_batch: 
 
 
 def test_in_evaluation_nothing_is_drawn(hidden: Tensor, padded_batch: Batch) -> None:
-    head, batch = specimen(H, padded_batch)
+    head, batch = tiny(H, padded_batch)
     outputs = head.eval()(states_of(hidden), batch)
     torch.testing.assert_close(head.loss(outputs, batch)["bilm"].sum, full_loss(head, hidden, batch))
     assert head.metrics(outputs, batch)["bilm_accuracy"].count == 58
 
 
 def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_batch: Batch) -> None:
-    head, batch = specimen(H, padded_batch)
+    head, batch = tiny(H, padded_batch)
     torch.manual_seed(5)
     outputs = head.train()(states_of(hidden), batch)
     torch.manual_seed(5)

@@ -17,12 +17,12 @@ def make_batch(rows: list[list[int]]) -> Batch:
 
 def test_labels_are_the_pieces_that_come_next() -> None:
     labelled = label_next(make_batch([[7, 3, 9, 4], [5, 8, 0, 0], [6, 0, 0, 0]]))
-    assert labelled.labels["causal"].tolist() == [
+    assert labelled.labels["clm"].tolist() == [
         [3, 9, 4, IGNORE],
         [8, IGNORE, IGNORE, IGNORE],
         [IGNORE, IGNORE, IGNORE, IGNORE],
     ]
-    assert CausalLanguageModel(nn.Embedding(99, 12)).counts(labelled) == {"causal": 4}
+    assert CausalLanguageModel(nn.Embedding(99, 12)).counts(labelled) == {"clm": 4}
 
 
 def test_loss_and_hits_by_hand() -> None:
@@ -35,7 +35,7 @@ def test_loss_and_hits_by_hand() -> None:
     hidden[0, 2, 0] = hidden[1, 1, 0] = 9.0  # nothing comes next
     hidden[1, 0, 2] = 1.0  # right
     outputs = head(EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), batch)
-    term, metrics = head.loss(outputs, batch)["causal"], head.metrics(outputs, batch)["causal_accuracy"]
+    term, metrics = head.loss(outputs, batch)["clm"], head.metrics(outputs, batch)["clm_accuracy"]
     expected = sum(math.log(math.exp(at) + 2) - told for at, told in ((2, 2), (3, 0), (1, 1)))
     torch.testing.assert_close(term.sum.item(), expected, rtol=1e-6, atol=0)
     assert (term.count, metrics.sum.item(), metrics.count) == (3, 2, 3)

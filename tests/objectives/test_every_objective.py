@@ -16,9 +16,9 @@ HIDDEN = 24
 META = torch.device("meta")
 
 
-@pytest.fixture(params=names.shelf("objectives"))
+@pytest.fixture(params=names.list_modules("objectives"))
 def case(request: pytest.FixtureRequest, padded_batch: Batch) -> tuple[Objective, Batch]:
-    objective, batch = importlib.import_module(f"bertkit.objectives.{request.param}").specimen(HIDDEN, padded_batch)
+    objective, batch = importlib.import_module(f"bertkit.objectives.{request.param}").tiny(HIDDEN, padded_batch)
     assert isinstance(objective, Objective)
     return objective.eval(), batch
 

@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.errors import BertkitError
-from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
+from bertkit.objective_settings import Masking
+from bertkit.objectives.mlm import MaskedLanguageModel, mask_tokens
 from bertkit.rng import CounterRng
 
 VOCAB, MASK, CLS, SEP = 997, 4, 2, 3

@@ -13,7 +13,7 @@ from tests.parity.agreement import COMPOSITE, SIMPLE, close
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
-from bertkit.encoders.bert import FOREIGN_PREFIX, HF_NAMES, Bert, BertConfig
+from bertkit.encoders.bert import HF_NAMES, SPEC, Bert, BertConfig
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
 from bertkit.nn.packing import PackedRows
@@ -159,9 +159,8 @@ def test_left_to_right_is_their_decoder(padded_batch: Batch) -> None:
 def test_encoder_layer_by_layer(padded_batch: Batch, activation: str) -> None:
     their_model = build_theirs(theirs.BertModel, activation)
     ours = build_ours(their_model, activation=activation)
-    ours.output_hidden_states = True
     expected = their_model(**their_inputs(padded_batch), output_hidden_states=True)
-    output = ours(padded_batch)
+    output = ours(padded_batch, output_hidden_states=True)
     real = padded_batch.attention_mask
     for our_states, their_states in zip(output.layers, expected.hidden_states, strict=True):
         close(our_states[real], their_states[real], COMPOSITE)
@@ -170,13 +169,13 @@ def test_encoder_layer_by_layer(padded_batch: Batch, activation: str) -> None:
 
 def test_pretraining_heads_and_loss(padded_batch: Batch) -> None:
     their_model = build_theirs(theirs.BertForPreTraining)
-    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    encoder = build_ours(their_model, SPEC.huggingface.prefix)
     weights = their_model.state_dict()
     heads = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(CONFIG.hidden_size)}
-    heads["mlm"].load_state_dict(translate(mlm.HF_NAMES, weights))
-    heads["nsp"].load_state_dict(translate(nsp.HF_NAMES, weights))
+    heads["mlm"].load_state_dict(translate(mlm.MaskedLanguageModel.HF_NAMES, weights))
+    heads["nsp"].load_state_dict(translate(nsp.NextSentencePrediction.HF_NAMES, weights))
     model = Model(encoder, heads).eval()
-    _, batch = mlm.specimen(CONFIG.hidden_size, padded_batch)
+    _, batch = mlm.tiny(CONFIG.hidden_size, padded_batch)
     batch = batch.with_labels(nsp=torch.tensor([0, 1, 1, 0]))
     expected = their_model(**their_inputs(batch), labels=batch.labels["mlm"], next_sentence_label=batch.labels["nsp"])
     outputs = model(batch)
@@ -188,11 +187,11 @@ def test_pretraining_heads_and_loss(padded_batch: Batch) -> None:
 
 def test_pretraining_gradients(padded_batch: Batch) -> None:
     their_model = build_theirs(theirs.BertForPreTraining)
-    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    encoder = build_ours(their_model, SPEC.huggingface.prefix)
     head = MaskedLanguageModel(encoder.embeddings.word)
-    head.load_state_dict(translate(mlm.HF_NAMES, their_model.state_dict()))
+    head.load_state_dict(translate(mlm.MaskedLanguageModel.HF_NAMES, their_model.state_dict()))
     model = Model(encoder, {"mlm": head}).eval()
-    _, batch = mlm.specimen(CONFIG.hidden_size, padded_batch)
+    _, batch = mlm.tiny(CONFIG.hidden_size, padded_batch)
     term = model.loss(model(batch), batch)["mlm"]
     (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
     scores = their_model(**their_inputs(batch)).prediction_logits
@@ -202,20 +201,20 @@ def test_pretraining_gradients(padded_batch: Batch) -> None:
         name: torch.zeros_like(weight) if weight.grad is None else weight.grad
         for name, weight in their_model.named_parameters()
     }
-    expected = translate(HF_NAMES, their_gradients, FOREIGN_PREFIX)
+    expected = translate(HF_NAMES, their_gradients, SPEC.huggingface.prefix)
     for name, weight in encoder.named_parameters():
         if weight.grad is not None:
             close(weight.grad, expected[name], COMPOSITE)
-    for name, gradient in translate(mlm.HF_NAMES, their_gradients).items():
+    for name, gradient in translate(mlm.MaskedLanguageModel.HF_NAMES, their_gradients).items():
         close(dict(head.named_parameters())[name].grad, gradient, COMPOSITE)  # type: ignore[arg-type]
 
 
 def test_classification_and_regression(padded_batch: Batch) -> None:
     for classes in (5, 1):
         their_model = build_theirs(theirs.BertForSequenceClassification, num_labels=classes)
-        encoder = build_ours(their_model, FOREIGN_PREFIX)
+        encoder = build_ours(their_model, SPEC.huggingface.prefix)
         head = Regression(CONFIG.hidden_size) if classes == 1 else SequenceClassification(CONFIG.hidden_size, classes)
-        table = regress.HF_NAMES if classes == 1 else classify.HF_NAMES
+        table = regress.Regression.HF_NAMES if classes == 1 else classify.SequenceClassification.HF_NAMES
         head.load_state_dict(translate(table, their_model.state_dict()))
         outputs = Model(encoder, {"head": head}).eval()(padded_batch)["head"]
         answer = outputs["value"][:, None] if classes == 1 else outputs["logits"]
@@ -225,12 +224,12 @@ def test_classification_and_regression(padded_batch: Batch) -> None:
 def test_the_tables_know_every_weight_of_theirs() -> None:
     weights = set(build_theirs(theirs.BertForPreTraining).state_dict())
     known = {
-        FOREIGN_PREFIX + name.format(layer=layer)
+        SPEC.huggingface.prefix + name.format(layer=layer)
         for names in HF_NAMES.values()
         for name in names
         for layer in range(CONFIG.num_layers)
     }
-    for table in (mlm.HF_NAMES, nsp.HF_NAMES):
+    for table in (mlm.MaskedLanguageModel.HF_NAMES, nsp.NextSentencePrediction.HF_NAMES):
         known |= {name for names in table.values() for name in names}
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "bert.embeddings.position_ids"}
     assert weights - known <= tied

@@ -124,11 +124,10 @@ def files(tmp_path: Path) -> tuple[Path, Mapping[str, Any]]:
 def test_every_layer_is_the_published_arithmetic(files: tuple[Path, Mapping[str, Any]]) -> None:
     options, weights = files
     elmo = bilm.load(options, weights).eval()
-    elmo.output_hidden_states = True
     spelled = [spell_sentence(sentence, length=13) for sentence in SENTENCES]
     features = [Feature(ids, np.zeros(len(ids), dtype=np.int64)) for ids in spelled]
     assert [len(feature) for feature in features] == [6, 3, 5]
-    layers = elmo(collate(features, pad_id=0)).layers
+    layers = elmo(collate(features, pad_id=0), output_hidden_states=True).layers
     exact = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
     for row, ids in enumerate(spelled):
         words = [embed(word, exact) for word in ids]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
-from bertkit.encoders.gpt import FOREIGN_PREFIX, HF_NAMES, Gpt, GptConfig
+from bertkit.encoders.gpt import HF_NAMES, SPEC, Gpt, GptConfig
 from bertkit.finetuning.starting_point import add_language_model
 from bertkit.model import Model
 from bertkit.nn.block import PostNormBlock
@@ -119,9 +119,7 @@ def test_encoder_layer_by_layer(pair: tuple[Gpt, Any], padded_batch: Batch) -> N
     real = padded_batch.attention_mask
     inputs = {"input_ids": padded_batch.input_ids, "attention_mask": real.long()}
     expected = their_model(**inputs, output_hidden_states=True).hidden_states
-    ours.output_hidden_states = True
-    output = ours(padded_batch)
-    ours.output_hidden_states = False
+    output = ours(padded_batch, output_hidden_states=True)
     for our_states, their_states in zip(output.layers, expected, strict=True):
         close(our_states[real], their_states[real], COMPOSITE)
     last = real.sum(dim=1) - 1
@@ -130,22 +128,22 @@ def test_encoder_layer_by_layer(pair: tuple[Gpt, Any], padded_batch: Batch) -> N
 
 def test_language_model_loss_and_gradients(padded_batch: Batch) -> None:
     their_model = build_theirs(theirs.OpenAIGPTLMHeadModel)
-    encoder = build_ours(their_model, FOREIGN_PREFIX)
-    model = Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}).eval()
+    encoder = build_ours(their_model, SPEC.huggingface.prefix)
+    model = Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)}).eval()
     batch = label_next(padded_batch)
     real = batch.attention_mask
     expected = their_model(
         batch.input_ids, attention_mask=real.long(), labels=batch.input_ids.masked_fill(~real, IGNORE)
     )
     outputs = model(batch)
-    labelled = batch.labels["causal"] != IGNORE
-    close(outputs["causal"]["logits"][: int(labelled.sum())], expected.logits[labelled], COMPOSITE)
-    term = model.loss(outputs, batch)["causal"]
+    labelled = batch.labels["clm"] != IGNORE
+    close(outputs["clm"]["logits"][: int(labelled.sum())], expected.logits[labelled], COMPOSITE)
+    term = model.loss(outputs, batch)["clm"]
     close(term.sum / term.count, expected.loss, COMPOSITE)
     (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
     expected.loss.backward()
     their_gradients = {name: weight.grad for name, weight in their_model.named_parameters()}
-    wanted = translate(their_gradients, FOREIGN_PREFIX)
+    wanted = translate(their_gradients, SPEC.huggingface.prefix)
     for name, weight in encoder.named_parameters():
         assert weight.grad is not None
         close(weight.grad, wanted[name], COMPOSITE)
@@ -153,7 +151,7 @@ def test_language_model_loss_and_gradients(padded_batch: Batch) -> None:
 
 def test_the_table_knows_every_weight_of_theirs() -> None:
     known = {
-        FOREIGN_PREFIX + name.removesuffix(".T").format(layer=layer)
+        SPEC.huggingface.prefix + name.removesuffix(".T").format(layer=layer)
         for (name,) in HF_NAMES.values()
         for layer in range(CONFIG.num_layers)
     }
@@ -177,9 +175,7 @@ def test_a_folder_of_theirs_loads_here(tmp_path: Path, padded_batch: Batch) -> N
 def test_a_folder_of_ours_loads_there(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Gpt(CONFIG).eval()
     tokenizer = train(["the fox and the ox"] * 2, vocab_size=67)
-    save_model(
-        tmp_path, Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)}), tokenizer, metadata={}
-    )
+    save_model(tmp_path, Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)}), tokenizer, metadata={})
     their_model, report = transformers.OpenAIGPTLMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
     assert transformers.AutoConfig.from_pretrained(tmp_path).layer_norm_epsilon == CONFIG.layer_norm_eps
@@ -204,14 +200,14 @@ def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
     )
     (said.mc_loss + 0.5 * said.loss).backward()
 
-    encoder = build_ours(their_model, FOREIGN_PREFIX)
+    encoder = build_ours(their_model, SPEC.huggingface.prefix)
     head = MultipleChoice(CONFIG.hidden_size)
     weights = their_model.state_dict()
     vector, constant = (weights[f"multiple_choice_head.summary.{part}"] for part in ("weight", "bias"))
     head.load_state_dict({"vector.weight": vector, "constant": constant})
     ours = add_language_model(Model(encoder, {"choice": head}), 0.5).eval()
     found = accumulate_gradients(ours, [batch], ours.counts(batch), torch.device("cpu"), "float32")
-    assert found == pytest.approx({"choice": said.mc_loss.item(), "causal": said.loss.item()}, rel=1e-5)
+    assert found == pytest.approx({"choice": said.mc_loss.item(), "clm": said.loss.item()}, rel=1e-5)
     gradients = {name: weight.grad for name, weight in their_model.transformer.named_parameters()}
     for name, expected in translate(gradients).items():
         gradient = encoder.get_parameter(name).grad

@@ -17,7 +17,7 @@ from bertkit import api
 from bertkit.batch import IGNORE, Batch
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
-from bertkit.encoders.roberta import FOREIGN_PREFIX, HF_NAMES, Roberta, RobertaConfig
+from bertkit.encoders.roberta import HF_NAMES, SPEC, Roberta, RobertaConfig
 from bertkit.inference.pipeline import load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
@@ -110,9 +110,9 @@ def their_inputs(batch: Batch) -> dict[str, Tensor]:
 
 def assert_same_states(ours: Encoder, theirs: Any, batch: Batch) -> None:
     real = batch.attention_mask
-    ours.output_hidden_states = True
     with torch.no_grad():
-        output, expected = ours.eval()(batch), theirs(**their_inputs(batch), output_hidden_states=True)
+        output = ours.eval()(batch, output_hidden_states=True)
+        expected = theirs(**their_inputs(batch), output_hidden_states=True)
     for our_states, their_states in zip(output.layers, expected.hidden_states, strict=True):
         close(our_states[real], their_states[real], COMPOSITE)
     if expected.pooler_output is not None:
@@ -228,7 +228,7 @@ def test_masked_words_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
         if ours.startswith("pooler"):
             continue
         for layer in range(CONFIG.num_layers):
-            wanted = torch.cat([gradients[FOREIGN_PREFIX + name.format(layer=layer)] for name in names])
+            wanted = torch.cat([gradients[SPEC.huggingface.prefix + name.format(layer=layer)] for name in names])
             found = model.get_parameter(f"encoder.{ours.format(layer=layer)}").grad
             assert found is not None
             close(found, wanted, COMPOSITE)

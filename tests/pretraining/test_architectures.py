@@ -19,8 +19,9 @@ from bertkit import api, config
 from bertkit.batch import Batch
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting
+from bertkit.contracts import EncoderConfig
 from bertkit.data.prepare import prepare
-from bertkit.encoder_types import EncoderConfig, configure_architecture
+from bertkit.encoder_types import configure_architecture
 from bertkit.encoders.bert import BertConfig
 from bertkit.encoders.gpt import GptConfig
 from bertkit.encoders.roberta import RobertaConfig
@@ -79,13 +80,13 @@ def run(data: Path, architecture: str) -> PretrainRun:
 
 def test_the_folder_is_read_by_transformers(run: PretrainRun, architecture: str) -> None:
     result = pretrain(run, Progress("quiet"))
-    label = {"roberta": "mlm", "gpt": "causal"}[architecture]
+    label = {"roberta": "mlm", "gpt": "clm"}[architecture]
     assert set(result.heldout) == {label, f"{label}_accuracy", f"{label}_perplexity"}
     theirs = {"roberta": transformers.RobertaForMaskedLM, "gpt": transformers.OpenAIGPTLMHeadModel}[architecture]
     model, told = theirs.from_pretrained(run.output / "model", output_loading_info=True)
     assert not told["missing_keys"]
     assert all("pooler" in name for name in told["unexpected_keys"])
-    own = ModelFolder.open(run.output).load_model(run.task.objectives).eval()
+    own = ModelFolder.open(run.output).load_model(run.task.build_objectives).eval()
     ids = torch.tensor([ModelFolder.open(run.output).tokenizer.encode("The old miller stood still.").ids])
     batch = batch_of(ids)
     with torch.inference_mode():
@@ -190,7 +191,7 @@ def test_robertas_and_gpts_papers() -> None:
 
 def test_a_causal_bert_is_left_to_right_without_next_sentences() -> None:
     run = published_run(Path("data"), Path("run"), BertConfig(vocab_size=99, causal=True), steps=7)
-    assert (run.task.words, run.task.sampling.next_sentence, run.steps) == ("next", False, 7)
+    assert (run.task.objectives, run.steps) == (("clm",), 7)
 
 
 def test_the_verb(data: Path, architecture: str) -> None:
@@ -198,11 +199,11 @@ def test_the_verb(data: Path, architecture: str) -> None:
     options: dict[str, Any] = {"steps": 2, "batch_size": 5, "seq_length": 17, "progress": "quiet"}
     api.pretrain(data, output=output, architecture=architecture, size="1/14/2", set=["encoder.dropout=0.2"], **options)
     recorded = pretraining_from_json(read_run(output)["run"])
-    assert recorded.encoder == replace(ModelFolder.open(output).load_encoder().config, dropout=0.2)  # type: ignore[type-var]
+    assert recorded.encoder == replace(ModelFolder.open(output).load_encoder().config, dropout=0.2)
     origins = {each.path: each.origin for each in api.config_show(output)}
     assert origins["encoder.num_layers"] == "--size 1/14/2"
     assert origins["encoder.dropout"] == "--set"
-    assert origins["task.sampling.next_sentence"] == f"--architecture {architecture}"
+    assert origins["task.objectives"] == f"--architecture {architecture}"
     assert origins["architecture"] == f"--architecture {architecture}"
     again = api.pretrain(resume=output, set=["save_every=100"], progress="quiet")
     assert not isinstance(again, PretrainPlan)
@@ -219,7 +220,7 @@ def test_a_tokenizer_that_hides_nothing_is_refused_where_words_are_hidden(data: 
     encoder = BertConfig(
         vocab_size=vocab_size, hidden_size=14, num_heads=2, num_layers=1, intermediate_size=37, pad_id=0
     )
-    with pytest.raises(BertkitError, match="this tokenizer has no piece that stands for hidden ones"):
+    with pytest.raises(BertkitError, match="this tokenizer has no mask token"):
         pretrain(
             PretrainRun(data=data, output=data.parent / "run", encoder=encoder, steps=1, batch_size=5),
             Progress("quiet"),

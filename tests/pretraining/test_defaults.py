@@ -33,7 +33,7 @@ def test_every_path_is_a_setting_of_a_run(size: str) -> None:
     assert changed != run
     assert changed.task.masking.rate == 0.3
     assert isinstance(changed.encoder, bert.BertConfig)
-    assert changed.encoder.position_init == "sinusoids"
+    assert changed.encoder.position_init == "sinusoidal"
     assert (changed.batch_size == 64) == (size in ("tiny", "mini"))
 
 

@@ -20,7 +20,7 @@ from bertkit import api
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
-from bertkit.encoders.elmo import ElmoConfig, size
+from bertkit.encoders.elmo import Elmo, ElmoConfig, size
 from bertkit.errors import BertkitError
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.planning import PretrainPlan
@@ -79,6 +79,7 @@ def test_rows_go_on_where_those_before_them_ended(run: PretrainRun) -> None:
     """Two parts of the streams read one after the other are, forward, one part of twice the length."""
     job = build_job(run)
     encoder, source = job.state.model.encoder.eval(), job.phases[0].source
+    assert isinstance(encoder, Elmo)
     assert encoder.stateful
     first, second = (source.batch(0, source.order(7, step)) for step in (0, 1))  # type: ignore[union-attr]
     encoder(first)
@@ -97,6 +98,7 @@ def test_no_direction_ever_sees_what_it_is_asked_for(run: PretrainRun) -> None:
     """Other words behind a place change no answer of the forward direction there, nor words before it of the other."""
     job = build_job(run)
     model, source = job.state.model.eval(), job.phases[0].source
+    assert isinstance(model.encoder, Elmo)
     model.encoder.stateful = False
     batch = source.batch(0, np.arange(7))
     answers = model(batch)["bilm"]["logits"][: 7 * 5 * 2].view(7, 5, 2, -1)

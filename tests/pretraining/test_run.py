@@ -18,7 +18,6 @@ from bertkit import config
 from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.prepare import prepare
-from bertkit.data.segment_pairs import Sampling
 from bertkit.encoders.bert import BertConfig, size
 from bertkit.errors import BertkitError
 from bertkit.pretraining import planning
@@ -206,32 +205,32 @@ def bert_of(run: PretrainRun) -> BertConfig:
 
 
 def test_left_to_right_without_next_sentences(run: PretrainRun, capsys: pytest.CaptureFixture[str]) -> None:
-    task = PretrainingTask(words="next", sampling=Sampling(next_sentence=False))
+    task = PretrainingTask(objectives=("clm",))
     run = replace(run, encoder=replace(bert_of(run), causal=True), task=task)
     result = pretrain(run, Progress("plain"))
-    assert {"causal", "causal_accuracy", "causal_perplexity"} == set(result.heldout)
+    assert {"clm", "clm_accuracy", "clm_perplexity"} == set(result.heldout)
     assert "masked              none" in capsys.readouterr().err
     records = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
-    assert all(each["loss/causal"] > 0 and each["flops_per_second"] > 0 for each in records)
+    assert all(each["loss/clm"] > 0 and each["flops_per_second"] > 0 for each in records)
     assert ModelFolder.open(run.output).load_encoder().config == run.encoder
 
 
 @pytest.mark.parametrize(
-    ("causal", "words", "pairs", "message"),
+    ("causal", "objectives", "message"),
     [
-        (True, "masked", True, "task.words is masked, and this encoder can be asked for next words"),
-        (False, "next", False, "task.words is next, and this encoder can be asked for masked words"),
-        (True, "next", True, "give task.sampling.next_sentence=false"),
+        (True, ("mlm", "nsp"), "task.objectives has mlm, which needs an encoder in which every token attends to all"),
+        (False, ("clm",), "task.objectives has clm, which needs a causal encoder; this one is an encoder in which"),
+        (True, ("clm", "nsp"), "task.objectives has nsp, which needs an encoder in which every token attends to all"),
     ],
 )
-def test_words_that_the_encoder_can_read_or_cannot_are_refused(
-    run: PretrainRun, causal: bool, words: Literal["masked", "next"], pairs: bool, message: str
+def test_objectives_that_do_not_suit_the_encoder_are_refused(
+    run: PretrainRun, causal: bool, objectives: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         replace(
             run,
             encoder=replace(bert_of(run), causal=causal),
-            task=PretrainingTask(words=words, sampling=Sampling(next_sentence=pairs)),
+            task=PretrainingTask(objectives=objectives),
         )
     assert caught.value.exit_code == 2
 

@@ -23,7 +23,7 @@ def source(tmp_path: Path) -> PretrainingSource:
     """Token k of the corpus is piece k; the special pieces come behind them all."""
     pieces = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
-    task = PretrainingTask(sampling=Sampling(next_sentence=False, full_sentences=True))
+    task = PretrainingTask(objectives=("mlm",), sampling=Sampling(full_sentences=True))
     return PretrainingSource(task, corpus(*DOCUMENTS), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5)
 
 
@@ -48,6 +48,8 @@ def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_neve
 
 
 def test_full_sentences_with_next_sentences_are_refused() -> None:
-    with pytest.raises(BertkitError, match=r"add --set task\.sampling\.next_sentence=false") as caught:
-        Sampling(full_sentences=True)
+    with pytest.raises(
+        BertkitError, match=r"task\.sampling\.full_sentences gives rows of one text, and nsp needs pairs"
+    ) as caught:
+        PretrainingTask(sampling=Sampling(full_sentences=True))
     assert caught.value.exit_code == WRONG_USAGE

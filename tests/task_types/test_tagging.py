@@ -194,4 +194,4 @@ def test_the_real_files(data_folder: Path, tokenizer: Tokenizer) -> None:
 
 def test_features_are_not_those_of_a_network_of_words() -> None:
     with pytest.raises(BertkitError, match=r"Esim has no layers of one width: leave out task\.features\."):
-        replace(TASK, features="last").objectives(esim.specimen())
+        replace(TASK, features="last").objectives(esim.tiny())

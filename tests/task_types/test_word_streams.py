@@ -10,7 +10,6 @@ import pytest
 
 from bertkit.data.batches import OrderedSource, batch_indices, batches_in_epoch
 from bertkit.data.prepare import prepare
-from bertkit.data.segment_pairs import Sampling
 from bertkit.data.shards import Corpus
 from bertkit.errors import BertkitError
 from bertkit.task_types.pretraining import PretrainingTask, report_data
@@ -102,10 +101,10 @@ def test_settings_without_a_sense(data: Corpus, tokenizer: WordLevel, changes: d
 
 
 def test_neighbours_need_words_and_their_number(data: Corpus) -> None:
-    with pytest.raises(BertkitError, match=r"task\.words is neighbours and task\.targets None"):
-        PretrainingTask(words="neighbours", sampling=Sampling(next_sentence=False))
-    with pytest.raises(BertkitError, match=r"task\.words is masked and task\.targets 7"):
+    with pytest.raises(BertkitError, match=r"task\.objectives is bilm and task\.targets is None"):
+        PretrainingTask(objectives=("bilm",))
+    with pytest.raises(BertkitError, match=r"task\.objectives is mlm, nsp and task\.targets is 7"):
         PretrainingTask(targets=7)
-    task = PretrainingTask(words="neighbours", targets=7, sampling=Sampling(next_sentence=False))
+    task = PretrainingTask(objectives=("bilm",), targets=7)
     with pytest.raises(BertkitError, match="bertkit tokenizer train --kind words"):
         task.source(data, wordpiece.train(TEXTS, vocab_size=99), seq_length=7, seed=0)

@@ -12,8 +12,8 @@ import torch
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.contracts import Encoder
-from bertkit.encoders.bert import specimen as bert
-from bertkit.encoders.elmo import specimen as elmo
+from bertkit.encoders.bert import tiny as bert
+from bertkit.encoders.elmo import tiny as elmo
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.nn.mixture import Mixture
@@ -27,13 +27,15 @@ class Counting(Encoder):
     def __init__(self) -> None:
         super().__init__()
         self.inner = bert().requires_grad_(False).eval()
-        self.inner.output_hidden_states = True
+        self.config = self.inner.config
         self.hidden_size, self.num_layers = self.inner.hidden_size, self.inner.num_layers
         self.rows = 0
 
-    def forward(self, batch: Batch, positions: torch.Tensor | None = None) -> EncoderOutput:
+    def forward(
+        self, batch: Batch, positions: torch.Tensor | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
         self.rows += len(batch)
-        output: EncoderOutput = self.inner(batch, positions)
+        output: EncoderOutput = self.inner(batch, positions, output_hidden_states=output_hidden_states)
         return output
 
 
@@ -56,7 +58,7 @@ def test_a_row_is_computed_once_whatever_batch_it_comes_in(tmp_path: Path, padde
 def test_what_is_looked_up_is_what_the_encoder_says(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
     remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
-    expected = encoder.inner(padded_batch).layers
+    expected = encoder.inner(padded_batch, output_hidden_states=True).layers
     real = padded_batch.attention_mask
     for _ in range(2):
         found = remembered(padded_batch).layers
@@ -78,7 +80,6 @@ def test_only_the_wanted_tokens_are_kept_and_others_are_another_question(tmp_pat
 
 def test_words_of_characters_are_remembered_too(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = elmo().requires_grad_(False).eval()
-    encoder.output_hidden_states = True
     remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
     spelled = replace(padded_batch, input_ids=padded_batch.input_ids.unsqueeze(2) * torch.arange(1, 8) % 101)
     other = replace(spelled, input_ids=spelled.input_ids.flip(2))

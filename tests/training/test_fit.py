@@ -17,7 +17,8 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
+from bertkit.objective_settings import Masking
+from bertkit.objectives.mlm import MaskedLanguageModel, mask_tokens
 from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.rng import CounterRng
 from bertkit.training.evaluation import evaluate_losses

@@ -89,7 +89,7 @@ def test_left_to_right_half_of_the_places_are_read() -> None:
 
 def test_gpt_is_counted_as_a_causal_bert_of_its_widths() -> None:
     encoder = Gpt(gpt.size("3/12/2", vocab_size=99, max_positions=17))
-    model = Model(encoder, {"causal": CausalLanguageModel(encoder.embeddings.word)})
+    model = Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)})
     same = bert(size("3/12/2", vocab_size=99, max_positions=17, causal=True), pairs=False)
     batch = label_next(replace(make_batch(13, 7, masked=1), labels={}))
     assert count_flops(model, batch) == count_flops(same, batch)
@@ -98,7 +98,7 @@ def test_gpt_is_counted_as_a_causal_bert_of_its_widths() -> None:
 @pytest.mark.parametrize("samples", [None, 37])
 def test_the_count_of_elmo_is_that_of_the_products_that_run(samples: int | None) -> None:
     """But for what torch does not count: element-wise products. Of words all are computed, asked for or not."""
-    encoder = elmo.specimen()
+    encoder = elmo.tiny()
     model = Model(encoder, {"bilm": BidirectionalLanguageModel(encoder.hidden_size, 99, num_samples=samples)}).train()
     words = torch.randint(4, 99, (3, 13))
     labels = torch.stack([torch.from_numpy(label_words(row.numpy())) for row in words])
@@ -114,7 +114,7 @@ def test_the_count_of_a_reader_of_words_is_that_of_the_products_that_run(name: s
     """On the way forth, where ELMo has all of its products. Torch counts none of an LSTM, whose steps are counted here,
     and none of a matrix and a vector, of which BiDAF's scores have some.
     """
-    encoder = importlib.import_module(f"bertkit.encoders.{name}").specimen().eval()
+    encoder = importlib.import_module(f"bertkit.encoders.{name}").tiny().eval()
     batch = make_pairs([(6, 7)] * 3, word_length=encoder.word_length)
     inside: list[int] = []
 

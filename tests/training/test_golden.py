@@ -85,7 +85,7 @@ def curve(folder: Path) -> list[dict[str, str]]:
     source = task.source(Corpus.open(folder / "data"), tokenizer, seq_length=37, seed=5)
     torch.manual_seed(5)
     encoder = Bert(size("2/28/2", vocab_size=tokenizer.vocab_size, max_positions=37))
-    model = Model(encoder, task.objectives(encoder))
+    model = Model(encoder, task.build_objectives(encoder))
     state = TrainingState(model, build_optimizer(model, OptimizerConfig(lr=1e-3)))
     steps = fit(state, source, Plan(total_steps=50, batch_size=5, micro_batch_size=3, seed=5))
     return [{name: value.hex() for name, value in {**step.losses, "norm": step.grad_norm}.items()} for step in steps]

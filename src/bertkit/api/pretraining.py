@@ -9,8 +9,9 @@ from pathlib import Path
 from bertkit.api.settings import given_settings
 from bertkit.api.verb import verb
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
+from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoder_types import EncoderConfig, configure_architecture, name_architecture
+from bertkit.encoder_types import configure_architecture, name_architecture
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.options.pretraining import PretrainOptions

@@ -16,13 +16,14 @@ SEVERAL_LABELS = "multi_label_classification"
 
 def config_to_foreign(config: Any) -> dict[str, Any]:
     """``config.json`` of the encoder with this configuration, without what depends on the heads."""
-    kind = spec_of_config(config)
+    spec = spec_of_config(config)
+    kind = spec.huggingface
     if not kind.settings:
-        return {MODEL_TYPE: kind.model_type, **records.to_json(config)}
+        return {MODEL_TYPE: spec.model_type, **records.to_json(config)}
     spelled = {
         theirs: _spell(kind, ours, getattr(config, ours)) for ours, keys in kind.settings.items() for theirs in keys
     }
-    return {MODEL_TYPE: kind.model_type, **spelled, "dtype": "float32"}
+    return {MODEL_TYPE: spec.model_type, **spelled, "dtype": "float32"}
 
 
 def config_from_foreign(foreign: Any, source: str) -> Any:
@@ -32,10 +33,11 @@ def config_from_foreign(foreign: Any, source: str) -> Any:
     """
     if not isinstance(foreign, dict):
         raise data_error(f"{source} is not the configuration of a model.")
-    kind = find_spec(foreign.get(MODEL_TYPE, "bert"), source)
+    spec = find_spec(foreign.get(MODEL_TYPE, "bert"), source)
+    kind = spec.huggingface
     if not kind.settings:
-        own = {each.name: foreign[each.name] for each in dataclasses.fields(kind.config) if each.name in foreign}
-        return records.from_json(kind.config, own, source=source)
+        own = {each.name: foreign[each.name] for each in dataclasses.fields(spec.config) if each.name in foreign}
+        return records.from_json(spec.config, own, source=source)
     for key, supported in kind.fixed.items():
         if foreign.get(key, supported) != supported:
             raise data_error(f'{source}: {key} is "{foreign[key]}"; bertkit reads "{supported}".')
@@ -48,7 +50,7 @@ def config_from_foreign(foreign: Any, source: str) -> Any:
         for theirs, value in stated.items():
             fields[ours] = _read(kind, ours, value, f"{source}: {theirs}")
     try:
-        return records.from_json(kind.config, fields, source=source)
+        return records.from_json(spec.config, fields, source=source)
     except BertkitError as error:
         text = str(error).rstrip(".")
         for ours, keys in kind.settings.items():

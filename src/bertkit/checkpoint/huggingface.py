@@ -1,12 +1,11 @@
 """Hugging Face's names for our weights, in both directions.
 
-The tables of names are data beside the modules they describe: a ``HuggingFaceSpec`` in each module of ``encoders/`` and
-``HF_NAMES`` in each module of ``objectives/``.
+The tables of names are data beside the modules they describe: the ``SPEC`` of each module of ``encoders/``
+and ``HF_NAMES`` of each objective.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,7 +28,7 @@ _SHOWN = 3
 
 def tensors_to_foreign(model: Model) -> dict[str, Tensor]:
     """All weights under their names; those of an encoder alone have no prefix."""
-    kind = spec_of_encoder(model.encoder)
+    kind = spec_of_encoder(model.encoder).huggingface
     prefix = kind.prefix if model.objectives else ""
     foreign = _to_foreign(model.encoder, _encoder_names(kind, model.encoder), prefix)
     for name, objective in model.objectives.items():
@@ -67,7 +66,7 @@ def encoder_from_foreign(encoder: Encoder, foreign: Mapping[str, Tensor], source
     A missing tensor, one too many in the encoder's part, or another shape is an error that names it. Heads are
     passed over.
     """
-    kind = spec_of_encoder(encoder)
+    kind = spec_of_encoder(encoder).huggingface
     names = _encoder_names(kind, encoder)
     roots = tuple({name.partition(".")[0] + "." for theirs in names.values() for name in theirs})
     known = {name.removesuffix(_TRANSPOSED) for theirs in names.values() for name in theirs}
@@ -125,7 +124,7 @@ def _objective_names(kind: HuggingFaceSpec, name: str, objective: nn.Module) -> 
     assert isinstance(objective, Objective)
     if objective.label in kind.heads:
         return kind.heads[objective.label]
-    table: Names | None = getattr(inspect.getmodule(type(objective)), "HF_NAMES", None)
+    table = objective.HF_NAMES
     return table if table is not None else {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
 
 

@@ -25,7 +25,7 @@ from bertkit.checkpoint import huggingface
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
@@ -86,7 +86,7 @@ class ModelFolder:
         return _config.config_from_foreign(self._config_file, str(self.path / CONFIG))
 
     @property
-    def spec(self) -> HuggingFaceSpec:
+    def spec(self) -> EncoderSpec:
         """The record of the encoder's architecture."""
         return spec_of_config(self.config)
 
@@ -99,7 +99,7 @@ class ModelFolder:
         self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
         tokenizer = self.spec.load_tokenizer(self.path)
         vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
-        if tokenizer.vocab_size > vocab_size + self.spec.later_tokens:
+        if tokenizer.vocab_size > vocab_size + self.spec.huggingface.later_tokens:
             raise data_error(
                 f"{self.path}: its tokenizer has {tokenizer.vocab_size:,} tokens and its model {vocab_size:,} "
                 "embeddings; they do not belong together."
@@ -124,16 +124,18 @@ class ModelFolder:
         config, spec = self.config, self.spec
         self._check(WEIGHTS)
         file, weights = read_weights(self.path)
-        foreign = huggingface.normalize_state_dict(spec, weights, str(file))
-        layers = huggingface.count_layers(spec, foreign)
+        foreign = huggingface.normalize_state_dict(spec.huggingface, weights, str(file))
+        layers = huggingface.count_layers(spec.huggingface, foreign)
         if layers is not None and layers != config.num_layers:
             raise data_error(f"{self.path}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
         encoder = _load_encoder(spec, config, foreign, str(file))
         heads = objectives(encoder)
         for name, objective in heads.items():
-            if objective.reads_pooled and not huggingface.has_all_parts(spec, foreign):
+            if objective.reads_pooled and not huggingface.has_all_parts(spec.huggingface, foreign):
                 raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
-            objective.load_state_dict(huggingface.objective_from_foreign(spec, name, objective, foreign, str(file)))
+            objective.load_state_dict(
+                huggingface.objective_from_foreign(spec.huggingface, name, objective, foreign, str(file))
+            )
         return Model(encoder, heads)
 
     @cached_property
@@ -171,7 +173,7 @@ def _explain_absence(path: Path) -> str:
     return f"at {path}."
 
 
-def _load_encoder(spec: HuggingFaceSpec, config: Any, foreign: Mapping[str, Tensor], source: str) -> Encoder:
+def _load_encoder(spec: EncoderSpec, config: Any, foreign: Mapping[str, Tensor], source: str) -> Encoder:
     # Built on the meta device: initial weights of BERT-base, only to overwrite them, would take seconds.
     with torch.device("meta"), _SkipNormalInit():
         encoder: Encoder = spec.encoder(config)
@@ -179,7 +181,7 @@ def _load_encoder(spec: HuggingFaceSpec, config: Any, foreign: Mapping[str, Tens
     absent = {name: torch.empty(each.shape) for name, each in encoder.state_dict().items() if name not in state}
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
-        initialize(encoder.get_submodule(str(spec.fresh)), config.initializer_range)
+        initialize(encoder.get_submodule(str(spec.huggingface.fresh)), config.initializer_range)
     return encoder
 
 
@@ -216,7 +218,7 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
 
 def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """``config.json`` of a model with its heads."""
-    spec = spec_of_encoder(model.encoder)
+    spec = spec_of_encoder(model.encoder).huggingface
     heads = {str(each.label) for each in model.objectives.values()}
     names = spec.architectures
     architectures = [names.get(frozenset(heads), names[frozenset()])] if names else []

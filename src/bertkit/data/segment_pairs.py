@@ -32,25 +32,20 @@ _SHARE_USED_BY_A_PAIR = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How passages are cut. ``next_sentence=False`` gives single runs of sentences, as in the paper's No NSP.
+    """How rows are sampled: pairs of segments or single segments, as the objectives need; the rest is set here.
 
-    With ``full_sentences`` such runs go on over the ends of documents, and none is short on purpose; see
-    ``full_sentences.py``. With ``running_text`` rows are full of text alone and end anywhere; see ``running_text.py``.
+    The second segment of a pair is from another document in ``random_next`` of the pairs. ``short_sequences`` of the
+    rows have a random shorter length. With ``full_sentences`` single segments continue over the ends of documents and
+    none is short on purpose; see ``full_sentences.py``. With ``running_text`` rows are text without special tokens and
+    end anywhere; see ``running_text.py``.
     """
 
-    next_sentence: bool = True
     random_next: float = 0.5
     short_sequences: float = 0.1
     full_sentences: bool = False
     running_text: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("full_sentences", "running_text"):
-            if getattr(self, name) and self.next_sentence:
-                raise usage_error(
-                    f"task.sampling.{name} leaves no next sentence to tell: "
-                    "add --set task.sampling.next_sentence=false."
-                )
         if self.full_sentences and self.running_text:
             raise usage_error("task.sampling has full_sentences and running_text; rows end in one way: give one.")
 
@@ -67,17 +62,18 @@ class SegmentPair:
 class SegmentPairs:
     """All passages of a corpus that fit ``max_tokens`` tokens, special tokens not counted."""
 
-    def __init__(self, corpus: Corpus, sampling: Sampling, *, max_tokens: int, seed: int) -> None:
-        if sampling.next_sentence and corpus.num_documents < 2:
+    def __init__(self, corpus: Corpus, sampling: Sampling, *, pairs: bool, max_tokens: int, seed: int) -> None:
+        if pairs and corpus.num_documents < 2:
             raise data_error(
                 f"{corpus.folder} has one document in this split; next-sentence pairs need two. "
-                "Add documents, or train without them: --set task.sampling.next_sentence=false."
+                'Add documents, or train without nsp: --set task.objectives=["mlm"].'
             )
         self.corpus = corpus
         self.sampling = sampling
+        self.pairs = pairs
         self.max_tokens = max_tokens
         self.seed = seed
-        used = max_tokens * (_SHARE_USED_BY_A_PAIR if sampling.next_sentence else 1.0)
+        used = max_tokens * (_SHARE_USED_BY_A_PAIR if pairs else 1.0)
         self.slot = max(1, int(used))
         self._shard_starts = np.cumsum([0, *(len(shard.tokens) for shard in corpus.shards)])
         self._document_starts = np.cumsum([0, *(len(shard.document_offsets) - 1 for shard in corpus.shards)])
@@ -107,7 +103,7 @@ class SegmentPairs:
         document = int(np.searchsorted(shard.document_offsets, begin, side="right")) - 1
         end = _last_sentence(shard, begin, int(shard.document_offsets[document + 1]), max_tokens)
         cut_first, cut_second, split, kind = chances[:4].tolist()
-        if not self.sampling.next_sentence:
+        if not self.pairs:
             return SegmentPair(_fit(_run(shard, begin, end), max_tokens, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end

@@ -1,21 +1,22 @@
-"""What encoders share: base networks, configuration checks, and how Hugging Face names their parts."""
+"""What encoders share: base networks, configuration checks, what a module states about its encoder, and look-ups."""
 
 from bertkit.encoder_types.architectures import configure_architecture, find_architecture, name_architecture
-from bertkit.encoder_types.settings import EncoderConfig, PretrainingObjective, configure
-from bertkit.encoder_types.spec import HuggingFaceSpec
+from bertkit.encoder_types.settings import configure, context_of
+from bertkit.encoder_types.spec import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
 from bertkit.encoder_types.transformer import PooledTransformer, Transformer
 from bertkit.encoder_types.words import WordEncoder, WordReaderConfig
 
 __all__ = [
-    "EncoderConfig",
+    "EncoderSpec",
     "HuggingFaceSpec",
     "PooledTransformer",
-    "PretrainingObjective",
+    "PretrainingDefaults",
     "Transformer",
     "WordEncoder",
     "WordReaderConfig",
     "configure",
     "configure_architecture",
+    "context_of",
     "find_architecture",
     "name_architecture",
 ]

@@ -1,67 +1,113 @@
-"""The encoders that can be pre-trained, by the names of their files."""
+"""Encoders by name, by configuration, and by the ``model_type`` of a model folder.
+
+A name is a module of ``encoders/``, or the dotted path of a module outside bertkit, such as ``my_lab.bag``. A module
+that cannot be used raises its error when it is used itself, and never when another encoder is.
+"""
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from functools import cache
-from importlib import import_module
 
-from bertkit.contracts import Encoder
-from bertkit.encoder_types.settings import EncoderConfig
-from bertkit.encoder_types.spec import HuggingFaceSpec
+from bertkit.contracts import Encoder, EncoderConfig
+from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
 from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.lookup import shelf, values
+from bertkit.lookup import list_modules, load_module
 
 MODEL_TYPE = "model_type"
 
+_PACKAGE = "encoders"
 
-def find_architecture(name: str) -> HuggingFaceSpec:
-    """The encoder in the file ``name`` of this shelf; another name lists those that can be pre-trained."""
-    known = _list()
-    if name not in known:
+
+@cache
+def find_encoder(name: str) -> EncoderSpec:
+    """The ``SPEC`` of the encoder module ``name``."""
+    module = load_module(_PACKAGE, name)
+    spec = getattr(module, "SPEC", None)
+    if not isinstance(spec, EncoderSpec):
+        raise usage_error(f"{module.__file__} has no SPEC; an encoder module states one: SPEC = EncoderSpec(...).")
+    return spec
+
+
+def find_architecture(name: str) -> EncoderSpec:
+    """The encoder ``name``, which can be pre-trained; for an unknown name the error lists those that can."""
+    if "." not in name and name not in list_modules(_PACKAGE):
+        known = _list_pretrainable()
         raise usage_error(f'no architecture named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.')
-    return known[name]
+    spec = find_encoder(name)
+    if spec.pretraining is None:
+        raise usage_error(
+            f"{name} is not for pre-training: its SPEC has no pretraining. Those that are: "
+            f"{', '.join(_list_pretrainable())}."
+        )
+    return spec
+
+
+def find_pretraining_defaults(config: EncoderConfig) -> PretrainingDefaults:
+    """The pre-training defaults of the encoder with this configuration."""
+    defaults = find_architecture(name_architecture(config)).pretraining
+    assert defaults is not None
+    return defaults
 
 
 def configure_architecture(name: str, size: str, *, vocab_size: int) -> EncoderConfig:
-    """The configuration of this architecture in a size that its file knows, for a vocabulary of so many pieces."""
-    find_architecture(name)
-    config: EncoderConfig = import_module(f"bertkit.encoders.{name}").size(size, vocab_size=vocab_size)
-    return config
+    """The configuration of this architecture in this size for a vocabulary of ``vocab_size`` tokens."""
+    spec = find_architecture(name)
+    if spec.size is None:
+        raise usage_error(
+            f"the SPEC of {name} has no size, which --size {size} needs: "
+            f"a function (name, *, vocab_size) that returns a {spec.config.__name__}."
+        )
+    return spec.size(size, vocab_size=vocab_size)
 
 
 def name_architecture(config: EncoderConfig) -> str:
-    """The file on this shelf whose encoder is built from ``config``."""
-    (name,) = (name for name, each in _list().items() if each.config is type(config))
-    return name
+    """The name of the encoder module that ``config`` belongs to."""
+    kind = type(config)
+    spec = getattr(sys.modules.get(kind.__module__), "SPEC", None)
+    if isinstance(spec, EncoderSpec) and spec.config is kind:
+        return kind.__module__.removeprefix(f"bertkit.{_PACKAGE}.")
+    for name, each in _list_usable().items():
+        if each.config is kind:
+            return name
+    raise usage_error(f"{kind.__module__} has no SPEC with config={kind.__name__}; an encoder module states one.")
 
 
-@cache
-def _list() -> dict[str, HuggingFaceSpec]:
-    every = {name: import_module(f"bertkit.encoders.{name}").HF for name in shelf("encoders")}
-    return {name: each for name, each in every.items() if hasattr(each.config, "pretraining_objective")}
+def spec_of_config(config: EncoderConfig) -> EncoderSpec:
+    """The encoder that is built from ``config``."""
+    return find_encoder(name_architecture(config))
 
 
-def spec_of_encoder(encoder: Encoder) -> HuggingFaceSpec:
-    """The spelling of this encoder's weights."""
-    (found,) = (each for each in _specs() if isinstance(encoder, each.encoder))
-    return found
+def spec_of_encoder(encoder: Encoder) -> EncoderSpec:
+    """The SPEC of this encoder."""
+    return spec_of_config(encoder.config)
 
 
-def spec_of_config(config: object) -> HuggingFaceSpec:
-    """The spelling of this encoder's configuration."""
-    (found,) = (each for each in _specs() if each.config is type(config))
-    return found
+def find_spec(model_type: object, source: str) -> EncoderSpec:
+    """The encoder whose ``config.json`` has this ``model_type``; ``source`` names the file in the error.
 
-
-def find_spec(model_type: object, source: str) -> HuggingFaceSpec:
-    """The spelling that a ``config.json`` names."""
-    for each in _specs():
+    A dotted one is a module outside bertkit, which is imported.
+    """
+    name = str(model_type).replace("-", "_")
+    if "." in name or name in list_modules(_PACKAGE):
+        return find_encoder(name)
+    every = _list_usable().values()
+    for each in every:
         if each.model_type == model_type:
             return each
-    known = ", ".join(f'"{each.model_type}"' for each in _specs())
+    known = ", ".join(f'"{each.model_type}"' for each in every)
     raise data_error(f'{source}: {MODEL_TYPE} is "{model_type}"; bertkit reads {known}.')
 
 
-@cache
-def _specs() -> tuple[HuggingFaceSpec, ...]:
-    return tuple(values("encoders", HuggingFaceSpec).values())
+def _list_pretrainable() -> list[str]:
+    return [name for name, each in _list_usable().items() if each.pretraining is not None]
+
+
+def _list_usable() -> dict[str, EncoderSpec]:
+    """The encoders of bertkit by name; a module with an error is left out, as another one is being looked for."""
+    found = {}
+    for name in list_modules(_PACKAGE):
+        with suppress(Exception):
+            found[name] = find_encoder(name)
+    return found

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.contracts import Encoder
-from bertkit.encoder_types.settings import PretrainingObjective, check_rates
+from bertkit.contracts import Context, Encoder
+from bertkit.encoder_types.settings import check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
@@ -75,9 +75,9 @@ class ElmoConfig:
         check_rates(self, "dropout")
 
     @property
-    def pretraining_objective(self) -> PretrainingObjective:
-        """Neither direction reads what the other does."""
-        return "neighbours"
+    def context(self) -> Context:
+        """No direction sees what the other has read."""
+        return "two_directions"
 
 
 class Elmo(Encoder):
@@ -91,6 +91,8 @@ class Elmo(Encoder):
     With ``stateful`` a row goes on from what the row in its place left in the batch before; gradients stop there, and
     ``forget`` begins anew. In allenai/bilm-tf it is always so. Without it a row depends on itself alone.
     """
+
+    config: ElmoConfig
 
     def __init__(self, config: ElmoConfig) -> None:
         super().__init__()
@@ -116,6 +118,7 @@ class Elmo(Encoder):
             nn.ModuleList(_build_layer(config) for _ in range(config.num_layers)) for _ in (FORWARD, BACKWARD)
         )
         self.dropout = Dropout(config.dropout)
+        self.stateful = False
         self._left: dict[tuple[int, int], LstmState] = {}
         _initialize(self)
 
@@ -136,8 +139,10 @@ class Elmo(Encoder):
                 parts = {name: state[f"{side}.{layer}.{name}"] for name in LstmState._fields}
                 self._left[side, layer] = LstmState(**parts)
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The states of all words, wanted or not: a direction computes what it passes.
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """The states of all words, at every position: a direction computes what it passes.
 
         Of words with one number more than ``word_length`` the first is left out: that of the word itself, for readers
         of both. Raises a usage error where a word has not so many characters.
@@ -147,11 +152,11 @@ class Elmo(Encoder):
         sides = [self._run(direction, words, real) for direction in (FORWARD, BACKWARD)]
         layers = [torch.cat(outputs, dim=2) for outputs in zip(*sides, strict=True)]
         hidden = self.dropout(layers[-1])
-        kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if self.output_hidden_states else ()
+        kept = (torch.cat([words, words], dim=2), *layers[:-1], hidden) if output_hidden_states else ()
         return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever is wanted: of their filters, highways and projection, and of every LSTM."""
+        """Those of all words: their filters, highways and projection, and every LSTM. ``positions`` change nothing."""
         config = self.config
         filters = sum(
             (config.word_length - size + 1) * size * config.character_width * count for size, count in config.filters

@@ -1,33 +1,24 @@
-"""What the configurations of encoders have in common: what they say, sizes by name, and the checks of their values."""
+"""What the configurations of encoders share: sizes by name, and checks of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, TypeVar
 
+from bertkit.contracts import Context, EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.nn.activation import ACTIVATIONS
 
 Config = TypeVar("Config")
 
-PretrainingObjective = Literal["masked", "next", "neighbours"]
-"""Which words an encoder can be asked for in its pre-training, as nothing that it reads gives them away: hidden ones;
-the next one, from those before it; or both neighbours, each from the words on the other side."""
+PositionInit = Literal["normal", "sinusoidal"]
+"""How learned position embeddings are initialised; sinusoidal ones are learned from in fewer steps."""
 
 
-@runtime_checkable
-class EncoderConfig(Protocol):
-    """The frozen record that an encoder is built from alone, of one that can be pre-trained."""
-
-    @property
-    def num_layers(self) -> int:
-        """How many layers it has."""
-        ...
-
-    @property
-    def pretraining_objective(self) -> PretrainingObjective:
-        """What it can be asked for."""
-        ...
+def context_of(config: EncoderConfig) -> Context:
+    """Which tokens a state depends on: the ``context`` of the configuration, "bidirectional" if it has none."""
+    context: Context = getattr(config, "context", "bidirectional")
+    return context
 
 
 MINIATURES: Mapping[str, tuple[int, int, int]] = {

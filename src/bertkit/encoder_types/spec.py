@@ -1,50 +1,62 @@
-"""Hugging Face's spelling of an encoder, as data: what a folder of theirs is read and written by."""
+"""What an encoder module states about its encoder, as data: one ``SPEC`` in each module of ``encoders/``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from bertkit.contracts import Encoder, SubwordTokenizer
+from bertkit.contracts import Encoder, EncoderConfig, SubwordTokenizer
+
+Settings = Mapping[str, object]
+"""Values of ``PretrainRun`` by path, such as ``{"optimizer.lr": 5e-4}``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingDefaults:
+    """How an encoder is pre-trained where the user does not say otherwise.
+
+    ``objectives`` are modules of ``objectives/``; ``causal_objectives`` replace them in a configuration whose
+    ``context`` is causal. ``settings`` are defaults that differ from those of ``PretrainRun``; ``paper`` are the
+    published settings (``--profile paper``). ``not_fast`` are settings of ``--profile fast`` that this encoder ignores.
+    """
+
+    objectives: tuple[str, ...] = ("mlm",)
+    causal_objectives: tuple[str, ...] = ("clm",)
+    settings: Settings = field(default_factory=dict)
+    paper: Settings = field(default_factory=dict)
+    not_fast: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFaceSpec:
-    """An encoder under the ``model_type`` of their ``config.json``; one value of this type in the file of an encoder.
+    """How Hugging Face stores this encoder; tables are read in both directions, with our names first.
 
-    Tables are read in both directions, and ours stands first:
-
-    * ``weights``: our name -> theirs. ``{layer}`` counts from 0. Several are one tensor of ours, joined in this order
-      along dimension 0; ``.T`` behind a name says that theirs is the transpose of ours. ``prefix`` stands before them
+    * ``weights``: our name -> theirs. ``{layer}`` counts from 0. Several of theirs are concatenated in this order along
+      dimension 0 to make ours; ``.T`` after a name says that theirs is the transpose of ours. ``prefix`` precedes them
       in a file that also has heads.
-    * ``settings``: field of ``config`` -> their keys. Where they have several, all must say the same.
+    * ``settings``: field of the configuration -> their keys. If there are several, all must have the same value.
     * ``values``: field -> their value -> ours, where these differ; of several of theirs the first is written.
-    * ``fixed``: their key -> the one value that can be read. ``assumed``: field -> what their class takes it for.
-    * ``architectures``: labels of the heads -> the class of theirs that has them; none -> the bare encoder.
-    * ``heads``: label of a head -> its table, where it is not the one in the file of the objective.
-    * ``moved``: label of a head -> their name of a weight of the encoder -> where it lies beside such a head.
+    * ``fixed``: their key -> the one value that is supported. ``assumed``: field -> the default of their class.
+    * ``architectures``: labels of the heads -> their class with these heads; no label -> the encoder alone.
+    * ``heads``: label of a head -> its table, where it differs from ``HF_NAMES`` of the objective.
+    * ``moved``: label of a head -> their name of an encoder weight -> its name in a file with such a head.
 
-    An encoder that they do not have has none of these tables: without ``weights`` and ``settings`` a folder has our own
-    names of tensors and fields, and is for bertkit alone. So is one with a part that ``weights`` does not list.
+    Without ``weights`` and ``settings`` a model folder has our own names and can be read by bertkit only. The same is
+    true of a part of the encoder that ``weights`` does not list.
 
-    ``fresh`` is the part of ours that may be missing and is then drawn; so many pieces, ``later_tokens``, the tokenizer
-    may have without an embedding, which fine-tuning adds. ``buffers`` are tensors that are no weights, by
-    the ends of their names; ``tied`` says which stored tensors are copies of which, under the label of the head that
-    has them.
+    ``fresh`` is the part of ours that a file may lack; it is then initialised. ``later_tokens`` is how many tokens the
+    tokenizer may have without an embedding, because fine-tuning adds them. ``buffers`` are the ends of names of tensors
+    that are not weights. ``tied`` says which stored tensors are copies of which, by the label of the head that has
+    them.
     """
 
-    model_type: str
-    encoder: type[Encoder]
-    config: type[Any]
-    load_tokenizer: Callable[[Path], SubwordTokenizer]
-    prefix: str
+    prefix: str = "encoder."
     weights: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    assumed: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    assumed: Mapping[str, object] = field(default_factory=dict)
     architectures: Mapping[frozenset[str], str] = field(default_factory=dict)
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -52,3 +64,28 @@ class HuggingFaceSpec:
     later_tokens: int = 0
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec:
+    """Everything that the rest of bertkit needs to know about an encoder.
+
+    ``title`` is its name on model cards. ``load_tokenizer`` reads the tokenizer of a model folder. ``size`` makes a
+    configuration from ``--size`` and the size of the vocabulary; an encoder with ``pretraining`` needs one.
+    ``embeddings`` are the beginnings of the names of parameters that count as embeddings. ``model_type`` identifies the
+    encoder in ``config.json``; by default it is the name of the module, with its package if that is not bertkit's.
+    """
+
+    title: str
+    encoder: type[Encoder]
+    config: type[EncoderConfig]
+    load_tokenizer: Callable[[Path], SubwordTokenizer]
+    size: Callable[..., EncoderConfig] | None = None
+    pretraining: PretrainingDefaults | None = None
+    embeddings: tuple[str, ...] = ("embeddings.",)
+    model_type: str = ""
+    huggingface: HuggingFaceSpec = field(default_factory=HuggingFaceSpec)
+
+    def __post_init__(self) -> None:
+        if not self.model_type:
+            object.__setattr__(self, "model_type", self.config.__module__.removeprefix("bertkit.encoders."))

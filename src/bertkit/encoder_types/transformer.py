@@ -75,21 +75,34 @@ class Transformer(Encoder):
     config: Any
     embeddings: Embeddings | PlainEmbeddings
 
-    def __init__(self, config: Any, embeddings: Embeddings | PlainEmbeddings, *, activation: str, causal: bool) -> None:
+    def __init__(
+        self,
+        config: Any,
+        embeddings: Embeddings | PlainEmbeddings,
+        *,
+        activation: str,
+        causal: bool,
+        lstm_layers: int = 0,
+    ) -> None:
         super().__init__()
         self.config = config
         self.hidden_size = config.hidden_size
         self.num_layers = config.num_layers
-        self.causal = causal
+        self.causal = causal and not lstm_layers  # the LSTM reads the states of causal blocks in both directions
         self.embeddings = embeddings
         self.layers = BlockStack(
             build_block(config, activation=activation, causal=causal) for _ in range(config.num_layers)
         )
 
+    @property
+    def token_embedding(self) -> nn.Embedding:
+        """The table of token embeddings."""
+        return self.embeddings.word
+
     def reset_parameters(self) -> None:
         """First values of all that is there; positions begin as the configuration says."""
         initialize(self, self.config.initializer_range)
-        if self.config.position_init == "sinusoids":
+        if self.config.position_init == "sinusoidal":
             fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
 
     def depth(self, name: str) -> int:
@@ -116,8 +129,13 @@ class Transformer(Encoder):
         """Where the token is that stands for its row."""
         return real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
 
-    def read(
-        self, states: Float[Tensor, "B T H"], batch: Batch, positions: Bool[Tensor, "B T"] | None
+    def run_layers(
+        self,
+        states: Float[Tensor, "B T H"],
+        batch: Batch,
+        positions: Bool[Tensor, "B T"] | None,
+        *,
+        output_hidden_states: bool,
     ) -> EncoderOutput:
         """States at ``positions`` and of the one that stands for its row, over these embeddings."""
         real = batch.on_host.attention_mask
@@ -128,7 +146,7 @@ class Transformer(Encoder):
             states,
             real,
             positions,
-            output_hidden_states=self.output_hidden_states,
+            output_hidden_states=output_hidden_states,
             gradient_checkpointing=self.gradient_checkpointing,
         )
         return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, places), layers=layers)
@@ -144,11 +162,10 @@ class PooledTransformer(Transformer):
     embeddings: Embeddings
 
     def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0) -> None:
-        super().__init__(config, embeddings, activation=config.activation, causal=causal)
+        super().__init__(config, embeddings, activation=config.activation, causal=causal, lstm_layers=lstm_layers)
         self.lstm: BiLstm | None = None
         if lstm_layers:
             self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)
-            self.causal = False  # of its states, whatever the blocks are
         self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
         self.reset_parameters()
 
@@ -163,14 +180,19 @@ class PooledTransformer(Transformer):
         below = super().count_macs(batch, positions, pooled=pooled)
         return below + int(pooled) * len(batch) * self.hidden_size**2
 
-    def read(
-        self, states: Float[Tensor, "B T H"], batch: Batch, positions: Bool[Tensor, "B T"] | None
+    def run_layers(
+        self,
+        states: Float[Tensor, "B T H"],
+        batch: Batch,
+        positions: Bool[Tensor, "B T"] | None,
+        *,
+        output_hidden_states: bool,
     ) -> EncoderOutput:
         """States at ``positions`` and the pooled one, over these embeddings."""
         if self.lstm is None:
-            read = super().read(states, batch, positions)
+            read = super().run_layers(states, batch, positions, output_hidden_states=output_hidden_states)
             return replace(read, pooled=self.pooler(read.pooled))
-        read = super().read(states, batch, None)
+        read = super().run_layers(states, batch, None, output_hidden_states=output_hidden_states)
         real = batch.on_host.attention_mask
         hidden = self.lstm(read.hidden_states, real)
         half = hidden.shape[2] // 2

@@ -5,6 +5,7 @@ Letters: B examples, T tokens, C characters of a word, E width of a word as it i
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -79,7 +80,6 @@ class WordReader(nn.Module):
         if self.vectors is not None:
             self.vectors.requires_grad_(config.train_vectors)
         if self.elmo is not None:
-            self.elmo.output_hidden_states = True
             self.width += self.elmo.hidden_size
 
     def train(self, mode: bool = True) -> WordReader:
@@ -125,7 +125,7 @@ class WordReader(nn.Module):
         elmo = 0 if self.elmo is None else self.elmo.count_macs(batch, batch.attention_mask, pooled=False)
         return batch.num_tokens * letters + elmo // 3
 
-    def penalties(self) -> Mapping[str, float]:
+    def l2_penalties(self) -> Mapping[str, float]:
         """Parameter -> what its squares are multiplied with and added to the loss."""
         if self.mixture is None or not self.mixture_l2:
             return {}
@@ -138,7 +138,7 @@ class WordReader(nn.Module):
         texts, apart, together = _separate(batch.on_host)
         texts = texts.to(device)
         with torch.no_grad():
-            layers = elmo(texts).layers
+            layers = elmo(texts, output_hidden_states=True).layers
         mixed = self.mixture(layers, texts.attention_mask)
         return together.to(device).pad(self.dropout(apart.to(device).unpad(mixed)))
 
@@ -152,9 +152,13 @@ class WordEncoder(Encoder):
     reads: ClassVar[Mapping[str, Any]] = {}
     words: WordReader
 
-    def penalties(self) -> Mapping[str, float]:
+    @abstractmethod
+    def reset_untrained_parameters(self) -> None:
+        """Initialise again whatever is neither pre-trained nor read from a file, so that every seed starts afresh."""
+
+    def l2_penalties(self) -> Mapping[str, float]:
         """Those of the reader."""
-        return {f"words.{name}": factor for name, factor in self.words.penalties().items()}
+        return {f"words.{name}": factor for name, factor in self.words.l2_penalties().items()}
 
 
 def _build_characters(config: WordReaderConfig) -> CharacterCnn:

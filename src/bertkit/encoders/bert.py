@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.contracts import Context
+from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
 from bertkit.encoder_types.settings import (
     MINIATURES,
-    PretrainingObjective,
+    PositionInit,
     check_activation,
     check_counts,
     check_pad,
@@ -61,7 +62,7 @@ class BertConfig:
     activation: str = "gelu"
     layer_norm_eps: float = 1e-12
     initializer_range: float = 0.02
-    position_init: Literal["drawn", "sinusoids"] = "drawn"
+    position_init: PositionInit = "normal"
     causal: bool = False
     lstm_layers: int = 0
     pad_id: int = 0
@@ -78,9 +79,9 @@ class BertConfig:
             raise usage_error(f"two directions of an LSTM cannot share a hidden_size of {self.hidden_size}.")
 
     @property
-    def pretraining_objective(self) -> PretrainingObjective:
-        """Every token reads all others, unless it is causal."""
-        return "next" if self.causal else "masked"
+    def context(self) -> Context:
+        """Every token attends to all others; in a causal configuration to those before it."""
+        return "causal" if self.causal else "bidirectional"
 
 
 def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:
@@ -109,57 +110,62 @@ class Bert(PooledTransformer):
         )
         super().__init__(config, embeddings, causal=config.causal, lstm_layers=config.lstm_layers)
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
         """States at ``positions`` and of the pooled one; raises a usage error where a row is too long."""
-        return self.read(self.embeddings(batch.input_ids, batch.segment_ids), batch, positions)
+        embedded = self.embeddings(batch.input_ids, batch.segment_ids)
+        return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 
-
-FOREIGN_PREFIX = "bert."
 
 HF_NAMES = NAMES
 
 _PREDICTIONS = "cls.predictions."
 
-HF = HuggingFaceSpec(
-    model_type="bert",
+SPEC = EncoderSpec(
+    title="BERT",
     encoder=Bert,
     config=BertConfig,
     load_tokenizer=WordPiece.load,
-    weights=HF_NAMES,
-    prefix=FOREIGN_PREFIX,
-    settings={
-        **SETTINGS,
-        "max_positions": ("max_position_embeddings",),
-        "position_init": ("position_init",),
-        "causal": ("is_decoder",),
-        "lstm_layers": ("lstm_layers",),
-    },
-    values={"activation": ACTIVATION_NAMES},
-    fixed={"position_embedding_type": "absolute"},
-    assumed={"vocab_size": 30522},
-    architectures={
-        frozenset(): "BertModel",
-        frozenset({"mlm", "nsp"}): "BertForPreTraining",
-        frozenset({"mlm"}): "BertForMaskedLM",
-        frozenset({"nsp"}): "BertForNextSentencePrediction",
-        frozenset({"class"}): "BertForSequenceClassification",
-        frozenset({"labels"}): "BertForSequenceClassification",
-        frozenset({"number"}): "BertForSequenceClassification",
-        frozenset({"tags"}): "BertForTokenClassification",
-        frozenset({"span"}): "BertForQuestionAnswering",
-        frozenset({"choice"}): "BertForMultipleChoice",
-    },
-    fresh="pooler",
-    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
-    tied={
-        "mlm": {
-            f"{_PREDICTIONS}decoder.weight": "embeddings.word_embeddings.weight",
-            f"{_PREDICTIONS}decoder.bias": f"{_PREDICTIONS}bias",
-        }
-    },
+    size=size,
+    pretraining=PretrainingDefaults(objectives=("mlm", "nsp")),  # the paper's settings are the defaults
+    huggingface=HuggingFaceSpec(
+        weights=HF_NAMES,
+        prefix="bert.",
+        settings={
+            **SETTINGS,
+            "max_positions": ("max_position_embeddings",),
+            "position_init": ("position_init",),
+            "causal": ("is_decoder",),
+            "lstm_layers": ("lstm_layers",),
+        },
+        values={"activation": ACTIVATION_NAMES},
+        fixed={"position_embedding_type": "absolute"},
+        assumed={"vocab_size": 30522},
+        architectures={
+            frozenset(): "BertModel",
+            frozenset({"mlm", "nsp"}): "BertForPreTraining",
+            frozenset({"mlm"}): "BertForMaskedLM",
+            frozenset({"nsp"}): "BertForNextSentencePrediction",
+            frozenset({"class"}): "BertForSequenceClassification",
+            frozenset({"labels"}): "BertForSequenceClassification",
+            frozenset({"number"}): "BertForSequenceClassification",
+            frozenset({"tags"}): "BertForTokenClassification",
+            frozenset({"span"}): "BertForQuestionAnswering",
+            frozenset({"choice"}): "BertForMultipleChoice",
+        },
+        fresh="pooler",
+        buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
+        tied={
+            "mlm": {
+                f"{_PREDICTIONS}decoder.weight": "embeddings.word_embeddings.weight",
+                f"{_PREDICTIONS}decoder.bias": f"{_PREDICTIONS}bias",
+            }
+        },
+    ),
 )
 
 
-def specimen() -> Bert:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Bert:
+    """A small network with sizes that differ from one another, for tests."""
     return Bert(size("3/12/2", vocab_size=99, intermediate_size=37, max_positions=41, num_segments=3))

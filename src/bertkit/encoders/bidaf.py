@@ -19,7 +19,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.errors import usage_error
@@ -66,6 +66,7 @@ class Bidaf(WordEncoder):
     gives all of them one score, which training makes small.
     """
 
+    config: BidafConfig
     reads: ClassVar[Mapping[str, Any]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
 
     def __init__(self, config: BidafConfig) -> None:
@@ -100,8 +101,10 @@ class Bidaf(WordEncoder):
             highway.carry.reset_parameters()
             nn.init.constant_(highway.carry.bias, _CARRY_BIAS)
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The states of all words of the context, wanted or not: it is read to its end."""
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """The states of all words of the context, at every position."""
         context, query = (part.to(batch.input_ids.device) for part in _find_texts(batch.on_host))
         words = self.highways(self.words(batch))
         h, u = (self.contextual(part.take(words), part.real) for part in (context, query))
@@ -131,17 +134,17 @@ def _find_texts(host: Batch) -> tuple[Part, Part]:
     return Part.of(in_context), Part.of(in_query)
 
 
-HF = HuggingFaceSpec(
-    model_type="bidaf",
+SPEC = EncoderSpec(
+    title="BiDAF",
     encoder=Bidaf,
     config=BidafConfig,
     load_tokenizer=WordLevel.load,
-    prefix="bidaf.",
+    embeddings=("words.",),
 )
 
 
-def specimen() -> Bidaf:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Bidaf:
+    """A small network with sizes that differ from one another, for tests."""
     reader = WordReaderConfig(
         vocab_size=101, word_length=7, vector_size=7, train_vectors=True, character_width=3, filters=((3, 4),)
     )

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
@@ -56,6 +56,8 @@ class BilstmAttention(WordEncoder):
     the first of them says to every word of a text that is read alone; no published task asks for it.
     """
 
+    config: BilstmAttentionConfig
+
     def __init__(self, config: BilstmAttentionConfig) -> None:
         super().__init__()
         self.config = config
@@ -78,8 +80,10 @@ class BilstmAttention(WordEncoder):
         for layer in (self.of_text, self.of_pair):
             layer.reset_parameters()
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The states of all words, wanted or not: texts are read to their ends."""
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """The states of all words, at every position: texts are read to their ends."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
         words = self.dropout(self.words(batch))
@@ -93,7 +97,7 @@ class BilstmAttention(WordEncoder):
         return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, of what the words of pairs find, and of the classifier for each row and wanted word."""
+        """Those of all words, of the attention in pairs, and of the classifier for each row and position."""
         host = batch.on_host
         first, second = split_segments(host.segment_ids, host.attention_mask)
         paired = second.real.any(dim=1)
@@ -117,17 +121,18 @@ class BilstmAttention(WordEncoder):
         return max_pool(self.dropout(self.comparing(self.dropout(beside), part.real)), part.mask)
 
 
-HF = HuggingFaceSpec(
-    model_type="bilstm-attention",
+SPEC = EncoderSpec(
+    title="BiLSTM with attention",
     encoder=BilstmAttention,
     config=BilstmAttentionConfig,
     load_tokenizer=WordLevel.load,
-    prefix="bilstm_attention.",
+    embeddings=("words.",),
+    model_type="bilstm-attention",
 )
 
 
-def specimen() -> BilstmAttention:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> BilstmAttention:
+    """A small network with sizes that differ from one another, for tests."""
     elmo = ElmoConfig(word_length=7, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=5)
     reader = WordReaderConfig(vocab_size=101, word_length=7, elmo=elmo)
     return BilstmAttention(BilstmAttentionConfig(words=reader, width=5, hidden_size=9))

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types import EncoderSpec, PretrainingDefaults
 from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
 from bertkit.encoder_types.settings import configure
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.text.words import WordLevel
 
-__all__ = ["BACKWARD", "FORWARD", "HF", "HF_NAMES", "SIZES", "Elmo", "ElmoConfig", "size", "specimen"]
+__all__ = ["BACKWARD", "FORWARD", "HF_NAMES", "SIZES", "SPEC", "Elmo", "ElmoConfig", "size", "tiny"]
 
 SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"cell_size": 1024, "projection_size": 128, "num_highways": 1},
@@ -70,17 +70,34 @@ HF_NAMES: Mapping[str, str] = {
 Matrices stand transposed there, and the table of characters lacks the row of "no word" (``checkpoint/bilm.py``).
 """
 
-HF = HuggingFaceSpec(
-    model_type="elmo",
+SPEC = EncoderSpec(
+    title="ELMo",
     encoder=Elmo,
     config=ElmoConfig,
     load_tokenizer=WordLevel.load,
-    prefix="elmo.",
+    model_type="elmo",
+    size=size,
+    embeddings=("words.", "highways.", "projection."),
+    pretraining=PretrainingDefaults(
+        objectives=("bilm",),
+        settings={"seq_length": 20},
+        # allenai/bilm-tf bin/train_elmo.py and training.py; its 10 epochs are for its own corpus.
+        paper={
+            "batch_size": 384,
+            "optimizer.kind": "adagrad",
+            "optimizer.lr": 0.2,
+            "optimizer.weight_decay": 0.0,
+            "optimizer.clip_norm": 10.0,
+            "schedule.warmup": 0.0,
+            "schedule.decay": "constant",
+        },
+        not_fast=("seq_length", "long_seq_length", "long_share"),
+    ),
 )
 
 
-def specimen() -> Elmo:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Elmo:
+    """A small network with sizes that differ from one another, for tests."""
     return Elmo(
         ElmoConfig(word_length=7, character_width=3, filters=((1, 4), (2, 5), (3, 8)), cell_size=11, projection_size=6)
     )

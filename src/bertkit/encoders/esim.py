@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
@@ -57,6 +57,7 @@ class Esim(WordEncoder):
     on top of what is dropped here.
     """
 
+    config: EsimConfig
     reads: ClassVar[Mapping[str, Any]] = {"vector_size": 300, "elmo_dropout": 0.0}
 
     def __init__(self, config: EsimConfig) -> None:
@@ -83,8 +84,10 @@ class Esim(WordEncoder):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The states of all words, wanted or not: both texts are read to their ends."""
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """The states of all words, at every position: both texts are read to their ends."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
         words = self.words(batch)
@@ -113,16 +116,16 @@ class Esim(WordEncoder):
         return torch.cat([mean_pool(states, part.mask), max_pool(states, part.mask)], dim=1)
 
 
-HF = HuggingFaceSpec(
-    model_type="esim",
+SPEC = EncoderSpec(
+    title="ESIM",
     encoder=Esim,
     config=EsimConfig,
     load_tokenizer=WordLevel.load,
-    prefix="esim.",
+    embeddings=("words.",),
 )
 
 
-def specimen() -> Esim:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Esim:
+    """A small network with sizes that differ from one another, for tests."""
     reader = WordReaderConfig(vocab_size=101, word_length=7, vector_size=5, train_vectors=True)
     return Esim(EsimConfig(words=reader, hidden_size=7))

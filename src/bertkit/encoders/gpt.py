@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.contracts import Context
+from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefaults
 from bertkit.encoder_types.settings import (
     MINIATURES,
-    PretrainingObjective,
+    PositionInit,
     check_counts,
     check_transformer,
     configure,
@@ -51,16 +52,16 @@ class GptConfig:
     attention_dropout: float = 0.1
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
-    position_init: Literal["drawn", "sinusoids"] = "drawn"
+    position_init: PositionInit = "normal"
 
     def __post_init__(self) -> None:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
         check_transformer(self)
 
     @property
-    def pretraining_objective(self) -> PretrainingObjective:
-        """Every token reads those before it."""
-        return "next"
+    def context(self) -> Context:
+        """Every token attends to itself and those before it."""
+        return "causal"
 
     @property
     def intermediate_size(self) -> int:
@@ -96,12 +97,13 @@ class Gpt(Transformer):
         super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
         self.reset_parameters()
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
         """States at ``positions`` and of the last; raises a usage error where a row is too long."""
-        return self.read(self.embeddings(batch.input_ids), batch, positions)
+        embedded = self.embeddings(batch.input_ids)
+        return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 
-
-FOREIGN_PREFIX = "transformer."
 
 _LAYER = "h.{layer}."
 
@@ -123,34 +125,52 @@ HF_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Our name -> Hugging Face's; see ``HuggingFaceSpec``. Their ``Conv1D`` keeps inputs first."""
 
-HF = HuggingFaceSpec(
-    model_type="openai-gpt",
+SPEC = EncoderSpec(
+    title="GPT",
     encoder=Gpt,
     config=GptConfig,
     load_tokenizer=BPE.load,
-    weights=HF_NAMES,
-    prefix=FOREIGN_PREFIX,
-    settings={
-        "vocab_size": ("vocab_size",),
-        "hidden_size": ("n_embd",),
-        "num_layers": ("n_layer",),
-        "num_heads": ("n_head",),
-        "max_positions": ("n_positions",),
-        "dropout": ("resid_pdrop", "embd_pdrop"),
-        "attention_dropout": ("attn_pdrop",),
-        "layer_norm_eps": ("layer_norm_epsilon",),
-        "initializer_range": ("initializer_range",),
-        "position_init": ("position_init",),
-    },
-    fixed={"afn": "gelu"},  # by which they mean the tanh approximation
-    assumed={"vocab_size": 40478},
-    architectures={frozenset(): "OpenAIGPTModel", frozenset({"causal"}): "OpenAIGPTLMHeadModel"},
-    later_tokens=3,  # what begins, parts and ends the rows of a task
-    buffers=("position_ids", ".attn.bias"),
-    tied={"causal": {"lm_head.weight": "tokens_embed.weight"}},
+    model_type="openai-gpt",
+    size=size,
+    pretraining=PretrainingDefaults(
+        objectives=("clm",),
+        settings={"task.sampling.running_text": True},
+        # Radford et al. 2018, section 4.1; its 100 epochs are for its own corpus.
+        paper={
+            "seq_length": 512,
+            "batch_size": 64,
+            "optimizer.lr": 2.5e-4,
+            "optimizer.eps": 1e-8,
+            "optimizer.bias_correction": True,
+            "schedule.warmup": 0.001,  # 2,000 steps; 100 epochs of its books are some millions
+            "schedule.decay": "cosine",
+        },
+    ),
+    huggingface=HuggingFaceSpec(
+        weights=HF_NAMES,
+        prefix="transformer.",
+        settings={
+            "vocab_size": ("vocab_size",),
+            "hidden_size": ("n_embd",),
+            "num_layers": ("n_layer",),
+            "num_heads": ("n_head",),
+            "max_positions": ("n_positions",),
+            "dropout": ("resid_pdrop", "embd_pdrop"),
+            "attention_dropout": ("attn_pdrop",),
+            "layer_norm_eps": ("layer_norm_epsilon",),
+            "initializer_range": ("initializer_range",),
+            "position_init": ("position_init",),
+        },
+        fixed={"afn": "gelu"},  # by which they mean the tanh approximation
+        assumed={"vocab_size": 40478},
+        architectures={frozenset(): "OpenAIGPTModel", frozenset({"clm"}): "OpenAIGPTLMHeadModel"},
+        later_tokens=3,  # what begins, parts and ends the rows of a task
+        buffers=("position_ids", ".attn.bias"),
+        tied={"clm": {"lm_head.weight": "tokens_embed.weight"}},
+    ),
 )
 
 
-def specimen() -> Gpt:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Gpt:
+    """A small network with sizes that differ from one another, for tests."""
     return Gpt(size("3/12/2", vocab_size=99, max_positions=41))

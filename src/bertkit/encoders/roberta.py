@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec, PooledTransformer
+from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PooledTransformer, PretrainingDefaults
 from bertkit.encoder_types.settings import (
     MINIATURES,
-    PretrainingObjective,
+    PositionInit,
     check_activation,
     check_counts,
     check_pad,
@@ -56,7 +56,7 @@ class RobertaConfig:
     activation: str = "gelu"
     layer_norm_eps: float = 1e-5
     initializer_range: float = 0.02
-    position_init: Literal["drawn", "sinusoids"] = "drawn"
+    position_init: PositionInit = "normal"
     pad_id: int = 1
 
     def __post_init__(self) -> None:
@@ -69,11 +69,6 @@ class RobertaConfig:
                 f"num_positions is {self.num_positions}; it must be {self.pad_id + 2} or more: "
                 f"positions begin at pad_id + 1."
             )
-
-    @property
-    def pretraining_objective(self) -> PretrainingObjective:
-        """Every token reads all others."""
-        return "masked"
 
     @property
     def max_positions(self) -> int:
@@ -110,12 +105,13 @@ class Roberta(PooledTransformer):
         )
         super().__init__(config, embeddings)
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
         """States at ``positions`` and of ``<s>``; raises a usage error where a row is too long."""
-        return self.read(self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids)), batch, positions)
+        embedded = self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids))
+        return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 
-
-FOREIGN_PREFIX = "roberta."
 
 HF_NAMES = NAMES
 
@@ -124,51 +120,69 @@ _POOLER_IN_CLASSIFIER = {f"pooler.dense.{part}": f"classifier.dense.{part}" for 
 
 _CLASSIFIER = {f"classifier.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")}
 
-HF = HuggingFaceSpec(
-    model_type="roberta",
+SPEC = EncoderSpec(
+    title="RoBERTa",
     encoder=Roberta,
     config=RobertaConfig,
     load_tokenizer=ByteLevelBPE.load,
-    weights=HF_NAMES,
-    prefix=FOREIGN_PREFIX,
-    settings={**SETTINGS, "num_positions": ("max_position_embeddings",), "position_init": ("position_init",)},
-    values={"activation": ACTIVATION_NAMES},
-    fixed={"position_embedding_type": "absolute", "is_decoder": False},
-    assumed={"vocab_size": 50265, "num_positions": 512, "num_segments": 2, "layer_norm_eps": 1e-12},
-    architectures={
-        frozenset(): "RobertaModel",
-        frozenset({"mlm"}): "RobertaForMaskedLM",
-        frozenset({"class"}): "RobertaForSequenceClassification",
-        frozenset({"labels"}): "RobertaForSequenceClassification",
-        frozenset({"number"}): "RobertaForSequenceClassification",
-        frozenset({"tags"}): "RobertaForTokenClassification",
-        frozenset({"span"}): "RobertaForQuestionAnswering",
-        frozenset({"choice"}): "RobertaForMultipleChoice",
-    },
-    heads={
-        "mlm": {
-            "transform.weight": ("lm_head.dense.weight",),
-            "transform.bias": ("lm_head.dense.bias",),
-            "norm.weight": ("lm_head.layer_norm.weight",),
-            "norm.bias": ("lm_head.layer_norm.bias",),
-            "bias": ("lm_head.bias",),
+    size=size,
+    pretraining=PretrainingDefaults(
+        objectives=("mlm",),
+        settings={"task.sampling.full_sentences": True},
+        # fairseq examples/roberta/config/pretraining/base.yaml; its 125,000 steps are for its own corpus.
+        paper={
+            "seq_length": 512,
+            "batch_size": 2048,
+            "optimizer.lr": 5e-4,
+            "optimizer.beta2": 0.98,
+            "optimizer.bias_correction": True,
+            "optimizer.clip_norm": 0.0,
+            "schedule.warmup": 0.08,  # 10,000 of 125,000 steps
+            "schedule.decay": "linear",
         },
-        "class": _CLASSIFIER,
-        "labels": _CLASSIFIER,
-        "number": {f"regressor.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")},
-    },
-    moved=dict.fromkeys(("class", "labels", "number"), _POOLER_IN_CLASSIFIER),
-    fresh="pooler",
-    buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
-    tied={
-        "mlm": {
-            "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
-            "lm_head.decoder.bias": "lm_head.bias",
-        }
-    },
+    ),
+    huggingface=HuggingFaceSpec(
+        weights=HF_NAMES,
+        prefix="roberta.",
+        settings={**SETTINGS, "num_positions": ("max_position_embeddings",), "position_init": ("position_init",)},
+        values={"activation": ACTIVATION_NAMES},
+        fixed={"position_embedding_type": "absolute", "is_decoder": False},
+        assumed={"vocab_size": 50265, "num_positions": 512, "num_segments": 2, "layer_norm_eps": 1e-12},
+        architectures={
+            frozenset(): "RobertaModel",
+            frozenset({"mlm"}): "RobertaForMaskedLM",
+            frozenset({"class"}): "RobertaForSequenceClassification",
+            frozenset({"labels"}): "RobertaForSequenceClassification",
+            frozenset({"number"}): "RobertaForSequenceClassification",
+            frozenset({"tags"}): "RobertaForTokenClassification",
+            frozenset({"span"}): "RobertaForQuestionAnswering",
+            frozenset({"choice"}): "RobertaForMultipleChoice",
+        },
+        heads={
+            "mlm": {
+                "transform.weight": ("lm_head.dense.weight",),
+                "transform.bias": ("lm_head.dense.bias",),
+                "norm.weight": ("lm_head.layer_norm.weight",),
+                "norm.bias": ("lm_head.layer_norm.bias",),
+                "bias": ("lm_head.bias",),
+            },
+            "class": _CLASSIFIER,
+            "labels": _CLASSIFIER,
+            "number": {f"regressor.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")},
+        },
+        moved=dict.fromkeys(("class", "labels", "number"), _POOLER_IN_CLASSIFIER),
+        fresh="pooler",
+        buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
+        tied={
+            "mlm": {
+                "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
+                "lm_head.decoder.bias": "lm_head.bias",
+            }
+        },
+    ),
 )
 
 
-def specimen() -> Roberta:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Roberta:
+    """A small network with sizes that differ from one another, for tests."""
     return Roberta(size("3/12/2", vocab_size=99, intermediate_size=37, num_positions=41, pad_id=3))

@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.encoder_types import HuggingFaceSpec
+from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
 from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
@@ -49,6 +49,7 @@ class TaggerConfig:
 class Tagger(WordEncoder):
     """Words, read by LSTMs in both directions. ``pooled`` is the highest that each of their numbers is in a row."""
 
+    config: TaggerConfig
     reads: ClassVar[Mapping[str, Any]] = {
         "vector_size": 50,
         "train_vectors": True,
@@ -72,27 +73,30 @@ class Tagger(WordEncoder):
         self.words.reset_untrained_parameters()
         self.lstm.reset_parameters()
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
-        """The states of all words, wanted or not: both directions pass every one."""
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
+        """The states of all words, at every position: both directions pass every one."""
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever is wanted."""
+        """Those of all words, whatever ``positions`` are."""
         return self.words.count_macs(batch) + self.lstm.count_macs(batch.num_tokens)
 
 
-HF = HuggingFaceSpec(
-    model_type="elmo-tagger",
+SPEC = EncoderSpec(
+    title="ELMo's tagger",
     encoder=Tagger,
     config=TaggerConfig,
     load_tokenizer=WordLevel.load,
-    prefix="tagger.",
+    embeddings=("words.",),
+    model_type="elmo-tagger",
 )
 
 
-def specimen() -> Tagger:
-    """A small network of odd sizes: what the shelf's tests run on."""
+def tiny() -> Tagger:
+    """A small network with sizes that differ from one another, for tests."""
     elmo = ElmoConfig(word_length=8, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=5)
     words = WordReaderConfig(
         vocab_size=101, word_length=8, vector_size=7, train_vectors=True, filters=((3, 5),), elmo=elmo, mixture_l2=0.1

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import Encoder, Objective
-from bertkit.encoder_types import Transformer
+from bertkit.contracts import Encoder, LayerStack, Objective
+from bertkit.encoder_types import Transformer, WordEncoder
 from bertkit.errors import usage_error
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.word_models import WORD_MODEL
@@ -53,8 +53,11 @@ def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:
     """
     encoder = folder.build_encoder() if run.from_scratch else folder.load_encoder()
     if folder.metadata.get("kind") == WORD_MODEL:
+        assert isinstance(encoder, WordEncoder)
         encoder.reset_untrained_parameters()
     if run.reinit_layers:
+        if not isinstance(encoder, LayerStack):
+            raise usage_error(f"{type(encoder).__name__} is not a stack of similar layers: leave out reinit_layers.")
         if run.reinit_layers > encoder.num_layers:
             raise usage_error(f"reinit_layers is {run.reinit_layers}; {run.model} has {encoder.num_layers}.")
         encoder.reinitialize_top(run.reinit_layers)
@@ -97,7 +100,7 @@ def add_language_model(model: Model, weight: float) -> Model:
     encoder = model.encoder
     if model.frozen or not isinstance(encoder, Transformer) or not encoder.causal:
         raise usage_error("lm_loss_weight is for a model that is trained and reads from left to right, such as GPT.")
-    language_model = CausalLanguageModel(encoder.embeddings.word)
+    language_model = CausalLanguageModel(encoder.token_embedding)
     language_model.weight = weight
     heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
-    return Model(encoder, {**heads, "causal": language_model})
+    return Model(encoder, {**heads, "clm": language_model})

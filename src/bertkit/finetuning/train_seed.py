@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from bertkit.checkpoint.model_folder import save_model
+from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
+from bertkit.errors import usage_error
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
@@ -122,7 +124,9 @@ def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
 
 def _begin(model: Model, run: FinetuneRun) -> TrainingState:
     scales = layer_lr_scales(model, run.layer_decay) if run.layer_decay < 1 else {}
-    penalties = {f"encoder.{name}": factor for name, factor in model.encoder.penalties().items()}
+    encoder = model.encoder
+    penalties = encoder.l2_penalties() if isinstance(encoder, Penalized) else {}
+    penalties = {f"encoder.{name}": factor for name, factor in penalties.items()}
     return TrainingState(model, build_optimizer(model, run.optimizer, scales, penalties))
 
 
@@ -132,6 +136,8 @@ def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:
     The embeddings have the smallest factor; heads, and whatever is on top of the last layer, have all of the rate.
     """
     encoder, top = model.encoder, model.encoder.num_layers + 1
+    if not isinstance(encoder, LayerStack):
+        raise usage_error(f"{type(encoder).__name__} is not a stack of similar layers: leave out layer_decay.")
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 

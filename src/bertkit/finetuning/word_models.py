@@ -16,7 +16,7 @@ from bertkit import lookup as names
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.shards import Corpus
 from bertkit.data.word_vectors import WordVectors, read_vectors, train_vectors
-from bertkit.encoder_types import HuggingFaceSpec, WordEncoder, WordReaderConfig, configure
+from bertkit.encoder_types import EncoderSpec, WordEncoder, WordReaderConfig, configure
 from bertkit.encoders.elmo import Elmo
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.model import Model
@@ -29,9 +29,9 @@ _VECTOR_SIZE = 100
 """Size of the vectors that are trained here, if no size is given."""
 
 
-def list_word_models() -> dict[str, HuggingFaceSpec]:
+def list_word_models() -> dict[str, EncoderSpec]:
     """The networks that read words, by the names of their files."""
-    found = names.values("encoders", HuggingFaceSpec).items()
+    found = names.values("encoders", EncoderSpec).items()
     return {name.partition(":")[0]: each for name, each in found if issubclass(each.encoder, WordEncoder)}
 
 

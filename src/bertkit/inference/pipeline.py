@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, overload
 
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import Encoder, Objective
-from bertkit.data.segment_pairs import Sampling
-from bertkit.encoder_types import PooledTransformer
+from bertkit.contracts import Encoder, Objective, TokenEmbedding
+from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
@@ -194,8 +193,6 @@ def _example(place: int, text: Text) -> TextExample:
 
 
 def _masked_words(encoder: Encoder) -> dict[str, Objective]:
-    if not isinstance(encoder, PooledTransformer) or encoder.causal:
-        raise usage_error(
-            "this model fills in no words: it was never asked for hidden ones, as a BERT that reads both ways is."
-        )
-    return PretrainingTask(sampling=Sampling(next_sentence=False)).objectives(encoder)
+    if not isinstance(encoder, TokenEmbedding) or context_of(encoder.config) != "bidirectional":
+        raise usage_error("this model has no masked-LM head; fill needs a BERT or RoBERTa pre-trained with mlm.")
+    return PretrainingTask(objectives=("mlm",)).build_objectives(encoder)

@@ -8,15 +8,26 @@ from __future__ import annotations
 from typing import ClassVar
 
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
+from bertkit.contracts import Encoder, PretrainingObjective, TokenEmbedding
+from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 from bertkit.nn.packing import pad_indices
 
 
-class VocabularyHead(Objective):
+def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
+    """The token embeddings of ``encoder``, which ``objective`` uses as its output layer."""
+    if not isinstance(encoder, TokenEmbedding):
+        raise usage_error(
+            f"task.objectives has {objective}, whose output layer is the token embedding of the encoder; "
+            f"{type(encoder).__name__} has no property token_embedding."
+        )
+    return encoder.token_embedding
+
+
+class VocabularyHead(PretrainingObjective):
     """Labels are (B, T); only the labelled places are projected to the vocabulary, so logits are (M, V).
 
     A head has what ``pick_rows`` gives for its input, and its answer is ``logits`` of these rows.

@@ -6,7 +6,8 @@ R right word and drawn ones.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -15,11 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
+from bertkit.contracts import Context, Encoder, PretrainingObjective, SubwordTokenizer
 from bertkit.errors import usage_error
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 from bertkit.nn.packing import pad_indices
 from bertkit.nn.sampled_softmax import sample_logits, sample_words
+from bertkit.objective_settings import ObjectiveSettings
+from bertkit.rng import CounterRng
+
+_SAMPLES = 8192
 
 
 def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -33,7 +38,7 @@ def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
     return labels
 
 
-class BidirectionalLanguageModel(Objective):
+class BidirectionalLanguageModel(PretrainingObjective):
     """One softmax over the vocabulary for both directions: the first half of a state tells the word behind, the second
     the word before.
 
@@ -43,10 +48,12 @@ class BidirectionalLanguageModel(Objective):
     """
 
     label = "bilm"
+    context: ClassVar[Context] = "two_directions"
+    rows: ClassVar[Literal["streams"]] = "streams"
     reads_pooled: ClassVar[bool] = False
     predicts_vocabulary: ClassVar[bool] = True
 
-    def __init__(self, hidden_size: int, vocab_size: int, *, num_samples: int | None = 8192) -> None:
+    def __init__(self, hidden_size: int, vocab_size: int, *, num_samples: int | None = _SAMPLES) -> None:
         super().__init__()
         assert hidden_size % 2 == 0, f"two directions cannot share a width of {hidden_size}"
         if num_samples is not None and not 0 < num_samples < vocab_size:
@@ -58,6 +65,24 @@ class BidirectionalLanguageModel(Objective):
         self.output = nn.Linear(hidden_size // 2, vocab_size)
         nn.init.normal_(self.output.weight, std=(hidden_size // 2) ** -0.5)
         nn.init.zeros_(self.output.bias)
+
+    @classmethod
+    def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
+        """A softmax over ``settings.targets`` words."""
+        assert settings.targets is not None, "task.targets is checked by PretrainingTask"
+        return cls(encoder.hidden_size, settings.targets, num_samples=settings.samples)
+
+    @classmethod
+    def add_labels(
+        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
+    ) -> Batch:
+        """Nothing to add: the neighbours of a row's ends are outside the row, so the streams come with labels."""
+        return batch
+
+    @classmethod
+    def default_settings(cls, vocab_size: int) -> Mapping[str, object]:
+        """All words as targets, and 8,192 samples if there are more words (allenai/bilm-tf)."""
+        return {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size > _SAMPLES else None}
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
         """The words of which a neighbour is asked; without labels, all."""
@@ -114,8 +139,8 @@ class BidirectionalLanguageModel(Objective):
         return sample_logits(rows, right, self.output.weight, self.output.bias, samples)
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[BidirectionalLanguageModel, Batch]:
-    """A small instance and ``batch`` with labels for it: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[BidirectionalLanguageModel, Batch]:
+    """A small instance and ``batch`` with labels for it: for tests."""
     labels = torch.full((*batch.input_ids.shape, 2), IGNORE)
     for row, length in enumerate(batch.attention_mask.sum(dim=1).tolist()):
         labels[row, :length] = torch.from_numpy(label_words(batch.input_ids[row, :length].numpy()))

@@ -6,19 +6,23 @@ Letters: B examples, T tokens, V vocabulary, M labelled positions of the whole b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
-from bertkit.objectives._vocabulary_head import VocabularyHead
+from bertkit.contracts import Context, Encoder, SubwordTokenizer
+from bertkit.objective_settings import ObjectiveSettings
+from bertkit.objectives._vocabulary_head import VocabularyHead, find_token_embedding
+from bertkit.rng import CounterRng
 
 
 def label_next(batch: Batch) -> Batch:
-    """``labels["causal"]`` (B, T) is the piece after each, IGNORE behind the last one and on padding."""
+    """``labels["clm"]`` (B, T) is the piece after each, IGNORE behind the last one and on padding."""
     following = torch.where(batch.attention_mask, batch.input_ids, IGNORE)[:, 1:]
-    return batch.with_labels(causal=F.pad(following, (0, 1), value=IGNORE))
+    return batch.with_labels(clm=F.pad(following, (0, 1), value=IGNORE))
 
 
 class CausalLanguageModel(VocabularyHead):
@@ -30,12 +34,27 @@ class CausalLanguageModel(VocabularyHead):
     reads a later token, which is for the encoder to see to.
     """
 
-    label = "causal"
+    label = "clm"
+    context: ClassVar[Context] = "causal"
+    pipeline_tag: ClassVar[str] = "text-generation"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __init__(self, embedding: nn.Embedding) -> None:
         super().__init__()
         # In a tuple, so that torch does not register the encoder's table a second time.
         self._tied = (embedding,)
+
+    @classmethod
+    def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
+        """A head on the token embeddings of ``encoder``."""
+        return cls(find_token_embedding(encoder, "clm"))
+
+    @classmethod
+    def add_labels(
+        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
+    ) -> Batch:
+        """The label of every token is the token after it."""
+        return label_next(batch)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
@@ -46,10 +65,6 @@ class CausalLanguageModel(VocabularyHead):
         return self.counts(batch)[self.label] * self._tied[0].weight.numel()
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {}
-"""Our name -> Hugging Face's, as in ``encoders/gpt.py``; their tied ``lm_head`` is not stored."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[CausalLanguageModel, Batch]:
-    """A small instance and ``batch`` with labels for it: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[CausalLanguageModel, Batch]:
+    """A small instance and ``batch`` with labels for it: for tests."""
     return CausalLanguageModel(nn.Embedding(99, hidden_size)), label_next(batch)

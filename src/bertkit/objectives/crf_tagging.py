@@ -116,8 +116,8 @@ def _allow(tags: Sequence[str], *, last: int) -> Bool[Tensor, "R R"]:
     return allowed
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[CrfTagging, Batch]:
-    """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[CrfTagging, Batch]:
+    """A small instance and ``batch`` with labels for it, some missing: for tests."""
     starts = (batch.input_ids % 3 > 0) & batch.attention_mask
     labels = (batch.input_ids % 5).masked_fill(~starts | (batch.input_ids % 7 == 0), IGNORE)
     head = CrfTagging(hidden_size, ("O", "B-X", "I-X", "B-Y", "I-Y"))

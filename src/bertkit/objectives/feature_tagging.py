@@ -27,7 +27,7 @@ from bertkit.objectives._word_positions import (
     sum_losses,
 )
 
-__all__ = ["WORD_STARTS", "FeatureTagging", "specimen"]
+__all__ = ["WORD_STARTS", "FeatureTagging", "tiny"]
 
 
 class FeatureTagging(Objective):
@@ -77,8 +77,8 @@ class FeatureTagging(Objective):
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-def specimen(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:
-    """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:
+    """A small instance and ``batch`` with labels for it, some missing: for tests."""
     starts = (batch.input_ids % 3 > 0) & batch.attention_mask
     labels = (batch.input_ids % 5).masked_fill(~starts, IGNORE)
     head = FeatureTagging(Mixture("sum-all", 2, hidden_size), 5, width=14)

@@ -6,7 +6,7 @@ Letters: B examples, T tokens, H hidden width, V vocabulary, M masked positions 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,45 +14,17 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs
+from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs, number_of
+from bertkit.contracts import Context, Encoder, SubwordTokenizer
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.objectives._vocabulary_head import VocabularyHead
+from bertkit.objective_settings import Masking, ObjectiveSettings
+from bertkit.objectives._vocabulary_head import VocabularyHead, find_token_embedding
 from bertkit.rng import CounterRng
 
 _NEVER = 2.0
 """Sorts after every draw, which are below 1."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Masking:
-    """How much is hidden, and what stands in its place.
-
-    ``rate`` is the share of a row that is chosen. Of the chosen pieces the share ``mask`` becomes [MASK],
-    ``random`` becomes any piece of the vocabulary, ``keep`` stays. ``whole_word`` chooses all pieces of a
-    word or none. ``max_predictions`` bounds the chosen pieces of a row (the paper's code: 20 at 128
-    tokens, 77 at 512).
-    """
-
-    rate: float = 0.15
-    mask: float = 0.8
-    random: float = 0.1
-    keep: float = 0.1
-    whole_word: bool = False
-    max_predictions: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("rate", "mask", "random", "keep"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise usage_error(f"masking {name} is {getattr(self, name)}; it must be between 0 and 1.")
-        if abs(self.mask + self.random + self.keep - 1) > 1e-6:
-            raise usage_error(
-                f"masking mask {self.mask} + random {self.random} + keep {self.keep} is "
-                f"{self.mask + self.random + self.keep:g}; the three must add up to 1."
-            )
-        if self.max_predictions is not None and self.max_predictions < 1:
-            raise usage_error(f"masking max_predictions is {self.max_predictions}; it must be 1 or more.")
 
 
 def mask_tokens(
@@ -161,6 +133,15 @@ class MaskedLanguageModel(VocabularyHead):
     """
 
     label = "mlm"
+    context: ClassVar[Context] = "bidirectional"
+    pipeline_tag: ClassVar[str] = "fill-mask"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "transform.weight": ("cls.predictions.transform.dense.weight",),
+        "transform.bias": ("cls.predictions.transform.dense.bias",),
+        "norm.weight": ("cls.predictions.transform.LayerNorm.weight",),
+        "norm.bias": ("cls.predictions.transform.LayerNorm.bias",),
+        "bias": ("cls.predictions.bias",),
+    }
 
     def __init__(
         self,
@@ -180,6 +161,30 @@ class MaskedLanguageModel(VocabularyHead):
         self._tied = (embedding,)
         initialize(self, initializer_range)
 
+    @classmethod
+    def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
+        """A head with the activation, epsilon and initializer range of the encoder."""
+        names = ("activation", "layer_norm_eps", "initializer_range")
+        shared = {name: getattr(encoder.config, name) for name in names if hasattr(encoder.config, name)}
+        return cls(find_token_embedding(encoder, "mlm"), **shared)
+
+    @classmethod
+    def add_labels(
+        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
+    ) -> Batch:
+        """Mask tokens of every row; see ``mask_tokens``."""
+        if tokenizer.mask_id == tokenizer.unk_id:
+            raise usage_error("task.objectives has mlm, and this tokenizer has no mask token.")
+        return mask_tokens(
+            batch,
+            rng,
+            settings.masking,
+            vocab_size=tokenizer.vocab_size,
+            mask_id=tokenizer.mask_id,
+            special_ids=[number_of(tokenizer.cls_id), number_of(tokenizer.sep_id)],
+            continues_word=tokenizer.continues_word,
+        )
+
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
         rows = self.norm(self.activation(self.transform(self.pick_rows(states, batch))))
@@ -193,18 +198,8 @@ class MaskedLanguageModel(VocabularyHead):
         return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "transform.weight": ("cls.predictions.transform.dense.weight",),
-    "transform.bias": ("cls.predictions.transform.dense.bias",),
-    "norm.weight": ("cls.predictions.transform.LayerNorm.weight",),
-    "norm.bias": ("cls.predictions.transform.LayerNorm.bias",),
-    "bias": ("cls.predictions.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``; their tied ``decoder`` is not stored."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[MaskedLanguageModel, Batch]:
-    """A small instance and ``batch`` with labels for it: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[MaskedLanguageModel, Batch]:
+    """A small instance and ``batch`` with labels for it: for tests."""
     embedding = nn.Embedding(99, hidden_size)
     labels = torch.where(torch.arange(batch.input_ids.numel()) % 3 == 1, batch.input_ids.flatten(), IGNORE)
     labels = labels.view_as(batch.input_ids).masked_fill(~batch.attention_mask, IGNORE)

@@ -6,6 +6,7 @@ Letters: B examples, T tokens, H hidden width, C labels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -28,6 +29,10 @@ class MultiLabelClassification(Objective):
     """
 
     label = "labels"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "classifier.weight": ("classifier.weight",),
+        "classifier.bias": ("classifier.bias",),
+    }
 
     def __init__(
         self,
@@ -68,15 +73,8 @@ class MultiLabelClassification(Objective):
         return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "classifier.weight": ("classifier.weight",),
-    "classifier.bias": ("classifier.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[MultiLabelClassification, Batch]:
-    """A small instance and ``batch`` with labels for it, one row without: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[MultiLabelClassification, Batch]:
+    """A small instance and ``batch`` with labels for it, one row without: for tests."""
     labels = (torch.arange(len(batch))[:, None] + torch.arange(7)) % 3 % 2
     labels[1] = IGNORE
     return MultiLabelClassification(hidden_size, 7), batch.with_labels(**{MultiLabelClassification.label: labels})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -28,6 +29,10 @@ class MultipleChoice(Objective):
     """
 
     label = "choice"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "vector.weight": ("classifier.weight",),
+        "constant": ("classifier.bias",),
+    }
 
     def __init__(self, hidden_size: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA) -> None:
         super().__init__()
@@ -73,14 +78,7 @@ def _hide_absent(logits: Tensor, batch: Batch) -> Tensor:
     return logits.masked_fill(~_find_choices(batch), float("-inf"))
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "vector.weight": ("classifier.weight",),
-    "constant": ("classifier.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[MultipleChoice, Batch]:
+def tiny(hidden_size: int, batch: Batch) -> tuple[MultipleChoice, Batch]:
     """A small instance, and the first row and the others of ``batch`` as the choices of two examples."""
     choices = torch.tensor([1, len(batch) - 1])
     return MultipleChoice(hidden_size), replace(batch, choices=choices).with_labels(

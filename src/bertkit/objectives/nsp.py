@@ -6,6 +6,7 @@ Letters: B examples, H hidden width.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 import torch
 from jaxtyping import Bool
@@ -13,23 +14,43 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
+from bertkit.contracts import Context, Encoder, PretrainingObjective, SubwordTokenizer
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.objective_settings import ObjectiveSettings
+from bertkit.rng import CounterRng
 
 IS_NEXT = 0
 IS_RANDOM = 1
 """The labels of google-research/bert ``run_pretraining.py``: 1 means B comes from another document."""
 
 
-class NextSentencePrediction(Objective):
+class NextSentencePrediction(PretrainingObjective):
     """One linear layer on the pooled [CLS], without dropout. ``forward`` gives ``logits`` (B, 2)."""
 
     label = "nsp"
+    context: ClassVar[Context] = "bidirectional"
+    rows: ClassVar[Literal["pairs"]] = "pairs"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "classifier.weight": ("cls.seq_relationship.weight",),
+        "classifier.bias": ("cls.seq_relationship.bias",),
+    }
 
     def __init__(self, hidden_size: int, *, initializer_range: float = BERT_SIGMA) -> None:
         super().__init__()
         self.classifier = nn.Linear(hidden_size, 2)
         initialize(self, initializer_range)
+
+    @classmethod
+    def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
+        """A head with the initializer range of the encoder."""
+        return cls(encoder.hidden_size, initializer_range=getattr(encoder.config, "initializer_range", BERT_SIGMA))
+
+    @classmethod
+    def add_labels(
+        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
+    ) -> Batch:
+        """Nothing to add: the labels come with the pairs, which are sampled only for this objective."""
+        return batch
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
         """Nothing but the pooled state."""
@@ -55,15 +76,8 @@ class NextSentencePrediction(Objective):
         return len(batch) * self.classifier.weight.numel()
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "classifier.weight": ("cls.seq_relationship.weight",),
-    "classifier.bias": ("cls.seq_relationship.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[NextSentencePrediction, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[NextSentencePrediction, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: for tests."""
     labels = torch.arange(len(batch)) % 2
     labels[1] = IGNORE
     return NextSentencePrediction(hidden_size), batch.with_labels(**{NextSentencePrediction.label: labels})

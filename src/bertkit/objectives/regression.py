@@ -6,6 +6,7 @@ Letters: B examples, H hidden width.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -26,6 +27,10 @@ class Regression(Objective):
     """
 
     label = "number"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "regressor.weight": ("classifier.weight",),
+        "regressor.bias": ("classifier.bias",),
+    }
 
     def __init__(self, hidden_size: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA) -> None:
         super().__init__()
@@ -53,15 +58,8 @@ class Regression(Objective):
         return {}
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "regressor.weight": ("classifier.weight",),
-    "regressor.bias": ("classifier.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``; theirs is a classifier with one class."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[Regression, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[Regression, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: for tests."""
     labels = torch.linspace(-1.0, 5.0, len(batch))
     labels[1] = IGNORE
     return Regression(hidden_size), batch.with_labels(**{Regression.label: labels})

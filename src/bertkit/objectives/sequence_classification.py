@@ -6,6 +6,7 @@ Letters: B examples, T tokens, H hidden width, C classes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -27,6 +28,10 @@ class SequenceClassification(Objective):
     """
 
     label = "class"
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "classifier.weight": ("classifier.weight",),
+        "classifier.bias": ("classifier.bias",),
+    }
 
     def __init__(
         self,
@@ -65,15 +70,8 @@ class SequenceClassification(Objective):
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "classifier.weight": ("classifier.weight",),
-    "classifier.bias": ("classifier.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[SequenceClassification, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[SequenceClassification, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: for tests."""
     labels = torch.arange(len(batch)) % 5
     labels[1] = IGNORE
     return SequenceClassification(hidden_size, 5), batch.with_labels(**{SequenceClassification.label: labels})

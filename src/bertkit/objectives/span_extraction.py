@@ -28,6 +28,10 @@ class SpanExtraction(Objective):
 
     label = "span"
     reads_pooled: ClassVar[bool] = False
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "ends.weight": ("qa_outputs.weight",),
+        "ends.bias": ("qa_outputs.bias",),
+    }
 
     def __init__(self, hidden_size: int, *, initializer_range: float = BERT_SIGMA) -> None:
         super().__init__()
@@ -62,15 +66,8 @@ def _on_tokens(scores: Tensor, batch: Batch) -> Float[Tensor, "B T"]:
     return scores.float().masked_fill(~batch.attention_mask, -torch.inf)
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "ends.weight": ("qa_outputs.weight",),
-    "ends.bias": ("qa_outputs.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[SpanExtraction, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[SpanExtraction, Batch]:
+    """A small instance and ``batch`` with labels for it, one missing: for tests."""
     lengths = batch.attention_mask.sum(dim=1)
     labels = torch.stack([lengths // 2, lengths - 1], dim=1)
     labels[1] = IGNORE

@@ -26,6 +26,10 @@ class TokenClassification(Objective):
 
     label = "tags"
     reads_pooled: ClassVar[bool] = False
+    HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "classifier.weight": ("classifier.weight",),
+        "classifier.bias": ("classifier.bias",),
+    }
 
     def __init__(
         self, hidden_size: int, num_tags: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA
@@ -50,15 +54,8 @@ class TokenClassification(Objective):
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-HF_NAMES: Mapping[str, tuple[str, ...]] = {
-    "classifier.weight": ("classifier.weight",),
-    "classifier.bias": ("classifier.bias",),
-}
-"""Our name -> Hugging Face's, as in ``encoders/bert.py``."""
-
-
-def specimen(hidden_size: int, batch: Batch) -> tuple[TokenClassification, Batch]:
-    """A small instance and ``batch`` with labels for it, some missing: what the shelf's tests run on."""
+def tiny(hidden_size: int, batch: Batch) -> tuple[TokenClassification, Batch]:
+    """A small instance and ``batch`` with labels for it, some missing: for tests."""
     labels = batch.input_ids % 5
     labels[~batch.attention_mask] = IGNORE
     labels[:, ::3] = IGNORE

@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.data.shards import read_manifest
-from bertkit.encoder_types import name_architecture
+from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card
 from bertkit.report.run_card import changed_settings, command_and_environment, source_row, write_run_card
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json
-
-_QUESTIONS = {"masked": "fill-mask", "next": "text-generation", "neighbours": "feature-extraction"}
-"""The same for pre-trainings, by what was asked."""
-
-_ARCHITECTURES = {"bert": "BERT", "elmo": "ELMo", "gpt": "GPT", "roberta": "RoBERTa"}
 
 _SHAPE = {
     "num_layers": "layers",
@@ -37,10 +32,10 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
     usual: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
     card = Card(
-        title=f"{_ARCHITECTURES[name_architecture(encoder)]} {'/'.join(map(str, shape.values()))}",
+        title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
         f"{run.steps or 0:,} steps with seed {run.seed}.",
-        kind=_QUESTIONS[encoder.pretraining_objective],
+        kind=run.task.objective_classes()[0].pipeline_tag,
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),
         values={},

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bertkit.contracts import Encoder, SubwordTokenizer
+from bertkit.contracts import Encoder, Stateful, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
@@ -60,8 +60,10 @@ def build_job(
     if run.shard and group.size > 1:
         sharding.shard(model, model.encoder.get_submodule("layers").children())
     phases = build_phases(run, data)
-    model.encoder.stateful = isinstance(phases[0].source, OrderedSource)
-    if model.encoder.stateful and (run.micro_batch_size or run.batch_size) * group.size < run.batch_size:
+    continues_rows = isinstance(phases[0].source, OrderedSource)
+    if isinstance(model.encoder, Stateful):
+        model.encoder.stateful = continues_rows
+    if continues_rows and (run.micro_batch_size or run.batch_size) * group.size < run.batch_size:
         raise usage_error(
             f"micro_batch_size is {run.micro_batch_size}; rows that continue from batch to batch cannot be divided "
             "into micro-batches: leave it out, or lower batch_size."
@@ -109,4 +111,4 @@ def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
 def build_model(run: PretrainRun) -> Model:
     """The model of a run, initialised from the global random state."""
     encoder: Encoder = spec_of_config(run.encoder).encoder(run.encoder)
-    return Model(encoder, run.task.objectives(encoder))
+    return Model(encoder, run.task.build_objectives(encoder))

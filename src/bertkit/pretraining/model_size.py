@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.model import Model
 from bertkit.pretraining.job import build_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.training.precision import default_device, measure_matmul_speed
-
-_EMBEDDINGS = ("encoder.embeddings.", "encoder.words.", "encoder.highways.", "encoder.projection.")
 
 
 def sketch_model(run: PretrainRun) -> Model:
@@ -22,7 +21,8 @@ def count_parameters(run: PretrainRun) -> dict[str, int]:
     """By part; the embeddings that a head shares are counted once, as embeddings. Those of ELMo are its characters."""
     every = {name: parameter.numel() for name, parameter in sketch_model(run).named_parameters()}
     inside = sum(count for name, count in every.items() if name.startswith("encoder."))
-    embeddings = sum(count for name, count in every.items() if name.startswith(_EMBEDDINGS))
+    prefixes = tuple(f"encoder.{prefix}" for prefix in spec_of_config(run.encoder).embeddings)
+    embeddings = sum(count for name, count in every.items() if name.startswith(prefixes))
     return {"embeddings": embeddings, "layers": inside - embeddings, "heads": sum(every.values()) - inside}
 
 

@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertkit import config
-from bertkit.encoder_types import EncoderConfig, find_architecture, name_architecture
+from bertkit.contracts import EncoderConfig
+from bertkit.encoder_types import context_of, find_architecture, name_architecture
 from bertkit.errors import usage_error
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.precision import Precision
 from bertkit.training.schedule import ScheduleConfig
+
+_CONTEXTS = {
+    "bidirectional": "an encoder in which every token attends to all others",
+    "causal": "a causal encoder",
+    "two_directions": "an encoder with two separate directions, such as elmo",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +67,13 @@ class PretrainRun:
     def __post_init__(self) -> None:
         if getattr(self.encoder, "lstm_layers", 0):
             raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
-        if self.encoder.pretraining_objective != self.task.words:
-            raise usage_error(
-                f"task.words is {self.task.words}, and this encoder can be asked for "
-                f"{self.encoder.pretraining_objective} words: "
-                "masked ones are for one that reads all others, next ones for one that cannot read them."
-            )
+        context = context_of(self.encoder)
+        for name, objective in zip(self.task.objectives, self.task.objective_classes(), strict=True):
+            if objective.context not in (None, context):
+                raise usage_error(
+                    f"task.objectives has {name}, which needs {_CONTEXTS[str(objective.context)]}; "
+                    f"this one is {_CONTEXTS[context]}."
+                )
         for name in ("long_phase", "long_batch_size", "long_lr", "long_warmup"):
             if getattr(self, name) not in (None, "continue") and self.long_seq_length is None:
                 raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")

@@ -29,7 +29,7 @@ from bertkit.report.tables import summarise
 
 _NAMES = {
     "mlm": "masked words",
-    "causal": "next pieces",
+    "clm": "next tokens",
     "nsp": "next sentence",
     "class": "classes",
     "number": "number",

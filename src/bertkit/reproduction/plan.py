@@ -83,14 +83,13 @@ def measure_speed() -> float:
 def _make_up_row(run: PretrainRun, length: int) -> Batch:
     """A row of this length with as many labels as real ones have."""
     nothing = torch.zeros(1, length, dtype=torch.long)
-    words = {
-        "masked": {"mlm": torch.where(torch.arange(length) < round(run.task.masking.rate * length), nothing, IGNORE)},
-        "next": {"causal": torch.where(torch.arange(length) < length - 1, nothing, IGNORE)},
-        "neighbours": {"bilm": nothing[:, :, None].expand(-1, -1, 2)},
+    every = {
+        "mlm": torch.where(torch.arange(length) < round(run.task.masking.rate * length), nothing, IGNORE),
+        "clm": torch.where(torch.arange(length) < length - 1, nothing, IGNORE),
+        "bilm": nothing[:, :, None].expand(-1, -1, 2),
+        "nsp": torch.zeros(1, dtype=torch.long),
     }
-    labels = words[run.task.words]
-    if run.task.sampling.next_sentence:
-        labels["nsp"] = torch.zeros(1, dtype=torch.long)
+    labels = {name: every[name] for name in run.task.objectives}
     return Batch(
         input_ids=nothing, segment_ids=nothing, attention_mask=torch.ones(1, length, dtype=torch.bool), labels=labels
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.config import Setting, apply
+from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoder_types import EncoderConfig
 from bertkit.encoders import bert, elmo, gpt, roberta
 from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.pretraining.cost import read_cost
@@ -35,7 +35,7 @@ _WIDEST, _STEP_OF_WIDTH = 1024, 8
 _FEWEST_STEPS = 100
 """Between two measurements on held-out text."""
 
-_SINGLE = {"task.sampling.next_sentence": False}
+_WITHOUT_NSP = {"task.objectives": ("mlm",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,11 @@ class Pretraining:
 def list_pretrainings(scale: Scale) -> dict[str, Pretraining]:
     """All of them by name: BERT in six sizes, its ablations and maskings, and the networks of others."""
     base = Pretraining(scale=scale, size=scale.base, shape=_shape_bert, vocabulary="wordpiece")
-    ltr = {**_SINGLE, "encoder.causal": True, "task.words": "next"}
+    ltr = {"encoder.causal": True, "task.objectives": ("clm",)}
     found = {name: replace(base, size=size) for name, size in zip(SIZE_NAMES, scale.sizes, strict=True)}
     found |= {
         "bert-base": replace(base, settings={"snapshots": scale.snapshots}),
-        "no-nsp": replace(base, settings=_SINGLE),
+        "no-nsp": replace(base, settings=_WITHOUT_NSP),
         "ltr": replace(base, settings={**ltr, "snapshots": scale.snapshots}),
     }
     for name, (mask, keep, random) in MASKINGS.items():
@@ -167,7 +167,7 @@ def _learn_sooner(encoder: EncoderConfig) -> dict[str, Any]:
         "encoder.dropout": 0.0,
         "encoder.attention_dropout": 0.0,
         "encoder.initializer_range": round(initializer_range(width), 4),
-        "encoder.position_init": "sinusoids",
+        "encoder.position_init": "sinusoidal",
     }
     known = {f"encoder.{name}" for name in vars(encoder)}
     return {path: value for path, value in settings.items() if not path.startswith("encoder.") or path in known}

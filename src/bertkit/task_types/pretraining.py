@@ -1,100 +1,124 @@
-"""Pre-training as a task: its examples are pieces of a corpus, its labels are made from the text itself.
+"""Pre-training as a task: its examples are sampled from a corpus, its labels are made from the text itself.
 
 Letters: B examples, T tokens.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from bertkit.batch import IGNORE, Batch, Feature, Token, number_of
-from bertkit.contracts import Encoder, Objective, SubwordTokenizer
+from bertkit.contracts import Encoder, Objective, PretrainingObjective, SubwordTokenizer
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.running_text import RunningText
 from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
 from bertkit.data.shards import Corpus
-from bertkit.encoder_types import PretrainingObjective
-from bertkit.errors import data_error, usage_error
-from bertkit.objectives.bilm import BidirectionalLanguageModel
-from bertkit.objectives.clm import CausalLanguageModel, label_next
-from bertkit.objectives.mlm import MaskedLanguageModel, Masking, mask_tokens
-from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.lookup import find_class, list_modules
+from bertkit.objective_settings import ObjectiveSettings
 from bertkit.rng import CounterRng
 from bertkit.task_types.word_streams import StreamSource
 from bertkit.text.words import WordLevel
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainingTask:
-    """Masked words and next sentences (paper, section 3.1); or, of a causal encoder, which piece comes ``next``.
+class PretrainingTask(ObjectiveSettings):
+    """What a model is pre-trained on: objectives by the names of their modules, and how rows are sampled.
 
-    ``copies`` makes the masks static: the corpus is cut and masked in that many ways, which are gone through
-    again and again (google-research/bert's ``dupe_factor``, 10 there). None makes every epoch new.
-
-    ELMo is asked for both ``neighbours`` of a word, among the first ``targets`` of the vocabulary; in training against
-    so many drawn ``samples``, with None against all.
+    The default is the paper's, section 3.1: masked tokens and next sentences. Pairs of segments are sampled if and only
+    if an objective needs them, as ``nsp`` does. ``copies`` makes masks static: the corpus is sampled and masked in that
+    many ways, which are repeated (google-research/bert's ``dupe_factor``, 10 there). None makes every epoch different.
     """
 
-    words: PretrainingObjective = "masked"
-    masking: Masking = field(default_factory=Masking)
+    objectives: tuple[str, ...] = ("mlm", "nsp")
     sampling: Sampling = field(default_factory=Sampling)
     copies: int | None = None
-    targets: int | None = None
-    samples: int | None = None
 
     def __post_init__(self) -> None:
-        if self.words != "masked" and self.sampling.next_sentence:
+        if not self.objectives:
+            raise usage_error('task.objectives is empty; it must name at least one, such as ["mlm"].')
+        labels = [objective.label for objective in self.objective_classes()]
+        if len(set(labels)) != len(labels):
+            raise usage_error(f"task.objectives has two objectives with the same label: {', '.join(labels)}.")
+        for name in ("full_sentences", "running_text"):
+            if getattr(self.sampling, name) and self.samples_pairs:
+                raise usage_error(
+                    f"task.sampling.{name} gives rows of one text, and {self._find_rows('pairs')} needs pairs: "
+                    "leave it out of task.objectives."
+                )
+        if self.reads_streams != (self.targets is not None):
             raise usage_error(
-                f"task.words is {self.words}, which goes without pairs: give task.sampling.next_sentence=false."
+                f"task.objectives is {', '.join(self.objectives)} and task.targets is {self.targets}: targets, the "
+                "number of words to predict, goes with bilm, and only with it."
             )
-        if (self.words == "neighbours") != (self.targets is not None):
-            raise usage_error(
-                f"task.words is {self.words} and task.targets {self.targets}: give targets, how many words are told "
-                "apart, with neighbours and with them alone."
-            )
+        if self.reads_streams and len(self.objectives) > 1:
+            raise usage_error(f"{self._find_rows('streams')} cannot be combined with another objective.")
+
+    @property
+    def samples_pairs(self) -> bool:
+        """Whether rows are pairs of segments."""
+        return bool(self._find_rows("pairs"))
+
+    @property
+    def reads_streams(self) -> bool:
+        """Whether every row of a batch continues the same row of the batch before."""
+        return bool(self._find_rows("streams"))
+
+    def objective_classes(self) -> list[type[PretrainingObjective]]:
+        """The classes that ``objectives`` names."""
+        return [find_objective(name) for name in self.objectives]
+
+    def build_objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        """New heads for ``encoder``, by their labels."""
+        return {each.label: each.build(encoder, self) for each in self.objective_classes()}
 
     def source(self, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int) -> Source:
         """Every example of a corpus split, as batches on demand."""
-        if self.targets is not None:
-            if not isinstance(tokenizer, WordLevel):
-                raise usage_error(
-                    "task.words is neighbours, which are whole words: bertkit tokenizer train --kind words."
-                )
-            return StreamSource(corpus, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
-        return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
+        if self.targets is None:
+            return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
+        if not isinstance(tokenizer, WordLevel):
+            raise usage_error(
+                f"{self._find_rows('streams')} predicts whole words, and the corpus has subwords: "
+                "bertkit tokenizer train --kind words."
+            )
+        return StreamSource(corpus, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
 
-    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
-        """The head of the words, tied to the word embeddings, and the next-sentence head.
+    def _find_rows(self, rows: str) -> str:
+        """The names of the objectives that need these rows."""
+        return ", ".join(name for name in self.objectives if find_objective(name).rows == rows)
 
-        Of neighbours it is a softmax of its own.
-        """
-        if self.targets is not None:
-            return {"bilm": BidirectionalLanguageModel(encoder.hidden_size, self.targets, num_samples=self.samples)}
-        table, config = encoder.get_submodule("embeddings.word"), cast(Any, encoder.config)
-        assert isinstance(table, nn.Embedding)
-        if self.words == "next":
-            return {"causal": CausalLanguageModel(table)}
-        words = MaskedLanguageModel(
-            table,
-            activation=config.activation,
-            layer_norm_eps=config.layer_norm_eps,
-            initializer_range=config.initializer_range,
-        )
-        if not self.sampling.next_sentence:
-            return {"mlm": words}
-        sentences = NextSentencePrediction(encoder.hidden_size, initializer_range=config.initializer_range)
-        return {"mlm": words, "nsp": sentences}
+
+def find_objective(name: str) -> type[PretrainingObjective]:
+    """The pre-training objective in the module ``name`` of ``objectives/``, or in a module outside bertkit."""
+    try:
+        return find_class("objectives", name, PretrainingObjective)
+    except BertkitError as error:
+        if "." in name:
+            raise
+        known = list_objectives()
+        raise usage_error(
+            f'no pre-training objective named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.'
+        ) from error
+
+
+def list_objectives() -> list[str]:
+    """The names of all pre-training objectives of bertkit; a module with an error is left out."""
+    found = []
+    for name in list_modules("objectives"):
+        with suppress(Exception):
+            find_class("objectives", name, PretrainingObjective)
+            found.append(name)
+    return found
 
 
 class PretrainingSource:
-    """Passages of one corpus split, with labels from themselves; a pure function of (seed, epoch, index)."""
+    """The examples of one corpus split, labelled; a pure function of (seed, epoch, index)."""
 
     def __init__(
         self, task: PretrainingTask, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int
@@ -103,70 +127,65 @@ class PretrainingSource:
         self.tokenizer = tokenizer
         self.seq_length = seq_length
         self.seed = seed
-        if task.words == "masked" and tokenizer.mask_id == tokenizer.unk_id:
-            raise usage_error("task.words is masked, and this tokenizer has no piece that stands for hidden ones.")
+        self._objectives = task.objective_classes()
         self._cls, self._sep = _numbers(tokenizer.cls_id), _numbers(tokenizer.sep_id)
         self._between = _numbers(*tokenizer.between_ids)
         specials = self._count_specials()
         if seq_length < specials + 2:
-            raise data_error(f"seq_length is {seq_length}; {specials} special tokens and two pieces are the least.")
-        self.passages = self._lay_rows(corpus, seq_length - specials)
+            raise data_error(
+                f"seq_length is {seq_length}; it must be {specials + 2} or more: "
+                f"{specials} special tokens and two others."
+            )
+        self.sampler = self._open_sampler(corpus, seq_length - specials)
 
     def _count_specials(self) -> int:
         if self.task.sampling.running_text:
             return 0
-        return 2 + len(self._between) * self.task.sampling.next_sentence
+        return 2 + len(self._between) * self.task.samples_pairs
 
-    def _lay_rows(self, corpus: Corpus, room: int) -> SegmentPairs | FullSentences | RunningText:
+    def _open_sampler(self, corpus: Corpus, max_tokens: int) -> SegmentPairs | FullSentences | RunningText:
         sampling = self.task.sampling
         if sampling.running_text:
-            return RunningText(corpus, row_length=room, seed=self.seed)
+            return RunningText(corpus, row_length=max_tokens, seed=self.seed)
         if sampling.full_sentences:
-            return FullSentences(corpus, max_tokens=room, sep_id=int(self._sep[0]))
-        return SegmentPairs(corpus, sampling, max_tokens=room, seed=self.seed)
+            return FullSentences(corpus, max_tokens=max_tokens, sep_id=int(self._sep[0]))
+        return SegmentPairs(corpus, sampling, pairs=self.task.samples_pairs, max_tokens=max_tokens, seed=self.seed)
 
     def __len__(self) -> int:
-        return len(self.passages)
+        return len(self.sampler)
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        """(B, T) passages of ``epoch`` with their labels, padded to the longest."""
+        """The rows at ``indices`` in this epoch with their labels, (B, T), padded to the longest."""
         if self.task.copies:
             epoch %= self.task.copies
-        features = [self.encode(passage) for passage in self.passages.segments(epoch, indices)]
+        features = [self.encode(segments) for segments in self.sampler.segments(epoch, indices)]
         batch = collate(features, pad_id=self.tokenizer.pad_id)
-        if self.task.words == "next":
-            return label_next(batch)
-        return mask_tokens(
-            batch,
-            CounterRng(self.seed, epoch, indices),
-            self.task.masking,
-            vocab_size=self.tokenizer.vocab_size,
-            mask_id=self.tokenizer.mask_id,
-            special_ids=[*self._cls.tolist(), *self._sep.tolist()],
-            continues_word=self.tokenizer.continues_word,
-        )
+        rng = CounterRng(self.seed, epoch, indices)
+        for objective in self._objectives:
+            batch = objective.add_labels(batch, rng, self.tokenizer, self.task)
+        return batch
 
-    def encode(self, passage: SegmentPair) -> Feature:
-        """``[CLS] A [SEP]`` with B and its label behind it where there is one (0 is next, 1 is random).
+    def encode(self, segments: SegmentPair) -> Feature:
+        """``[CLS] A [SEP]``, or ``[CLS] A [SEP] B [SEP]`` with the label of the pair (0 next, 1 random).
 
-        Running text is A alone.
+        Running text is A without special tokens.
         """
         if self.task.sampling.running_text:
-            parts = [passage.first]
-        elif passage.second is None:
-            parts = [self._cls, passage.first, self._sep]
+            parts = [segments.first]
+        elif segments.second is None:
+            parts = [self._cls, segments.first, self._sep]
         else:
-            parts = [self._cls, passage.first, self._between, passage.second, self._sep]
+            parts = [self._cls, segments.first, self._between, segments.second, self._sep]
         input_ids = np.concatenate(parts).astype(np.int64)
         segment_ids = np.zeros(len(input_ids), dtype=np.int64)
-        if passage.second is None:
+        if segments.second is None:
             return Feature(input_ids=input_ids, segment_ids=segment_ids)
-        segment_ids[-len(passage.second) - 1 :] = 1
-        return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(passage.is_random)})
+        segment_ids[-len(segments.second) - 1 :] = 1
+        return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(segments.is_random)})
 
 
 def _numbers(*tokens: Token) -> NDArray[np.int64]:
-    """(T,) the numbers of so many tokens."""
+    """(T,) the ids of these tokens."""
     return np.array([number_of(token) for token in tokens], dtype=np.int64)
 
 
@@ -175,7 +194,7 @@ Source = PretrainingSource | StreamSource
 
 @dataclass(frozen=True, kw_only=True)
 class DataReport:
-    """What the examples look like, measured on a sample of them before training starts; shares of one."""
+    """Properties of the examples, measured on a sample before training starts; shares are from 0 to 1."""
 
     examples_per_epoch: int
     sampled: int
@@ -186,7 +205,7 @@ class DataReport:
     unknown_tokens: float
 
     def lines(self) -> list[str]:
-        """The report for a person."""
+        """The report as text."""
         random_next = "none" if self.random_next_share is None else f"{self.random_next_share:.1%} random"
         masked = "none" if self.masked_share is None else f"{self.masked_share:.1%} of real tokens"
         return [

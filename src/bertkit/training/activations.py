@@ -78,12 +78,15 @@ class CachedEncoder(Encoder):
     def __init__(self, encoder: Encoder, activations: ActivationCache) -> None:
         super().__init__()
         assert not any(weight.requires_grad for weight in encoder.parameters()), "only a frozen encoder can be cached"
-        self.hidden_size, self.num_layers, self.output_hidden_states = encoder.hidden_size, encoder.num_layers, True
+        self.config = encoder.config
+        self.hidden_size, self.num_layers = encoder.hidden_size, encoder.num_layers
         self.word_length = encoder.word_length
         self._encoder = (encoder.eval(),)  # a tuple, so that it is not registered as a submodule
         self._activations = activations
 
-    def forward(self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None) -> EncoderOutput:
+    def forward(
+        self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
+    ) -> EncoderOutput:
         """The layers at ``positions`` (by default all real tokens), zeros elsewhere; the pooled state is zero."""
         host, device = batch.on_host, batch.input_ids.device
         selected = host.attention_mask if positions is None else positions
@@ -103,7 +106,7 @@ class CachedEncoder(Encoder):
         rows = list(missing.values())
         part = Batch(batch.input_ids[rows], batch.segment_ids[rows], batch.attention_mask[rows], labels={})
         with torch.no_grad():
-            layers = torch.stack(self._encoder[0](part.to(device)).layers).half().cpu()
+            layers = torch.stack(self._encoder[0](part.to(device), output_hidden_states=True).layers).half().cpu()
         for index, (key, row) in enumerate(missing.items()):
             self._activations.write(key, layers[:, index, selected[row]].numpy())
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.contracts import BatchSource
+from bertkit.contracts import BatchSource, Stateful
 from bertkit.data.batches import OrderedSource
 from bertkit.model import Model
 from bertkit.training.precision import Precision, autocast
@@ -23,9 +23,11 @@ def evaluate_losses(
     The model's mode and the encoder's recurrent state are restored afterwards.
     """
     device = next(model.parameters()).device
-    was_training, state = model.training, model.encoder.state()
+    was_training, encoder = model.training, model.encoder
+    state = encoder.state() if isinstance(encoder, Stateful) else {}
     model.eval()
-    model.encoder.load_state({})
+    if isinstance(encoder, Stateful):
+        encoder.load_state({})
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     with torch.inference_mode(), autocast(device, precision):
@@ -37,7 +39,8 @@ def evaluate_losses(
                 counts[name] = counts.get(name, 0) + term.count
             del outputs  # frees the logits before those of the next batch are allocated
     model.train(was_training)
-    model.encoder.load_state(state)
+    if isinstance(encoder, Stateful):
+        encoder.load_state(state)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, LossTerms
-from bertkit.contracts import BatchSource
+from bertkit.contracts import BatchSource, Stateful
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
@@ -95,7 +95,8 @@ class TrainingState:
             "optimizer": named_state(self.model, self.optimizer),
             "random": random,
         }
-        state = self.model.encoder.state()
+        encoder = self.model.encoder
+        state = encoder.state() if isinstance(encoder, Stateful) else {}
         return {**groups, "encoder_state": state} if state else groups
 
     def restore(self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0) -> None:
@@ -107,7 +108,8 @@ class TrainingState:
             torch.cuda.set_rng_state(groups["random"]["cuda"])
         device = next(self.model.parameters()).device
         encoder_state = groups.get("encoder_state", {})
-        self.model.encoder.load_state({name: tensor.to(device) for name, tensor in encoder_state.items()})
+        if isinstance(self.model.encoder, Stateful):
+            self.model.encoder.load_state({name: tensor.to(device) for name, tensor in encoder_state.items()})
         self.step, self.skipped_in_a_row = step, skipped_in_a_row
 
 
