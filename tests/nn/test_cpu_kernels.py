@@ -1,4 +1,4 @@
-"""The passes written by hand for CPU training stand aside for tracers and agree with torch in bfloat16."""
+"""When the hand-written CPU passes apply, and a block trained with and without them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def make_block(rate: float) -> PostNormBlock:
     ).train()
 
 
-def test_they_apply_where_a_gradient_is_to_come() -> None:
+def test_they_apply_on_a_cpu_when_a_gradient_is_needed() -> None:
     assert cpu_kernels.applies(torch.zeros(3, requires_grad=True))
     assert not cpu_kernels.applies(torch.zeros(3))
     assert not cpu_kernels.applies(torch.zeros(3, device="meta", requires_grad=True))
 
 
-def test_a_traced_block_trains_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_do_not_apply_to_a_traced_block_which_still_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     block, states = make_block(0.1), torch.randn(39, H, requires_grad=True)
     assert not cpu_kernels.applies(states)
@@ -39,17 +39,17 @@ def test_a_traced_block_trains_without_them(monkeypatch: pytest.MonkeyPatch) -> 
     assert all(weight.grad is not None for weight in block.parameters())
 
 
-def test_bfloat16_is_near_float32() -> None:
-    block, wanted = make_block(0.0), torch.randn(19, H)
+def test_bfloat16_gradients_are_close_to_float32() -> None:
+    block, upstream = make_block(0.0), torch.randn(19, H)
     layout = PackedRows.of(torch.arange(13) < torch.tensor([13, 5, 1])[:, None])
 
     def gradients(narrow: bool) -> torch.Tensor:
         torch.manual_seed(7)
         states = torch.randn(19, H, requires_grad=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
-            loss = (block(states, layout) * wanted).sum()
+            loss = (block(states, layout) * upstream).sum()
         return torch.cat([part.flatten() for part in torch.autograd.grad(loss, [states, *block.parameters()])])
 
-    exact, near = gradients(narrow=False), gradients(narrow=True)
-    assert near.dtype == torch.float32
-    assert torch.nn.functional.cosine_similarity(exact, near, dim=0).item() > 0.999
+    exact, rounded = gradients(narrow=False), gradients(narrow=True)
+    assert rounded.dtype == torch.float32
+    assert torch.nn.functional.cosine_similarity(exact, rounded, dim=0).item() > 0.999

@@ -1,3 +1,5 @@
+"""Loss, gradient and argmax over a vocabulary against torch's own."""
+
 from __future__ import annotations
 
 import pytest
@@ -7,9 +9,9 @@ from torch.nn import functional as F
 from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 
 
-# 40,009 entries a row: the work is done in several blocks of rows.
+# With 40,009 logits per row there are several blocks of rows.
 @pytest.mark.parametrize(("rows", "vocab"), [(7, 13), (99, 40_009), (1, 2)])
-def test_loss_and_gradient_are_torchs(rows: int, vocab: int) -> None:
+def test_loss_and_gradient_equal_torchs(rows: int, vocab: int) -> None:
     logits = 3 * torch.randn(rows, vocab)
     labels = torch.randint(0, vocab, (rows,))
     ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
@@ -22,19 +24,19 @@ def test_loss_and_gradient_are_torchs(rows: int, vocab: int) -> None:
 
 
 @pytest.mark.parametrize(("rows", "vocab"), [(0, 13), (7, 13), (99, 40_009)])
-def test_without_a_gradient_the_loss_is_torchs_too(rows: int, vocab: int) -> None:
+def test_without_a_gradient_the_loss_equals_torchs_too(rows: int, vocab: int) -> None:
     logits, labels = 3 * torch.randn(rows + 2, vocab), torch.randint(0, vocab, (rows,))
     expected = F.cross_entropy(logits[:rows], labels, reduction="sum")
     torch.testing.assert_close(sum_cross_entropy(logits, labels), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("rows", "vocab"), [(0, 13), (7, 13), (99, 40_009)])
-def test_the_highest_are_torchs(rows: int, vocab: int) -> None:
+def test_argmax_equals_torchs(rows: int, vocab: int) -> None:
     logits = torch.randn(rows, vocab).bfloat16()
     assert torch.equal(argmax_logits(logits), logits.argmax(dim=-1))
 
 
-def test_narrow_logits_give_a_float32_loss() -> None:
+def test_bfloat16_logits_give_a_float32_loss() -> None:
     logits = torch.randn(37, 997, dtype=torch.bfloat16, requires_grad=True)
     labels = torch.randint(0, 997, (37,))
     loss = sum_cross_entropy(logits, labels)
@@ -45,14 +47,14 @@ def test_narrow_logits_give_a_float32_loss() -> None:
     assert logits.grad.dtype == torch.bfloat16
 
 
-def test_no_rows_cost_nothing() -> None:
+def test_without_rows_the_loss_is_zero() -> None:
     logits = torch.zeros(0, 13, requires_grad=True)
     loss = sum_cross_entropy(logits, torch.zeros(0, dtype=torch.int64))
     torch.autograd.backward(loss)
     assert loss.item() == 0
 
 
-def test_hopeless_rows_stay_finite_and_are_still_taught() -> None:
+def test_a_vanishing_probability_has_a_finite_loss_and_an_exact_gradient() -> None:
     logits = torch.tensor([[0.0, 300.0]], requires_grad=True)
     loss = sum_cross_entropy(logits, torch.tensor([0]))
     torch.autograd.backward(loss)
@@ -60,6 +62,6 @@ def test_hopeless_rows_stay_finite_and_are_still_taught() -> None:
     torch.testing.assert_close(logits.grad, torch.tensor([[-1.0, 1.0]]))
 
 
-def test_a_number_that_is_none_is_not_hidden() -> None:
+def test_nan_logits_give_a_nan_loss() -> None:
     logits = torch.tensor([[0.0, float("nan")]], requires_grad=True)
     assert sum_cross_entropy(logits, torch.tensor([0])).isnan()

@@ -1,4 +1,4 @@
-"""The LSTM reads no padding, and reads both ways."""
+"""The bidirectional LSTM: padding is ignored, and the result equals torch's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from bertkit.nn.lstm import BiLstm
 
 
-def test_a_row_among_longer_ones_has_the_states_that_it_has_alone() -> None:
+def test_padding_is_ignored() -> None:
     torch.manual_seed(3)
     lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()
     states = torch.randn(3, 7, 5)
@@ -22,7 +22,7 @@ def test_a_row_among_longer_ones_has_the_states_that_it_has_alone() -> None:
         assert not together[row, length:].any()
 
 
-def test_a_row_without_a_step_has_no_states() -> None:
+def test_an_empty_row_has_zero_states() -> None:
     torch.manual_seed(3)
     lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()
     states = torch.randn(3, 4, 5)
@@ -34,7 +34,7 @@ def test_a_row_without_a_step_has_no_states() -> None:
     assert not lstm(states, torch.zeros(3, 4, dtype=torch.bool)).any()
 
 
-def test_two_layers_equal_pytorchs_own() -> None:
+def test_two_layers_equal_torchs_lstm() -> None:
     torch.manual_seed(5)
     ours = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.3).eval()
     official = torch.nn.LSTM(5, 7, num_layers=2, batch_first=True, bidirectional=True)
@@ -46,9 +46,9 @@ def test_two_layers_equal_pytorchs_own() -> None:
     torch.testing.assert_close(ours(states, torch.ones(3, 9, dtype=torch.bool)), official(states)[0])
 
 
-@pytest.mark.parametrize("way", ["_run_padded", "_run_packed"])
-def test_states_and_gradients_are_those_of_packed_rows(way: str) -> None:
-    """By torch's own walk through packed rows, layer by layer; for a CPU and for a GPU."""
+@pytest.mark.parametrize("method", ["_run_padded", "_run_packed"])
+def test_states_and_gradients_equal_those_of_packed_rows(method: str) -> None:
+    """Against torch's packed sequences, layer by layer; the methods are those for a CPU and for a GPU."""
     lstm = BiLstm(input_width=5, width=14, num_layers=2, dropout=0.0)
     mask = torch.arange(7) < torch.tensor([3, 7, 1, 4])[:, None]
     states = torch.randn(4, 7, 5)
@@ -56,7 +56,7 @@ def test_states_and_gradients_are_those_of_packed_rows(way: str) -> None:
     for layer in lstm.layers:
         packed = pack_padded_sequence(expected, mask.sum(1), batch_first=True, enforce_sorted=False)
         expected, _ = pad_packed_sequence(layer(packed)[0], batch_first=True)
-    found = getattr(lstm, way)(states, mask)
+    found = getattr(lstm, method)(states, mask)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     weights = list(lstm.parameters())
     gradients = [torch.autograd.grad(each.sin().sum(), weights) for each in (found, expected)]

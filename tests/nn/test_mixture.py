@@ -1,4 +1,4 @@
-"""The six choices of layers, on layers that are told apart by their values, and ELMo's mixture by its formula."""
+"""The six mixtures of BERT's Table 7, on layers of constant values, and ELMo's mixture against its formula."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAYERS = [torch.full((3, 5, 2), float(number)) for number in range(7)]
         ("sum-all", [3.5, 3.5]),
     ],
 )
-def test_the_rows_of_the_paper(name: str, expected: list[float]) -> None:
+def test_each_mixture_combines_the_layers_of_its_row_in_the_paper(name: str, expected: list[float]) -> None:
     mixture = Mixture(name, num_layers=6, hidden_size=2)
     mixed = mixture(LAYERS)
     assert mixture.width == len(expected)
@@ -29,7 +29,7 @@ def test_the_rows_of_the_paper(name: str, expected: list[float]) -> None:
     torch.testing.assert_close(mixed[2, 4], torch.tensor(expected, dtype=torch.float))
 
 
-def test_every_row_is_tested() -> None:
+def test_all_mixtures_are_tested() -> None:
     assert len(MIXTURES) == 6
 
 
@@ -56,27 +56,27 @@ def make_scalar_mixture(*, layer_norm: bool) -> ScalarMixture:
     return mixture
 
 
-def test_elmos_mixture_is_its_formula() -> None:
+def test_elmos_mixture_equals_the_formula() -> None:
     layers = [torch.randn(3, 5, 7) for _ in range(3)]
-    shares = torch.tensor([0.3, -1.1, 0.7]).exp() / torch.tensor([0.3, -1.1, 0.7]).exp().sum()
-    expected = 2.5 * sum(share * layer for share, layer in zip(shares, layers, strict=True))
+    weights = torch.tensor([0.3, -1.1, 0.7]).exp() / torch.tensor([0.3, -1.1, 0.7]).exp().sum()
+    expected = 2.5 * sum(weight * layer for weight, layer in zip(weights, layers, strict=True))
     torch.testing.assert_close(make_scalar_mixture(layer_norm=False)(layers, MASK), expected)
 
 
 def test_elmos_layer_norm_is_over_all_real_tokens_of_the_batch() -> None:
     layers = [torch.randn(3, 5, 7) * 3 + number for number in range(3)]
     mixed = make_scalar_mixture(layer_norm=True)(layers, MASK)
-    shares = torch.tensor([0.3, -1.1, 0.7]).softmax(0)
+    weights = torch.tensor([0.3, -1.1, 0.7]).softmax(0)
     expected = torch.zeros(3, 5, 7)
-    for share, layer in zip(shares, layers, strict=True):
+    for weight, layer in zip(weights, layers, strict=True):
         numbers = [float(number) for row, real in zip(layer, MASK, strict=True) for number in row[real].flatten()]
         mean = sum(numbers) / len(numbers)
         deviation = (sum((number - mean) ** 2 for number in numbers) / len(numbers)) ** 0.5
-        expected += 2.5 * share * (layer - mean) / deviation
+        expected += 2.5 * weight * (layer - mean) / deviation
     torch.testing.assert_close(mixed[MASK], expected[MASK], rtol=1e-5, atol=1e-5)
 
 
-def test_elmos_mixture_begins_as_the_mean_of_all_layers() -> None:
+def test_elmos_mixture_is_initially_the_mean_of_all_layers() -> None:
     mixture = ScalarMixture(6)
     torch.testing.assert_close(mixture(LAYERS, MASK), torch.full((3, 5, 2), 3.0))
     mixture(LAYERS, MASK).sum().backward()

@@ -1,4 +1,4 @@
-"""Tokens in a list and in rows: there and back, and the gradients of both ways."""
+"""Packed and padded tokens: conversion in both directions, its gradients, and round lengths."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ W = 3
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 
 
-def filled_by(lengths: list[int]) -> torch.Tensor:
+def make_mask(lengths: list[int]) -> torch.Tensor:
     return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
 
 
 @given(LENGTHS)
-def test_spread_and_collect_undo_each_other(lengths: list[int]) -> None:
-    filled = filled_by(lengths)
-    layout, tokens = PackedRows.of(filled), torch.randn(sum(lengths), W)
+def test_unpad_is_the_inverse_of_pad(lengths: list[int]) -> None:
+    mask = make_mask(lengths)
+    layout, tokens = PackedRows.of(mask), torch.randn(sum(lengths), W)
     rows = layout.pad(tokens)
-    assert rows.shape == (*filled.shape, W)
-    assert torch.equal(rows[filled], tokens)
-    assert not rows[~filled].any()
-    assert layout.mask is None or torch.equal(layout.mask, filled)
+    assert rows.shape == (*mask.shape, W)
+    assert torch.equal(rows[mask], tokens)
+    assert not rows[~mask].any()
+    assert layout.mask is None or torch.equal(layout.mask, mask)
     assert torch.equal(layout.unpad(rows), tokens)
 
 
@@ -36,23 +36,23 @@ def test_full_rows_are_not_copied() -> None:
 
 
 @given(LENGTHS, st.integers(0, 2**35 - 1))
-def test_a_choice_keeps_the_rows_apart(lengths: list[int], bits: int) -> None:
-    filled = filled_by(lengths)
-    drawn = torch.tensor([bits >> place & 1 for place in range(filled.numel())], dtype=torch.bool).view(filled.shape)
-    positions = (filled & drawn).index_fill(1, torch.tensor([0]), True)
+def test_a_subset_keeps_the_tokens_of_each_row(lengths: list[int], bits: int) -> None:
+    mask = make_mask(lengths)
+    random = torch.tensor([bits >> bit & 1 for bit in range(mask.numel())], dtype=torch.bool).view(mask.shape)
+    positions = (mask & random).index_fill(1, torch.tensor([0]), True)
     tokens = torch.randn(sum(lengths), W)
-    choice = TokenSubset.of(positions, filled)
-    chosen = select_tokens(tokens, choice.indices)
-    assert torch.equal(chosen, PackedRows.of(filled).pad(tokens)[positions])
-    rows = choice.layout.pad(chosen)
+    subset = TokenSubset.of(positions, mask)
+    selected = select_tokens(tokens, subset.indices)
+    assert torch.equal(selected, PackedRows.of(mask).pad(tokens)[positions])
+    rows = subset.layout.pad(selected)
     assert rows.shape[:2] == (len(lengths), int(positions.sum(dim=1).max()))
     for row, each in enumerate(positions):
-        assert torch.equal(rows[row, : int(each.sum())], PackedRows.of(filled).pad(tokens)[row][each])
+        assert torch.equal(rows[row, : int(each.sum())], PackedRows.of(mask).pad(tokens)[row][each])
 
 
 @pytest.mark.parametrize("lengths", [[5, 1, 7], [3, 3]])
-def test_gradients_are_those_of_finite_differences(lengths: list[int]) -> None:
-    layout = PackedRows.of(filled_by(lengths))
+def test_gradients_equal_finite_differences(lengths: list[int]) -> None:
+    layout = PackedRows.of(make_mask(lengths))
     tokens = torch.randn(sum(lengths), W, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(layout.pad, tokens)
     assert torch.autograd.gradcheck(lambda each: layout.unpad(layout.pad(each).square()), tokens)
@@ -60,22 +60,22 @@ def test_gradients_are_those_of_finite_differences(lengths: list[int]) -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_round_lengths_are_near_and_few(count: int) -> None:
+def test_a_round_length_is_at_most_a_thirty_second_more(count: int) -> None:
     rounded = round_up(count)
     assert count <= rounded <= count + count // 32
     assert round_up(rounded) == rounded
 
 
-def test_lists_of_like_length_have_one_length() -> None:
-    lengths = {len(PackedRows.of(filled_by([40, 37, 39, 33 + number])).indices) for number in range(4)}  # type: ignore[arg-type]
+def test_similar_lengths_are_rounded_to_the_same_length() -> None:
+    lengths = {len(PackedRows.of(make_mask([40, 37, 39, 33 + number])).indices) for number in range(4)}  # type: ignore[arg-type]
     assert lengths == {152}
     assert len({round_up(count) for count in range(1025, 2049)}) == 32
 
 
-def test_what_fills_up_the_list_is_read_by_nobody() -> None:
-    filled = filled_by([40, 37, 39, 33])
-    layout = PackedRows.of(filled)
+def test_rounding_adds_padding_that_the_mask_excludes() -> None:
+    mask = make_mask([40, 37, 39, 33])
+    layout = PackedRows.of(mask)
     assert layout.indices is not None
     assert len(layout.indices) == 152
     assert len(set(layout.indices.tolist())) == 152
-    assert layout.mask is filled
+    assert layout.mask is mask

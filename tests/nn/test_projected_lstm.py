@@ -1,4 +1,4 @@
-"""The LSTM with a projection: torch's own where nothing is clipped, and number by number where it is."""
+"""The LSTM with a projection: against torch's without clipping, and number by number with clipping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.projected_lstm import LstmState, ProjectedLstm, reverse_rows
 
-# torch says that its own LSTM with a projection has no fast path.
+# torch warns that its own LSTM with a projection has no fast path.
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported:UserWarning")
 
 B, T, INPUT, OUTPUT, CELLS = 3, 9, 5, 2, 7
@@ -26,11 +26,11 @@ def make(clip: float = math.inf, scale: float = 1.0) -> ProjectedLstm:
 
 
 def to_torch(ours: ProjectedLstm) -> nn.LSTM:
-    """torch's LSTM with the same weights: its gates stand as input, forget, new, output."""
+    """torch's LSTM with the same weights; the order of its gates is input, forget, new, output."""
     official = nn.LSTM(INPUT, CELLS, proj_size=OUTPUT, batch_first=True)
-    enter, new, forget, leave = ours.gates.weight.detach().chunk(4)
+    input_gate, new, forget_gate, output_gate = ours.gates.weight.detach().chunk(4)
     in_bias, new_bias, forget_bias, out_bias = ours.gates.bias.detach().chunk(4)
-    weight = torch.cat([enter, forget, new, leave])
+    weight = torch.cat([input_gate, forget_gate, new, output_gate])
     official.load_state_dict(
         {
             "weight_ih_l0": weight[:, :INPUT],
@@ -47,23 +47,23 @@ def sigmoid(number: float) -> float:
     return 1 / (1 + math.exp(-number))
 
 
-def step_by_hand(lstm: ProjectedLstm, given: list[float], output: list[float], cells: list[float]) -> LstmState:
+def step_by_hand(lstm: ProjectedLstm, inputs: list[float], output: list[float], cells: list[float]) -> LstmState:
     """One step of one row, one number at a time."""
-    read = torch.tensor(given + output)
-    gates = [float(weight @ read + bias) for weight, bias in zip(lstm.gates.weight, lstm.gates.bias, strict=True)]
+    features = torch.tensor(inputs + output)
+    gates = [float(weight @ features + bias) for weight, bias in zip(lstm.gates.weight, lstm.gates.bias, strict=True)]
     after = []
     for cell in range(CELLS):
-        enter, new, forget = (gates[part * CELLS + cell] for part in range(3))
-        value = cells[cell] * sigmoid(forget + 1) + sigmoid(enter) * math.tanh(new)
+        input_gate, new, forget_gate = (gates[part * CELLS + cell] for part in range(3))
+        value = cells[cell] * sigmoid(forget_gate + 1) + sigmoid(input_gate) * math.tanh(new)
         after.append(min(max(value, -lstm.cell_clip), lstm.cell_clip))
-    shown = torch.tensor([sigmoid(gates[3 * CELLS + cell]) * math.tanh(after[cell]) for cell in range(CELLS)])
-    projected = [float(weight @ shown) for weight in lstm.projection.weight]
+    visible = torch.tensor([sigmoid(gates[3 * CELLS + cell]) * math.tanh(after[cell]) for cell in range(CELLS)])
+    projected = [float(weight @ visible) for weight in lstm.projection.weight]
     bounded = [min(max(value, -lstm.output_clip), lstm.output_clip) for value in projected]
     return LstmState(torch.tensor(bounded), torch.tensor(after))
 
 
 @pytest.mark.parametrize("clip", [math.inf, 50.0])
-def test_without_a_clip_that_bites_it_is_torchs_own(clip: float) -> None:
+def test_without_clipping_it_equals_torchs(clip: float) -> None:
     ours, states = make(clip), torch.randn(B, T, INPUT, requires_grad=True)
     official = to_torch(ours)
     outputs, after = ours(states, ALL)
@@ -77,51 +77,51 @@ def test_without_a_clip_that_bites_it_is_torchs_own(clip: float) -> None:
 
 
 @torch.no_grad()
-def test_where_a_clip_bites_it_is_the_formula() -> None:
+def test_with_clipping_it_equals_the_formula() -> None:
     lstm, states = make(clip=0.8, scale=2.0), torch.randn(B, T, INPUT)
     outputs, after = lstm(states, ALL)
     for row in range(B):
         by_hand = LstmState(torch.zeros(OUTPUT), torch.zeros(CELLS))
-        for at in range(T):
+        for step in range(T):
             before = by_hand.output.tolist(), by_hand.cells.tolist()
-            by_hand = step_by_hand(lstm, states[row, at].tolist(), *before)
-            torch.testing.assert_close(outputs[row, at], by_hand.output, rtol=0, atol=1e-5)
+            by_hand = step_by_hand(lstm, states[row, step].tolist(), *before)
+            torch.testing.assert_close(outputs[row, step], by_hand.output, rtol=0, atol=1e-5)
         torch.testing.assert_close(after.cells[row], by_hand.cells, rtol=0, atol=1e-5)
     assert (after.cells.abs() == 0.8).any(), "no cell was clipped"
     assert (outputs.abs() == 0.4).any(), "no output was clipped"
     assert not torch.allclose(outputs, to_torch(lstm)(states)[0], atol=1e-2)
 
 
-def test_rows_of_different_lengths_are_as_if_alone() -> None:
+def test_padding_is_ignored() -> None:
     lstm, states = make(), torch.randn(B, T, INPUT)
     outputs, after = lstm(states, REAL)
     for row, length in enumerate((T, 4, 1)):
-        alone, its = lstm(states[row : row + 1, :length], ALL[row : row + 1, :length])
+        alone, state = lstm(states[row : row + 1, :length], ALL[row : row + 1, :length])
         torch.testing.assert_close(outputs[row, :length], alone[0], rtol=0, atol=1e-6)
-        torch.testing.assert_close(after.cells[row], its.cells[0], rtol=0, atol=1e-6)
-        torch.testing.assert_close(after.output[row], its.output[0], rtol=0, atol=1e-6)
+        torch.testing.assert_close(after.cells[row], state.cells[0], rtol=0, atol=1e-6)
+        torch.testing.assert_close(after.output[row], state.output[0], rtol=0, atol=1e-6)
         assert not outputs[row, length:].any()
 
 
-def test_a_long_row_may_be_read_in_parts() -> None:
+def test_a_row_may_be_run_in_parts_with_the_state_passed_on() -> None:
     lstm, states = make(), torch.randn(B, T, INPUT)
-    whole, end = lstm(states, ALL)
+    outputs, end = lstm(states, ALL)
     first, between = lstm(states[:, :4], ALL[:, :4])
     second, last = lstm(states[:, 4:], ALL[:, 4:], between)
-    torch.testing.assert_close(torch.cat([first, second], dim=1), whole, rtol=0, atol=1e-6)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), outputs, rtol=0, atol=1e-6)
     torch.testing.assert_close(last.cells, end.cells, rtol=0, atol=1e-6)
 
 
-def test_reversing_leaves_padding_behind() -> None:
+def test_reversing_keeps_padding_in_place() -> None:
     numbers = torch.arange(1.0, 1 + B * T).view(B, T, 1)
 
     def rows(states: Tensor) -> list[list[float]]:
         return [row.tolist() for row in states.squeeze(2)]
 
-    turned = reverse_rows(numbers, REAL)
-    assert rows(turned) == [
+    reversed_rows = reverse_rows(numbers, REAL)
+    assert rows(reversed_rows) == [
         [9, 8, 7, 6, 5, 4, 3, 2, 1],
         [13, 12, 11, 10, 14, 15, 16, 17, 18],
         [19, 20, 21, 22, 23, 24, 25, 26, 27],
     ]
-    assert torch.equal(reverse_rows(turned, REAL), numbers)
+    assert torch.equal(reverse_rows(reversed_rows, REAL), numbers)

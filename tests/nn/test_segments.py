@@ -1,4 +1,4 @@
-"""The texts of a row apart and back again, on hand-made rows and on any."""
+"""Splitting rows into their two texts and putting them together, on hand-made and on random rows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, 
 
 
 def make_rows(lengths: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Segments and real tokens of rows whose texts have these lengths."""
+    """Segment ids and mask of rows whose two texts have these lengths."""
     counts = torch.tensor(lengths)
     both = counts.sum(dim=1, keepdim=True)
-    places = torch.arange(max(1, int(both.max())))
-    real = places < both
+    columns = torch.arange(max(1, int(both.max())))
+    real = columns < both
     first = counts[:, :1]
-    return ((places >= first) & real).long(), real
+    return ((columns >= first) & real).long(), real
 
 
-def test_hand_made_rows_fall_into_their_texts() -> None:
+def test_hand_made_rows_are_split_into_their_texts() -> None:
     # fmt: off
     states = torch.tensor([[1, 2, 3, 4, 5, 0],
                            [6, 7, 8, 9, 0, 0],
@@ -37,7 +37,7 @@ def test_hand_made_rows_fall_into_their_texts() -> None:
 
 
 @given(LENGTHS)
-def test_what_was_taken_apart_is_put_together(lengths: list[tuple[int, int]]) -> None:
+def test_putting_both_parts_back_gives_the_rows(lengths: list[tuple[int, int]]) -> None:
     segments, real = make_rows(lengths)
     states = torch.randn(*real.shape, W)
     first, second = split_segments(segments, real)
@@ -48,14 +48,14 @@ def test_what_was_taken_apart_is_put_together(lengths: list[tuple[int, int]]) ->
         assert not part.take(states)[~part.real].any()
 
 
-def test_parts_may_have_tokens_in_common_and_anywhere() -> None:
-    chosen = torch.tensor([[True, False, False, True, True], [False, True, False, False, False]])
+def test_a_part_may_have_any_tokens_of_a_row() -> None:
+    selected = torch.tensor([[True, False, False, True, True], [False, True, False, False, False]])
     states = torch.arange(1.0, 11).view(2, 5, 1)
-    assert Part.of(chosen).take(states).squeeze(2).tolist() == [[1, 4, 5], [7, 0, 0]]
-    assert Part.of(chosen).put(torch.ones(2, 3, 1)).squeeze(2).tolist() == [[1, 0, 0, 1, 1], [0, 1, 0, 0, 0]]
+    assert Part.of(selected).take(states).squeeze(2).tolist() == [[1, 4, 5], [7, 0, 0]]
+    assert Part.of(selected).put(torch.ones(2, 3, 1)).squeeze(2).tolist() == [[1, 0, 0, 1, 1], [0, 1, 0, 0, 0]]
 
 
-def test_rows_without_a_second_text_have_an_empty_place_for_it() -> None:
+def test_rows_without_a_second_text_get_one_empty_column() -> None:
     segments, real = make_rows([(3, 0), (5, 0)])
     _, second = split_segments(segments, real)
     states = torch.randn(2, 5, W)
@@ -64,15 +64,15 @@ def test_rows_without_a_second_text_have_an_empty_place_for_it() -> None:
     assert not second.put(torch.ones(2, 1, W)).any()
 
 
-def test_gradients_are_those_of_finite_differences() -> None:
+def test_gradients_equal_finite_differences() -> None:
     first, second = split_segments(*make_rows([(2, 3), (4, 0), (1, 5)]))
     states = torch.randn(3, 6, W, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda each: first.put(first.take(each).square()), states)
     assert torch.autograd.gradcheck(second.take, states)
 
 
-def test_a_part_moves_without_being_read() -> None:
-    """The device "meta" has no numbers; how many tokens the rows have is known on the host."""
+def test_moving_a_part_reads_no_number_from_the_device() -> None:
+    """The device "meta" has no data; the lengths of the rows are known on the host."""
     part = split_segments(*make_rows([(2, 3), (3, 1)]))[1].to(torch.device("meta"))
     assert part.take(torch.ones(2, 5, W, device="meta")).shape == (2, 3, W)
     assert part.mask.is_meta
