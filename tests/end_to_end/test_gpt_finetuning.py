@@ -1,10 +1,9 @@
-"""GPT fine-tuned: from the pieces that it gets for it to answers on real data."""
+"""Fine-tuning of GPT: its three additional special tokens, every type of task, the auxiliary language model."""
 
 from __future__ import annotations
 
 import csv
 import json
-import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -13,20 +12,19 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+from tests.checkpoint.theirs import reconfigure, rewrite
+from tests.tiny_gpt import build_gpt
+from tests.tiny_runs import WORDS
 from torch import Tensor
 
 from bertkit import api
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import EncoderOutput
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.data.features import collate
 from bertkit.encoders import gpt
 from bertkit.errors import BertkitError
-from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.starting_point import add_language_model, build_encoder
 from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
-from bertkit.objectives.clm import CausalLanguageModel, label_next
 from bertkit.runs import read_metrics
 from bertkit.storage.atomic import read_json
 from bertkit.task_types import TaggingTask, TextClassificationTask, TextExample
@@ -34,40 +32,10 @@ from bertkit.task_types.tagging import TagExample
 from bertkit.tasks.glue import mrpc, sst2
 from bertkit.tasks.swag import swag
 from bertkit.text import bpe
-from bertkit.training.fit import accumulate_gradients
-
-WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "progress": "quiet"}
-
-
-@pytest.fixture(scope="module")
-def left_to_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model") / "gpt"
-    tokenizer = bpe.train([" ".join(WORDS)] * 7, vocab_size=67)
-    torch.manual_seed(7)
-    encoder = gpt.Gpt(gpt.size("3/12/2", vocab_size=tokenizer.vocab_size, max_positions=37))
-    save_model(folder, Model(encoder, {}), tokenizer, metadata={})
-    return folder
-
-
-@pytest.fixture
-def published(tmp_path: Path, left_to_right: Path) -> Path:
-    """As OpenAI published it: without the three last pieces, of which neither file nor table knows."""
-    encoder, tokenizer = ModelFolder.open(left_to_right).load_encoder(), ModelFolder.open(left_to_right).tokenizer
-    folder = save_as_theirs(tmp_path, Model(encoder, {}), tokenizer)
-    _, start, delimiter, extract = tokenizer.tokens_to_ids(bpe.SpecialTokens())  # type: ignore[attr-defined]
-    assert (start, delimiter, extract) == (1, 2, 3), "they are the first that are learned, and have to become the last"
-    keep = [0, *range(4, tokenizer.vocab_size)]
-    pieces = [tokenizer.id_to_token(number) for number in keep]
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
-    (folder / "vocab.json").write_text(repr({piece: place for place, piece in enumerate(pieces)}).replace("'", '"'))
-    rewrite(folder, **{"tokens_embed.weight": load_file(folder / "model.safetensors")["tokens_embed.weight"][keep]})
-    reconfigure(folder, vocab_size=len(keep))
-    return folder
 
 
 def write_table(path: Path, columns: tuple[str, ...] = ("review",)) -> Path:
@@ -85,30 +53,7 @@ def weights(run: Path) -> dict[str, Tensor]:
     return {name.removeprefix("transformer."): value for name, value in found.items()}
 
 
-def begin(model: Path, **changes: Any) -> gpt.Gpt:
-    run = FinetuneRun(task=sst2, model=model, output=Path("run"), **changes)
-    encoder = build_encoder(run, ModelFolder.open(model))
-    assert isinstance(encoder, gpt.Gpt)
-    return encoder
-
-
-def test_a_published_folder_gets_three_rows_and_keeps_the_others(published: Path) -> None:
-    old = ModelFolder.open(published).load_encoder()
-    assert isinstance(old, gpt.Gpt)
-    drawn = []
-    for seed in (3, 3, 4):
-        torch.manual_seed(seed)
-        new = begin(published)
-        assert new.config.vocab_size == old.config.vocab_size + 3
-        for name, weight in old.state_dict().items():
-            assert torch.equal(new.state_dict()[name][: len(weight)], weight), name
-        drawn.append(new.embeddings.word.weight[-3:].detach())
-        assert 0 < drawn[-1].abs().max() <= 0.04
-    assert torch.equal(drawn[0], drawn[1])
-    assert not torch.equal(drawn[0], drawn[2])
-
-
-def test_a_published_folder_is_fine_tuned_saved_and_asked(published: Path, tmp_path: Path) -> None:
+def test_a_published_model_is_finetuned_saved_and_loaded(published: Path, tmp_path: Path) -> None:
     table, run = write_table(tmp_path / "reviews.csv"), tmp_path / "run"
     api.finetune(table, model=published, output=run, lr=1e-3, **QUICK)
     assert ModelFolder.open(run).config.vocab_size == ModelFolder.open(published).config.vocab_size + 3
@@ -119,7 +64,7 @@ def test_a_published_folder_is_fine_tuned_saved_and_asked(published: Path, tmp_p
     assert again.best.scores == {name: score.value for name, score in api.evaluate(run).scores.items()}
 
 
-def test_more_pieces_than_fine_tuning_adds_are_refused(published: Path) -> None:
+def test_a_tokenizer_with_too_many_subwords_is_refused(published: Path) -> None:
     table = load_file(published / "model.safetensors")["tokens_embed.weight"]
     rewrite(published, **{"tokens_embed.weight": table[:-1]})
     reconfigure(published, vocab_size=len(table) - 1)
@@ -127,19 +72,7 @@ def test_more_pieces_than_fine_tuning_adds_are_refused(published: Path) -> None:
         _ = ModelFolder.open(published).tokenizer
 
 
-def test_fresh_weights_and_fresh_layers(left_to_right: Path) -> None:
-    before = ModelFolder.open(left_to_right).load_encoder().state_dict()
-    torch.manual_seed(8)
-    for changes, kept in ({"from_scratch": True}, 0), ({"reinit_layers": 1}, 3), ({}, 4):
-        encoder = begin(left_to_right, **changes)
-        for name, weight in encoder.state_dict().items():
-            if weight.ndim > 1:
-                assert torch.equal(weight, before[name]) == (encoder.depth(name) < kept), (changes, name)
-    with pytest.raises(BertkitError, match=r"reinit_layers is 4; .*gpt has 3"):
-        begin(left_to_right, reinit_layers=4)
-
-
-def test_with_rates_of_nothing_below_them_the_heads_alone_learn(left_to_right: Path, tmp_path: Path) -> None:
+def test_only_heads_learn_when_layer_decay_is_near_zero(left_to_right: Path, tmp_path: Path) -> None:
     before = load_file(left_to_right / "model.safetensors")
     table = write_table(tmp_path / "reviews.csv")
     api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, layer_decay=1e-30, **QUICK)
@@ -147,8 +80,8 @@ def test_with_rates_of_nothing_below_them_the_heads_alone_learn(left_to_right: P
     assert all(torch.allclose(value, after[name], atol=1e-9) for name, value in before.items())
 
 
-def test_no_tag_depends_on_a_later_word(left_to_right: Path) -> None:
-    encoder, tokenizer, seen = begin(left_to_right), ModelFolder.open(left_to_right).tokenizer, list[Tensor]()
+def test_tags_do_not_depend_on_later_words(left_to_right: Path) -> None:
+    encoder, tokenizer, seen = build_gpt(left_to_right), ModelFolder.open(left_to_right).tokenizer, list[Tensor]()
     encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
     task = TaggingTask(name="tags", labels=("O", "B-x", "I-x"))
     examples = [TagExample("1", tuple(WORDS[:count]), None) for count in (7, 3)]
@@ -161,8 +94,8 @@ def test_no_tag_depends_on_a_later_word(left_to_right: Path) -> None:
         assert int(depends.sum()) == place + 1
 
 
-def test_every_other_shape_of_task_is_learned_and_answered(left_to_right: Path, tmp_path: Path) -> None:
-    """A number, several labels, tags and passages; classes and choices are learned from real data below."""
+def test_regression_multi_label_tagging_and_question_answering(left_to_right: Path, tmp_path: Path) -> None:
+    """Classes and multiple choice are tested on real data below."""
     texts = [" ".join(WORDS[place : place + 3]) for place in range(7)] * 3
 
     def finetune(name: str, content: str, *settings: str) -> Pipeline:
@@ -180,38 +113,13 @@ def test_every_other_shape_of_task_is_learned_and_answered(left_to_right: Path, 
     tags = "\n\n".join("\n".join(lines) for lines in tagged)
     assert isinstance(finetune("tags.conll", tags).tag("river stone early"), list)
     rows = [json.dumps({"question": "which", "context": text, "answer": text.split()[1]}) for text in texts]
-    asked = finetune("spans.jsonl", "\n".join(rows), "task.max_length=37", "task.stride=5")
-    answer = asked.answer("which", "silver bridge river")
+    answering = finetune("spans.jsonl", "\n".join(rows), "task.max_length=37", "task.stride=5")
+    answer = answering.answer("which", "silver bridge river")
     assert answer.text
     assert "silver bridge river"[answer.start : answer.end] == answer.text
 
 
-def gradients(model: Model, batch: Batch) -> dict[str, Tensor]:
-    model.eval().zero_grad()
-    accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
-    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
-
-
-def test_the_gradient_is_that_of_the_task_and_so_much_of_the_language_model(left_to_right: Path) -> None:
-    encoder, tokenizer = begin(left_to_right), ModelFolder.open(left_to_right).tokenizer
-    task = sst2.objectives(encoder)
-    examples = [TextExample(str(count), " ".join(WORDS[:count]), label="positive") for count in (3, 7, 5)]
-    features = [each for one in examples for each in sst2.encode(one, tokenizer)]
-    batch = label_next(collate(features, pad_id=tokenizer.pad_id))
-    alone = gradients(Model(encoder, task), batch)
-    pieces = gradients(Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)}), batch)
-    asked = Model(encoder, task)
-    model = add_language_model(asked, 0.37)
-    assert model.state_dict().keys() == asked.state_dict().keys()
-    for name, gradient in gradients(model, batch).items():
-        expected = alone.get(name, torch.zeros(())) + 0.37 * pieces.get(name, torch.zeros(()))
-        torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-8)
-    losses = accumulate_gradients(model, [batch], model.counts(batch), torch.device("cpu"), "float32")
-    assert losses["clm"] == pytest.approx(math.log(tokenizer.vocab_size), rel=0.01)
-    assert list(asked(batch)) == ["class"]
-
-
-def test_a_run_learns_the_pieces_beside_its_task(left_to_right: Path, tmp_path: Path) -> None:
+def test_the_language_model_loss_falls_beside_the_task(left_to_right: Path, tmp_path: Path) -> None:
     table, settings = write_table(tmp_path / "reviews.csv"), ["lm_loss_weight=0.5"]
     options = {**QUICK, "epochs": 5}
     api.finetune(table, model=left_to_right, output=tmp_path / "run", lr=1e-2, set=settings, **options)
@@ -226,28 +134,21 @@ def test_a_run_learns_the_pieces_beside_its_task(left_to_right: Path, tmp_path: 
     assert api.load(tmp_path / "run").classify("early winter river").label in ("bad", "good")
 
 
-def test_a_model_that_reads_both_ways_is_asked_for_no_next_piece(model: Path, table: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match="lm_loss_weight is for a model that is trained and reads from left to"):
-        api.finetune(table, model=model, output=tmp_path / "run", set=["lm_loss_weight=0.5"], **QUICK)
-    with pytest.raises(BertkitError, match=r"lm_loss_weight is -0\.5; it must be 0 or more"):
-        api.finetune(table, model=model, output=tmp_path / "run", set=["lm_loss_weight=-0.5"], **QUICK)
-
-
-def test_a_pair_in_both_orders_is_told_the_same_when_it_changes_over(left_to_right: Path, tmp_path: Path) -> None:
+def test_predictions_do_not_depend_on_the_order_of_a_pair(left_to_right: Path, tmp_path: Path) -> None:
     table, run = write_table(tmp_path / "pairs.csv", ("first", "second")), tmp_path / "run"
     settings = ["task.both_orders=true", "lm_loss_weight=0.5"]
     api.finetune(table, model=left_to_right, output=run, lr=1e-2, text="first", pair="second", set=settings, **QUICK)
     pairs = [("early winter", "silver bridge river"), ("stone", "music letter seven garden market")]
-    asked = api.load(run)
-    assert isinstance(asked.task, TextClassificationTask)
-    assert asked.task.both_orders
-    for one, other in zip(asked.classify(pairs), asked.classify([pair[::-1] for pair in pairs]), strict=True):
+    loaded = api.load(run)
+    assert isinstance(loaded.task, TextClassificationTask)
+    assert loaded.task.both_orders
+    for one, other in zip(loaded.classify(pairs), loaded.classify([pair[::-1] for pair in pairs]), strict=True):
         assert one == other
     scores = api.evaluate(run).scores
     assert scores["accuracy"].value == read_json(run / "results.json")["best"]["scores"]["accuracy"]
 
 
-def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
+def test_both_orders_of_a_pair_are_two_rows_whose_states_are_summed(left_to_right: Path) -> None:
     tokenizer = ModelFolder.open(left_to_right).tokenizer
     start, between, end = tokenizer.start_id, tokenizer.between_ids, tokenizer.end_id
     a, b = (tokenizer.encode(text).ids for text in ("river", "early garden"))
@@ -255,7 +156,7 @@ def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
     (feature,) = task.encode(TextExample("1", "river", "early garden music"), tokenizer)
     assert feature.input_ids.tolist() == [[start, *a, *between, *b, end], [start, *b, *between, *a, end]]
     assert feature.num_truncated == len(tokenizer.encode("music").ids)
-    encoder = begin(left_to_right).eval()
+    encoder = build_gpt(left_to_right).eval()
     head = task.objectives(encoder)["class"].eval()
     batch = collate([feature], pad_id=0)
     states = encoder(batch)
@@ -271,14 +172,14 @@ def test_both_orders_are_two_rows_of_one_feature(left_to_right: Path) -> None:
         (mrpc, {"stride": 7}, "glue:mrpc is read in windows, which have a stride"),
     ],
 )
-def test_both_orders_of_no_pair_are_refused(
+def test_both_orders_need_a_pair_without_windows(
     task: TextClassificationTask, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BertkitError, match=message):
         replace(task, both_orders=True, **changes)
 
 
-def test_a_profile_gives_way_to_what_is_typed(left_to_right: Path, tmp_path: Path) -> None:
+def test_options_take_precedence_over_a_profile(left_to_right: Path, tmp_path: Path) -> None:
     table = write_table(tmp_path / "reviews.csv")
     options = {**QUICK, "batch_size": 37}
     api.finetune(table, model=left_to_right, output=tmp_path / "run", profile="gpt", **options)
@@ -290,7 +191,7 @@ def test_a_profile_gives_way_to_what_is_typed(left_to_right: Path, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def real_vocabulary(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Path:
-    """Random weights behind the published 40,478 pieces."""
+    """Random weights with the published vocabulary of 40,478 subwords."""
     folder = tmp_path_factory.mktemp("model") / "gpt"
     tokenizer = bpe.BPE.load(data_folder / "vocab" / "gpt1-bpe")
     torch.manual_seed(7)
@@ -300,7 +201,7 @@ def real_vocabulary(tmp_path_factory: pytest.TempPathFactory, data_folder: Path)
 
 
 @pytest.mark.parametrize("task", ["mrpc", "swag"])
-def test_it_learns_the_rows_of_real_tasks_by_heart(
+def test_it_overfits_a_few_rows_of_real_tasks(
     task: str, real_vocabulary: Path, data_folder: Path, tmp_path: Path
 ) -> None:
     train = data_folder / {"mrpc": "glue/MRPC/train.tsv", "swag": "swag/codah-train.csv"}[task]

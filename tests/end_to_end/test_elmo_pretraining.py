@@ -1,4 +1,4 @@
-"""ELMo's pre-training from text to a folder: what is learnt, what no direction may see, and a resume."""
+"""Pre-training of ELMo from text to a model folder: what it learns, what each direction sees, and a resume."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(tmp_path: Path) -> PretrainRun:
     )
 
 
-def test_text_is_learnt_far_below_the_entropy_of_its_words(run: PretrainRun) -> None:
+def test_the_loss_falls_far_below_the_unigram_entropy(run: PretrainRun) -> None:
     adam = OptimizerConfig(lr=1e-2, bias_correction=True)
     result = pretrain(replace(run, steps=90, optimizer=adam, evaluate_every=90), Progress("quiet"))
     corpus = Corpus.open(run.data)
@@ -66,7 +66,7 @@ def test_text_is_learnt_far_below_the_entropy_of_its_words(run: PretrainRun) -> 
     assert result.heldout["bilm_accuracy"] > 0.6
 
 
-def test_a_resume_comes_to_the_same_bits_with_what_the_cells_held(run: PretrainRun) -> None:
+def test_a_resume_with_cell_states_is_bit_exact(run: PretrainRun) -> None:
     pretrain(replace(run, save_every=3), Progress("quiet"))
     expected = outcome(run.output)
     shutil.rmtree(run.output / "checkpoints" / "step-00000007")
@@ -75,8 +75,8 @@ def test_a_resume_comes_to_the_same_bits_with_what_the_cells_held(run: PretrainR
     assert outcome(run.output) == expected
 
 
-def test_rows_go_on_where_those_before_them_ended(run: PretrainRun) -> None:
-    """Two parts of the streams read one after the other are, forward, one part of twice the length."""
+def test_rows_continue_from_batch_to_batch(run: PretrainRun) -> None:
+    """In the forward direction, two consecutive batches are the same as one batch of twice the length."""
     job = build_job(run)
     encoder, source = job.state.model.encoder.eval(), job.phases[0].source
     assert isinstance(encoder, Elmo)
@@ -94,8 +94,8 @@ def test_rows_go_on_where_those_before_them_ended(run: PretrainRun) -> None:
     torch.testing.assert_close(states[..., :12], encoder(whole).hidden_states[:, 5:, :12], rtol=0, atol=1e-6)
 
 
-def test_no_direction_ever_sees_what_it_is_asked_for(run: PretrainRun) -> None:
-    """Other words behind a place change no answer of the forward direction there, nor words before it of the other."""
+def test_no_direction_sees_the_word_that_it_predicts(run: PretrainRun) -> None:
+    """Changing later words changes no forward prediction, changing earlier words no backward prediction."""
     job = build_job(run)
     model, source = job.state.model.eval(), job.phases[0].source
     assert isinstance(model.encoder, Elmo)
@@ -112,14 +112,14 @@ def test_no_direction_ever_sees_what_it_is_asked_for(run: PretrainRun) -> None:
             assert bool(other.any()) == bool(ids[:, hidden].numel())
 
 
-def test_measuring_in_between_changes_no_bit(run: PretrainRun, tmp_path: Path) -> None:
+def test_evaluation_does_not_change_training(run: PretrainRun, tmp_path: Path) -> None:
     pretrain(run, Progress("quiet"))
     pretrain(replace(run, output=tmp_path / "other", evaluate_every=2), Progress("quiet"))
     one, other = (ModelFolder.open(folder).load_encoder().state_dict() for folder in (run.output, tmp_path / "other"))
     assert all(torch.equal(other[name], weight) for name, weight in one.items())
 
 
-def test_the_folder_is_an_elmo_with_its_words(run: PretrainRun) -> None:
+def test_the_model_folder_holds_an_elmo_and_its_vocabulary(run: PretrainRun) -> None:
     pretrain(run, Progress("quiet"))
     assert ModelFolder.open(run.output).load_encoder().config == run.encoder
     tokenizer = ModelFolder.open(run.output).tokenizer
@@ -134,7 +134,7 @@ def test_the_published_settings(run: PretrainRun) -> None:
     assert run.task.targets == tokenizer.vocab_size
 
 
-def test_what_does_not_fit_is_said_in_one_line(run: PretrainRun) -> None:
+def test_settings_that_do_not_fit_are_refused(run: PretrainRun) -> None:
     assert isinstance(run.encoder, ElmoConfig)
     for changes, message in (
         ({"encoder": replace(run.encoder, word_length=13)}, "encoder.word_length is 13; .* has words of 9 characters"),
@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_said_in_one_line(run: PretrainRun) -> None:
             build_job(replace(run, **changes))
 
 
-def test_the_verb(run: PretrainRun, tmp_path: Path) -> None:
+def test_pretrain_and_resume_from_python(run: PretrainRun, tmp_path: Path) -> None:
     options: dict[str, Any] = {"steps": 2, "batch_size": 7, "progress": "quiet"}
     letters = ["encoder.word_length=9", "encoder.filters=[[1, 4], [3, 7]]"]
     api.pretrain(run.data, output=tmp_path / "verb", architecture="elmo", size="1/12/17", set=letters, **options)
@@ -160,7 +160,7 @@ def test_the_verb(run: PretrainRun, tmp_path: Path) -> None:
     assert again.steps == 2
 
 
-def test_samples_are_for_training_and_held_out_words_are_told_from_all(run: PretrainRun) -> None:
+def test_sampled_softmax_is_used_in_training_only(run: PretrainRun) -> None:
     result = pretrain(replace(run, task=replace(run.task, samples=3, targets=13)), Progress("quiet"))
     trained = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
     assert max(each["loss/bilm"] for each in trained) < 1.5 * math.log(1 + 3) < math.log(13)

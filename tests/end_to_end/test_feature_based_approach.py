@@ -1,4 +1,4 @@
-"""The feature-based approach: heads learn on the layers of an encoder that stays as it is."""
+"""The feature-based approach (paper, section 5.3): heads are trained on the layers of a frozen encoder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def finetune(columns: list[Path], model: Path, output: Path, **options: Any) -> 
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The rows that encoders were asked about."""
+    """The keys of the rows that the encoder computed."""
     keys: list[bytes] = []
     keep = ActivationCache.write
 
@@ -51,7 +51,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return keys
 
 
-def test_the_encoder_is_asked_once_and_stays_as_it_is(
+def test_the_frozen_encoder_runs_once_per_row_and_keeps_its_weights(
     columns: list[Path], model: Path, tmp_path: Path, kept: list[bytes]
 ) -> None:
     result = finetune(columns, model, tmp_path / "run", seeds=2, set=["task.features=sum-all"])
@@ -66,7 +66,7 @@ def test_the_encoder_is_asked_once_and_stays_as_it_is(
     assert [each.text for each in api.load(tmp_path / "run").tag("the river ran")] in ([], ["river"])
 
 
-def test_a_sweep_over_the_rows_of_the_table_asks_once(
+def test_a_sweep_over_features_runs_the_encoder_once_per_row(
     columns: list[Path], model: Path, tmp_path: Path, kept: list[bytes]
 ) -> None:
     train, dev = columns
@@ -76,9 +76,7 @@ def test_a_sweep_over_the_rows_of_the_table_asks_once(
     assert len(kept) == 13 + 7
 
 
-def test_a_model_of_features_is_a_start_for_whatever_comes_next(
-    columns: list[Path], model: Path, tmp_path: Path
-) -> None:
+def test_a_feature_based_model_can_be_finetuned_further(columns: list[Path], model: Path, tmp_path: Path) -> None:
     finetune(columns, model, tmp_path / "a", set=["task.features=last"])
     finetune(columns, tmp_path / "a", tmp_path / "b")
     assert api.load(tmp_path / "b").task.record()["features"] is None
@@ -92,7 +90,7 @@ def test_a_model_of_features_is_a_start_for_whatever_comes_next(
         ({"set": ["task.features=last"], "from_scratch": True}, "features come from an encoder as it is"),
     ],
 )
-def test_impossible_wishes_are_refused(
+def test_invalid_settings_are_refused(
     columns: list[Path], model: Path, tmp_path: Path, setting: dict[str, object], message: str
 ) -> None:
     with pytest.raises(BertkitError, match=re.escape(message)):

@@ -1,4 +1,4 @@
-"""ESIM and BiDAF from parts to answers: put together, fine-tuned on real rows, saved, and asked again."""
+"""ESIM and BiDAF: built from ELMo and word vectors, fine-tuned on real rows, saved and loaded again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 7, "progress": "quiet"}
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small ELMo in ``elmo/`` that was never trained, and vectors of 13 numbers in ``glove.txt``."""
+    """A small untrained ELMo in ``elmo/``, and vectors of size 13 in ``glove.txt``."""
     folder = tmp_path_factory.mktemp("parts")
     tokenizer = words.train([TEXT], word_length=9)
     torch.manual_seed(7)
@@ -56,14 +56,14 @@ def questions(data_folder: Path, tmp_path: Path) -> FileTask:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "changes"),
+    ("name", "task_fixture", "changes"),
     [("esim", "endings", {"hidden_size": 7}), ("bidaf", "questions", {"width": 5})],
 )
-def test_from_parts_to_answers(
-    name: str, asked: str, changes: dict[str, int], parts: Path, tmp_path: Path, request: pytest.FixtureRequest
+def test_elmo_and_vectors_stay_fixed_and_the_saved_model_predicts_the_same(
+    name: str, task_fixture: str, changes: dict[str, int], parts: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """ELMo and the vectors stay as they were; all else learns, and answers the same from its folder."""
-    task, run = request.getfixturevalue(asked), tmp_path / "run"
+    """All other weights are trained."""
+    task, run = request.getfixturevalue(task_fixture), tmp_path / "run"
     model = build_word_model(name, tmp_path / name, elmo=parts / "elmo", vectors=parts / "glove.txt", settings=changes)
     result = api.finetune(task, model=model, output=run, lr=1e-2, **QUICK)
     assert {name: score.value for name, score in api.evaluate(run).scores.items()} == result.best.scores
@@ -79,8 +79,8 @@ def test_from_parts_to_answers(
 
 
 @pytest.mark.parametrize("name", ["esim", "bidaf"])
-def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: Path, tmp_path: Path) -> None:
-    """With vectors alone, and with ELMo: ESIM then reads nothing else, BiDAF both."""
+def test_published_configurations_with_vectors_and_with_elmo(name: str, parts: Path, tmp_path: Path) -> None:
+    """With vectors alone, and with ELMo: ESIM then reads ELMo only, BiDAF reads both."""
     tokenizer = ModelFolder.open(parts / "elmo").tokenizer
     assert isinstance(tokenizer, words.WordLevel)
     plain = ModelFolder.open(
@@ -96,8 +96,8 @@ def test_the_published_rows_of_the_tables_can_be_put_together(name: str, parts: 
     assert plain.hidden_size == {"esim": 300, "bidaf": 1200}[name]
 
 
-def test_every_seed_begins_elsewhere(parts: Path, endings: FileTask, tmp_path: Path) -> None:
-    """What was copied is the same; what was not is drawn."""
+def test_each_seed_initialises_what_was_not_copied(parts: Path, endings: FileTask, tmp_path: Path) -> None:
+    """Copied weights are the same for every seed."""
     model = build_word_model("esim", tmp_path / "esim", elmo=parts / "elmo", settings={"hidden_size": 7})
     found = []
     for number, seed in enumerate((3, 3, 4)):

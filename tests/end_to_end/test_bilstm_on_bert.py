@@ -1,4 +1,4 @@
-"""A BiLSTM on top of a BERT that was trained without one: "+ BiLSTM" of the paper's Table 5."""
+"""A new BiLSTM on top of a pre-trained BERT: "+ BiLSTM" of the paper's Table 5."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def weights(folder: Path) -> dict[str, Tensor]:
     return ModelFolder.open(folder).load_encoder().state_dict()
 
 
-def test_it_is_drawn_by_the_seed_and_all_else_is_kept(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+def test_the_lstm_is_initialised_by_the_seed_and_other_weights_are_kept(
+    left_to_right: Path, table: Path, tmp_path: Path
+) -> None:
     drawn = []
     for place, seed in enumerate((3, 3, 4)):
         run = tmp_path / str(place)
@@ -53,7 +55,7 @@ def test_it_is_drawn_by_the_seed_and_all_else_is_kept(left_to_right: Path, table
     assert not torch.equal(drawn[0], drawn[2])
 
 
-def test_a_folder_has_it_and_answers_with_it(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+def test_the_lstm_is_saved_and_loaded_with_the_model(left_to_right: Path, table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     result = api.finetune(table, model=left_to_right, output=run, lr=1e-2, seeds=2, set=WITH_LSTM, **QUICK)
     stored = load_file(run / "model" / "model.safetensors")
@@ -66,7 +68,7 @@ def test_a_folder_has_it_and_answers_with_it(left_to_right: Path, table: Path, t
     assert all(torch.equal(weight, weights(run)[name]) for name, weight in weights(tmp_path / "again").items())
 
 
-def test_words_are_tagged_through_it(model: Path, tmp_path: Path) -> None:
+def test_tagging_with_an_lstm(model: Path, tmp_path: Path) -> None:
     lines = ["river B-x", "stone O", "early O", "", "garden O", "music B-x", ""] * 7
     words, run = tmp_path / "words.conll", tmp_path / "run"
     words.write_text("\n".join(lines), encoding="utf-8")
@@ -75,8 +77,8 @@ def test_words_are_tagged_through_it(model: Path, tmp_path: Path) -> None:
     assert isinstance(api.load(run).tag("river stone early"), list)
 
 
-def test_it_learns_at_the_rate_of_the_heads(left_to_right: Path, table: Path, tmp_path: Path) -> None:
-    """It stands above the last block: where every layer below has nothing of the rate, it still moves."""
+def test_the_lstm_has_the_learning_rate_of_the_heads(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+    """It is above the last layer: with a layer_decay near zero it still learns."""
     run, still = tmp_path / "run", tmp_path / "still"
     options: dict[str, Any] = {"set": WITH_LSTM, "layer_decay": 1e-30, **QUICK}
     api.finetune(table, model=left_to_right, output=run, lr=1e-2, **options)
@@ -96,21 +98,21 @@ def test_it_learns_at_the_rate_of_the_heads(left_to_right: Path, table: Path, tm
         ),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_settings_are_refused(
     settings: list[str], message: str, left_to_right: Path, table: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BertkitError, match=message):
         api.finetune(table, model=left_to_right, output=tmp_path / "run", set=settings, **QUICK)
 
 
-def test_another_number_of_layers_than_there_are_is_refused(left_to_right: Path, table: Path, tmp_path: Path) -> None:
+def test_a_different_number_of_lstm_layers_is_refused(left_to_right: Path, table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     api.finetune(table, model=left_to_right, output=run, set=["lstm_layers=1"], **QUICK)
     with pytest.raises(BertkitError, match=r"lstm_layers is 2; .*run has a BiLSTM of 1 on top already"):
         api.finetune(table, model=run, output=tmp_path / "more", set=WITH_LSTM, **QUICK)
 
 
-def test_other_networks_get_none(table: Path, tmp_path: Path) -> None:
+def test_other_encoders_than_bert_are_refused(table: Path, tmp_path: Path) -> None:
     tokenizer = bpe.train(["river stone early garden"] * 3, vocab_size=67)
     encoder = gpt.Gpt(gpt.size("1/12/2", vocab_size=tokenizer.vocab_size))
     save_model(tmp_path / "gpt", Model(encoder, {}), tokenizer, metadata={})
@@ -118,7 +120,7 @@ def test_other_networks_get_none(table: Path, tmp_path: Path) -> None:
         api.finetune(table, model=tmp_path / "gpt", output=tmp_path / "run", set=WITH_LSTM, **QUICK)
 
 
-def test_none_is_pre_trained(model: Path) -> None:
+def test_pretraining_with_an_lstm_is_refused(model: Path) -> None:
     with pytest.raises(BertkitError, match=r"encoder\.lstm_layers is for fine-tuning"):
         PretrainRun(
             data=Path("data"), output=Path("run"), encoder=replace(ModelFolder.open(model).config, lstm_layers=1)
