@@ -172,3 +172,10 @@ def test_a_record_with_an_unknown_key_is_refused() -> None:
         config.from_json(Job, {"data": "x", "optimizer": {"lr": "1"}}, source="run.json")
     with pytest.raises(BertkitError, match=r"missing\.toml: No such file"):
         config.read_settings(Path("missing.toml"))
+
+
+@pytest.mark.parametrize(("old", "new"), config.RENAMED.items())
+def test_a_renamed_setting_is_refused_with_its_new_name(old: str, new: str) -> None:
+    with pytest.raises(BertkitError) as caught:
+        config.apply(JOB, config.parse_settings([f"{old}=7"]))
+    assert str(caught.value) == f"--set: {old} is now {new}."

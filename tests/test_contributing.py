@@ -1,56 +1,132 @@
-"""The examples of CONTRIBUTING.md are files that work."""
+"""CONTRIBUTING.md says that a task, an objective or an encoder is one file. Its three examples prove it.
+
+They are copied into a copy of the packages, and into a package outside bertkit. Processes of their own run the tests of
+every plug-in there, and train with each example and load the result.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-import torch
 
-from bertkit.batch import Batch
-from bertkit.contracts import Encoder, Objective
+import bertkit
 
-PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
-TSV = "tweet\tironic\nA lovely day, rain again\t1\nThe train leaves at seven\t0\n"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(bertkit.__file__).parent
+EXAMPLES = ("tasks/irony", "objectives/replaced", "encoders/bag")
+SUITES = (
+    "tests/tasks/test_every_task.py",
+    "tests/objectives/test_every_objective.py",
+    "tests/encoders/test_every_encoder.py",
+)
+NAMES = {"task": "irony", "objective": "replaced", "encoder": "bag"}
+OUTSIDE_NAMES = {"task": "my_lab.irony:irony", "objective": "my_lab.replaced", "encoder": "my_lab.bag"}
+
+DATA = """
+import json, random
+from pathlib import Path
+
+import bertkit
+
+chance = random.Random(7)
+WORDS = ["river", "stone", "early", "garden", "music", "letter", "winter", "seven", "market", "silver", "bridge"]
+texts = [" ".join(chance.choices(WORDS, k=13)) + "." for _ in range(99)]
+Path("texts.jsonl").write_text("\\n".join(json.dumps({"text": f"{text} {text}"}) for text in texts))
+Path("irony").mkdir()
+for split in ("train", "dev"):
+    rows = [f"{text}\\t{number % 2}" for number, text in enumerate(texts[:37])]
+    Path(f"irony/{split}.tsv").write_text("\\n".join(["tweet\\tironic", *rows]) + "\\n")
+bertkit.tokenizer_train(["texts.jsonl"], output="tokenizer", vocab_size=99, progress="quiet")
+manifest = bertkit.prepare(["texts.jsonl"], tokenizer="tokenizer", output="corpus", heldout=0.2, progress="quiet")
+quiet = {"progress": "quiet"}
+steps = {"steps": 2, "batch_size": 7, "seq_length": 17, **quiet}
+"""
+
+ENCODER = """
+options = {"architecture": NAMES["encoder"], "size": "tiny", **steps}
+assert bertkit.pretrain("corpus", plan=True, **options).parameters["embeddings"] == 64 * manifest.vocab_size
+result = bertkit.pretrain("corpus", output="encoder", set=["save_every=1"], **options)
+assert set(result.heldout) == {"mlm", "mlm_accuracy", "mlm_perplexity"}
+assert "# Bag of words 64" in Path("encoder/model/README.md").read_text()
+assert bertkit.pretrain(resume="encoder", **quiet).steps == 2
+assert len(bertkit.load("encoder").fill("river [MASK] stone", top_k=3)[0]) == 3
+"""
+
+OBJECTIVE = """
+options = {"size": "1/12/2", "set": [f'task.objectives=["{NAMES["objective"]}", "nsp"]', "save_every=1"], **steps}
+assert bertkit.pretrain("corpus", plan=True, **options).parameters["heads"] == 13 + 26
+result = bertkit.pretrain("corpus", output="objective", **options)
+assert set(result.heldout) == {"replaced", "replaced_accuracy", "nsp", "nsp_accuracy"}
+assert bertkit.pretrain(resume="objective", **quiet).steps == 2
+"""
+
+TASK = """
+options = {"data": "irony", "model": "objective", "epochs": 1, "batch_size": 7, **quiet}
+bertkit.finetune(NAMES["task"], output="task", **options)
+scores = bertkit.evaluate("task", data="irony", **quiet)
+bertkit.finetune(NAMES["task"], output="task_with_encoder", **{**options, "model": "encoder"})
+assert {each.label for each in bertkit.load("task_with_encoder").classify(["river stone"])} <= {"sincere", "ironic"}
+"""
 
 
-def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def read_example(name: str) -> str:
     """The module that the page shows as ``src/bertkit/<name>.py``."""
-    code = re.search(rf"```python\n# src/bertkit/{name}\.py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = re.search(rf"```python\n# src/bertkit/{name}\.py\n(.*?)```", page, re.DOTALL)
     assert code, f"CONTRIBUTING.md shows no {name}.py"
-    module = ModuleType(name.replace("/", "."))
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(code[1], name, "exec"), module.__dict__)
-    return module
+    return code[1]
 
 
-@pytest.fixture
-def batch() -> Batch:
-    mask = torch.arange(7) < torch.tensor([[7], [3], [5]])
-    ids = torch.randint(5, 99, (3, 7)) * mask
-    return Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=mask, labels={})
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source and its tests with the examples in the plug-in packages."""
+    folder = tmp_path_factory.mktemp("inside")
+    without_caches = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, folder / "src" / "bertkit", ignore=without_caches)
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=without_caches)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in EXAMPLES:
+        (folder / "src" / "bertkit" / f"{name}.py").write_text(read_example(name), encoding="utf-8")
+    return folder
 
 
-def test_the_task_reads_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.tsv").write_text(TSV)
-    task = load("tasks/irony", monkeypatch).irony.at(tmp_path)
-    assert [example.label for example in task.examples("train")] == ["ironic", "sincere"]
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package ``my_lab``, which has the examples."""
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "my_lab").mkdir()
+    (folder / "my_lab" / "__init__.py").touch()
+    for name in EXAMPLES:
+        module = folder / "my_lab" / Path(name).with_suffix(".py").name
+        module.write_text(read_example(name), encoding="utf-8")
+    return folder
 
 
-def test_the_objective_learns(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load("encoders/bag", monkeypatch).tiny()
-    objective, labelled = load("objectives/replaced", monkeypatch).tiny(encoder.hidden_size, batch)
-    assert isinstance(encoder, Encoder)
-    assert isinstance(objective, Objective)
-    states = encoder(labelled, objective.reads(labelled))
-    assert states.hidden_states.shape == (3, 7, 12)
-    outputs = objective(states, labelled)
-    term = objective.loss(outputs, labelled)["replaced"]
-    term.sum.backward()  # type: ignore[no-untyped-call]
-    assert all(weight.grad is not None for weight in (*encoder.parameters(), *objective.parameters()))
-    assert objective.counts(labelled) == {"replaced": term.count} == {"replaced": 15}
-    assert objective.metrics(outputs, labelled)["replaced_accuracy"].count == 15
+def run(arguments: list[str], folder: Path, *paths: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    environment.pop("BERTKIT_DATA", None)
+    command = [sys.executable, *arguments]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout[-5000:] + ended.stderr[-5000:]
+    return ended.stdout
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_tests_of_all_plug_ins_pass_with_the_examples_among_them(inside: Path, suite: str) -> None:
+    output = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", suite], inside, inside / "src")
+    assert re.search(r"\d+ passed", output)
+    assert "failed" not in output
+
+
+def test_examples_in_the_packages_are_used_by_their_names(inside: Path, tmp_path: Path) -> None:
+    run(["-c", f"NAMES = {NAMES}\n{DATA}{ENCODER}{OBJECTIVE}{TASK}"], tmp_path, inside / "src")
+
+
+def test_examples_outside_bertkit_are_used_by_their_dotted_names(outside: Path, tmp_path: Path) -> None:
+    run(["-c", f"NAMES = {OUTSIDE_NAMES}\n{DATA}{ENCODER}{OBJECTIVE}{TASK}"], tmp_path, PACKAGE.parent, outside)

@@ -34,6 +34,15 @@ _EXPECTED = {
 }
 
 
+RENAMED: Mapping[str, str] = {
+    "task.words": 'task.objectives, such as ["mlm", "nsp"], ["clm"] or ["bilm"]',
+    "task.sampling.next_sentence": 'task.objectives, which has "nsp" if pairs are to be sampled',
+    "encoder.first_positions": "encoder.position_init, which is normal or sinusoidal",
+    "language_weight": "lm_loss_weight",
+}
+"""Settings of earlier versions -> what replaces them, for the error message."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A value for the field at ``path`` and where it came from.
@@ -55,7 +64,7 @@ def to_json(record: Any) -> Any:
 def from_json(kind: type[Record], value: Any, *, source: str = "the record") -> Record:
     """The record of type ``kind`` that ``to_json`` made ``value`` from; ``source`` names it in errors."""
     for path in _unknown_keys(kind, value):
-        raise data_error(f"{source}: unknown key {path}.{_nearest(path, _paths(kind))}")
+        raise data_error(f"{source}: {_explain_unknown(path, _paths(kind))}")
     try:
         return msgspec.convert(value, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -117,7 +126,7 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
     for (name, *rest), setting in parts:
         if name not in hints:
             known = [*_paths(type(root)), *(path for path, _ in _leaves(to_json(root)))]
-            raise usage_error(f"{_where(setting)}unknown key {setting.path}.{_nearest(setting.path, known)}")
+            raise usage_error(f"{_where(setting)}{_explain_unknown(setting.path, known)}")
         grouped.setdefault(name, []).append((rest, setting))
     changes: dict[str, Any] = {}
     for name, group in grouped.items():
@@ -225,6 +234,14 @@ def _unknown_keys(hint: Any, value: Any, prefix: str = "") -> Iterator[str]:
     elif isinstance(value, list) and (arguments := typing.get_args(hint)):
         for item in value:
             yield from _unknown_keys(arguments[0], item, prefix)
+
+
+def _explain_unknown(path: str, known: Sequence[str]) -> str:
+    """What is wrong with a key that no record has: it was renamed, or it is near another one."""
+    for old, new in RENAMED.items():
+        if f".{old}".endswith(f".{path}"):
+            return f"{path} is now {new}."
+    return f"unknown key {path}.{_nearest(path, known)}"
 
 
 def _nearest(path: str, known: Sequence[str]) -> str:

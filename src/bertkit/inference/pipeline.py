@@ -39,6 +39,9 @@ from bertkit.training.precision import default_device
 Text = str | tuple[str, str]
 """One text, or the two of a pair."""
 
+_LONGEST_TEXT = 512
+"""Tokens that `fill` reads at most if the encoder itself has no limit."""
+
 _LABELS_NOT_NAMED = ("LABEL_0", "LABEL_1")
 """What Hugging Face calls the classes of a ``config.json`` that names none: it does not write its default down."""
 
@@ -73,8 +76,8 @@ class Pipeline:
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """For each [MASK] of the text, the likeliest words."""
         filler = self._filler
-        max_length = self._models[0].config.max_positions
-        return fill(filler, self.tokenizer, text, top_k=top_k, max_length=max_length)
+        longest = getattr(self._models[0].config, "max_positions", _LONGEST_TEXT)
+        return fill(filler, self.tokenizer, text, top_k=top_k, max_length=longest)
 
     @overload
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
