@@ -114,9 +114,12 @@ def test_blank_lines_are_blank_with_spaces_in_them_too(tmp_path: Path) -> None:
 
 
 def test_sentences_of_lines_and_of_text() -> None:
-    assert TextChunk(0, "Mr. A. came. He saw.\n\n two \n", is_lines=True).sentences() == ["Mr. A. came. He saw.", "two"]
+    assert TextChunk(0, "Mr. A. came. He saw.\n\n two \n", sentence_lines=True).sentences() == [
+        "Mr. A. came. He saw.",
+        "two",
+    ]
     assert TextChunk(0, "He came. He\nsaw.\n").sentences() == ["He came.", "He\nsaw."]
-    long = TextChunk(0, "word " * 5000 + "\n", is_lines=True).sentences()
+    long = TextChunk(0, "word " * 5000 + "\n", sentence_lines=True).sentences()
     assert len(long) > 5
     assert max(map(len, long)) <= 2000
 

@@ -175,7 +175,7 @@ def test_shards_that_change_while_they_are_read_are_found(bench: Bench, stopped:
     words = ["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'data'}"]
     code, said = bench.run(words, at_call(fit, "accumulate_gradients", 2, damage))
     assert code == 3
-    assert f"{shard} has changed since it was checked" in said
+    assert f"{shard} has changed since it was verified" in said
     assert sorted(path.name for path in (stopped / "checkpoints").iterdir()) == ["step-00000004", "step-00000008"]
     code, said = bench.run(words)
     assert code == 3

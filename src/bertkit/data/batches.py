@@ -1,7 +1,7 @@
-"""In which order examples are seen, in which company, and who makes the batches.
+"""The order of the examples, which of them form a batch, and making batches ahead of their use.
 
-The order is a pure function of (seed, epoch): any process can say which examples are in batch 7 of epoch 3 without
-having seen the batches before it. So any number of threads may make them.
+The order is a pure function of (seed, epoch): any process can compute which examples are in batch 7 of epoch 3 without
+the batches before it. So any number of threads may make them.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ T = TypeVar("T")
 
 @runtime_checkable
 class OrderedSource(BatchSource, Protocol):
-    """A source that tells itself what is in a batch, as each row goes on where that of the batch before ended."""
+    """A source that decides the order of its examples, because each row continues a row of the batch before."""
 
     def num_batches(self, batch_size: int) -> int:
-        """Batches in an epoch."""
+        """Number of batches in an epoch."""
         ...
 
     def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
-        """The examples of batch ``step``, row by row."""
+        """(B,) the indices of the examples in batch ``step``, row by row."""
         ...
 
 
 class FeatureSource:
-    """Features held in memory, served as batches; the same in every epoch.
+    """Features in memory as a source of batches, the same in every epoch.
 
-    ``label`` gives a batch labels that are made of its own tokens.
+    ``label`` adds labels that are computed from the tokens of a batch.
     """
 
     def __init__(
@@ -52,46 +52,47 @@ class FeatureSource:
         return len(self.features)
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        """The features at ``indices``; ``epoch`` changes nothing."""
+        """The features at ``indices``; ``epoch`` is ignored."""
         batch = collate([self.features[index] for index in indices], pad_id=self.pad_id)
         return batch if self.label is None else self.label(batch)
 
 
 def batches_in_epoch(source: BatchSource, batch_size: int) -> int:
-    """How many batches an epoch has, the short last one included."""
+    """Number of batches in an epoch, with the last one, which may be short."""
     if isinstance(source, OrderedSource):
         return source.num_batches(batch_size)
     return -(-len(source) // batch_size)
 
 
 def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
-    """The examples of batch ``step`` of an epoch: the next so many of a shuffle; the last batch may be short.
+    """(B,) the indices of the examples in batch ``step`` of an epoch; the last batch may be short.
 
-    Lengths are mixed: batches of similar length would save nothing, as padding is not computed. A source with an order
-    of its own has that in every epoch.
+    They are the next ``batch_size`` of a permutation that differs in every epoch, or what an ``OrderedSource`` says.
     """
     if isinstance(source, OrderedSource):
         return source.order(batch_size, step)
-    places = np.arange(step * batch_size, min((step + 1) * batch_size, len(source)))
-    return permute(places, len(source), seed=seed, epoch=epoch)
+    # Examples of similar length are not grouped: padding is not computed, so that would save nothing.
+    positions = np.arange(step * batch_size, min((step + 1) * batch_size, len(source)))
+    return permute(positions, len(source), seed=seed, epoch=epoch)
 
 
 def prefetch(calls: Iterable[Callable[[], T]], workers: int) -> Generator[T, None, None]:
-    """What every call returns, in order; so many threads make what is next while the caller is busy with the last.
+    """The results of ``calls`` in order; ``workers`` threads compute the next ones while the caller uses the last.
 
-    Without workers each call is made when its turn comes. What a call raises is raised in its turn.
+    With 0 workers each call is made when its result is asked for. An exception is raised in place of its result.
     """
     if not workers:
         yield from (call() for call in calls)
         return
     threads = ThreadPoolExecutor(workers, thread_name_prefix="loader")
-    begun: deque[Future[T]] = deque()
+    pending: deque[Future[T]] = deque()
     try:
         for call in calls:
-            begun.append(threads.submit(call))
-            if len(begun) > workers:
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
+            pending.append(threads.submit(call))
+            # One more than there are threads, so that no thread waits for the caller to take a result.
+            if len(pending) > workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
         threads.shutdown(cancel_futures=True)

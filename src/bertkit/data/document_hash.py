@@ -1,4 +1,4 @@
-"""Documents known again by a hash of their text; 64 bits are enough for thousands of millions of documents."""
+"""Finding duplicate documents by a hash of their text; 64 bits are enough for billions of documents."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 KEYS = 2**64
-"""A hash is a number from 0 to below this."""
+"""A hash is a number from 0 to KEYS - 1."""
 
 
 class DocumentHash:
-    """The hash of a document that comes in pieces. White space around a piece does not count.
+    """The hash of a document that comes in chunks. White space around a chunk is ignored.
 
-    ``first`` is the hash of its first piece, known before the rest is read; ``is_blank`` if there is nothing but
-    white space.
+    ``first`` is the hash of the first chunk, known before the others are read. ``is_blank`` is True while there is
+    nothing but white space.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class DocumentHash:
         self.is_blank = True
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
+        """Add the next chunk."""
         text = text.strip()
         self.is_blank = self.is_blank and not text
         self._hash.update(text.encode())
@@ -34,14 +34,14 @@ class DocumentHash:
 
     @property
     def value(self) -> int:
-        """The hash of all pieces so far."""
+        """The hash of all chunks so far."""
         return int.from_bytes(self._hash.digest(), "little")
 
 
 def count_duplicates(files: Sequence[array[int]]) -> list[int]:
-    """For each file the documents whose hash came before, in that file or in one before it."""
+    """For each file, given as the hashes of its documents: how many occurred before, in it or in an earlier file."""
     hashes = np.concatenate([np.zeros(0, np.uint64), *(np.array(each, dtype=np.uint64) for each in files)])
     is_first = np.zeros(len(hashes), dtype=bool)
     is_first[np.unique(hashes, return_index=True)[1]] = True
     ends = np.cumsum([len(each) for each in files])
-    return [int(np.count_nonzero(~part)) for part in np.split(is_first, ends[:-1])]
+    return [int(np.count_nonzero(~file)) for file in np.split(is_first, ends[:-1])]

@@ -1,13 +1,12 @@
-"""From pieces to features, and from features to a batch.
+"""From the tokens of one or two texts to features, and from features to a batch.
 
-Letters: B features, T tokens.
+Letters: R rows, T tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,17 +29,17 @@ def assemble(
 ) -> Feature:
     """``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, at most ``max_length`` tokens.
 
-    The tokenizer says what begins and ends a row, and what stands between A and B, which is of the first segment.
-    Too long a pair loses tokens from the end of whichever text is longer at that moment
+    The tokenizer gives the special tokens at the ends of a row and between A and B; those between are of segment 0.
+    A pair that is too long loses tokens one by one from the end of whichever text is longer at that moment
     (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``).
     """
     a = tokenizer.encode(first) if isinstance(first, str) else first
     b = tokenizer.encode(second) if isinstance(second, str) else (second or _NO_TOKENS)
-    behind = [tokenizer.end_id] if second is None else tokenizer.between_ids
-    specials = len(behind) + (1 if second is None else 2)
+    after_first = [tokenizer.end_id] if second is None else tokenizer.between_ids
+    specials = len(after_first) + (1 if second is None else 2)
     keep_a, keep_b = truncated_lengths(len(a.ids), len(b.ids), max_length - specials)
-    input_ids = [tokenizer.start_id, *a.ids[:keep_a], *behind]
-    offsets = [(0, 0), *a.offsets[:keep_a], *[(0, 0)] * len(behind)]
+    input_ids = [tokenizer.start_id, *a.ids[:keep_a], *after_first]
+    offsets = [(0, 0), *a.offsets[:keep_a], *[(0, 0)] * len(after_first)]
     segment_ids = [0] * len(input_ids)
     if second is not None:
         input_ids += [*b.ids[:keep_b], tokenizer.end_id]
@@ -64,10 +63,11 @@ def assemble_windows(
     stride: int,
     labels: Mapping[str, Label] | None = None,
 ) -> list[Feature]:
-    """The same as windows that begin every ``stride`` tokens of the longer text, until one reaches its end.
+    """The same as overlapping windows, which begin every ``stride`` tokens of the longer text until one reaches its
+    end.
 
-    The other text of a pair is in each of them, cut where it fills more than half of a window. Windows are laid as
-    google-research/bert ``run_squad.py`` lays them over a paragraph.
+    Every window contains the other text of a pair, truncated to half of a window. Windows are placed as in
+    google-research/bert ``run_squad.py``, which covers a paragraph with them.
     """
     a = tokenizer.encode(first)
     b = _NO_TOKENS if second is None else tokenizer.encode(second)
@@ -75,12 +75,12 @@ def assemble_windows(
     if len(a.ids) + len(b.ids) <= max_tokens:
         return [assemble(tokenizer, a, None if second is None else b, max_length=max_length, labels=labels)]
     long, short = (a, b) if len(a.ids) >= len(b.ids) else (b, a)
-    kept = _part(short, 0, max_tokens // 2)
+    kept = _slice(short, 0, max_tokens // 2)
     width = max_tokens - len(kept.ids)
-    assert 0 < stride <= width, "tokens between two windows would be lost"
+    assert 0 < stride <= width, "the tokens between two windows would be in neither"
     features = []
     for start in range(0, len(long.ids) - width + stride, stride):
-        window = _part(long, start, width)
+        window = _slice(long, start, width)
         pair = (window, kept) if long is a else (kept, window)
         texts = pair if second is not None else (window, None)
         features.append(assemble(tokenizer, *texts, max_length=max_length, labels=labels))
@@ -88,22 +88,24 @@ def assemble_windows(
     return features
 
 
-def _part(tokens: Tokens, start: int, size: int) -> Tokens:
+def _slice(tokens: Tokens, start: int, size: int) -> Tokens:
     return Tokens(tokens.ids[start : start + size], tokens.offsets[start : start + size])
 
 
 def truncated_lengths(first: int, second: int, max_tokens: int) -> tuple[int, int]:
-    """Lengths of two texts after the longer one has given up tokens, one by one, until both fit."""
+    """Lengths of two texts after the longer one has lost tokens, one by one, until both fit ``max_tokens``."""
     excess = max(0, first + second - max_tokens)
-    level = min(excess, abs(first - second))
-    rest = excess - level
+    # First the longer one is shortened to the length of the other, then both in turn, beginning with the second, as the
+    # loop of the reference does: it takes from the second where both are equally long.
+    to_equal = min(excess, abs(first - second))
+    rest = excess - to_equal
     if first > second:
-        return first - level - rest // 2, second - (rest + 1) // 2
-    return first - rest // 2, second - level - (rest + 1) // 2
+        return first - to_equal - rest // 2, second - (rest + 1) // 2
+    return first - rest // 2, second - to_equal - (rest + 1) // 2
 
 
 def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
-    """The choices of one example as one feature, each row padded to the longest."""
+    """The choices of one example as one feature (R, T), with each row padded to the longest."""
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
     return Feature(
@@ -116,12 +118,12 @@ def stack(rows: Sequence[Feature], *, labels: Mapping[str, Label]) -> Feature:
 
 
 def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
-    """Features padded at the end to the longest of them; choices become rows below each other."""
+    """A batch (R, T) of features, padded at the end to the longest; every choice of a feature is a row."""
     rows = [row for feature in features for row in _rows(feature)]
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
     choices = [len(feature.lengths) for feature in features if feature.lengths is not None]
-    assert len(choices) in (0, len(features)), "features with choices and features without do not mix"
+    assert len(choices) in (0, len(features)), "a batch has features with choices and features without"
     return Batch(
         input_ids=torch.from_numpy(_padded([row.input_ids for row in rows], width, pad_id)),
         segment_ids=torch.from_numpy(_padded([row.segment_ids for row in rows], width, 0)),
@@ -132,7 +134,7 @@ def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
 
 
 def _rows(feature: Feature) -> list[Feature]:
-    """A feature without choices is its only row."""
+    """The rows of a feature: one per choice, without its padding, or the feature itself if it has no choices."""
     if feature.lengths is None:
         return [feature]
     return [
@@ -141,10 +143,12 @@ def _rows(feature: Feature) -> list[Feature]:
     ]
 
 
-def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+def _padded(
+    rows: Sequence[NDArray[np.integer]], width: int, fill: int, dtype: DTypeLike = np.int64
+) -> NDArray[np.integer]:
     padded = np.full((len(rows), width, *rows[0].shape[1:]), fill, dtype=dtype)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
+    for target, row in zip(padded, rows, strict=True):
+        target[: len(row)] = row
     return padded
 
 

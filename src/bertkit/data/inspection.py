@@ -1,6 +1,6 @@
-"""What is in text files, before anything is made of them: encodings, documents, duplicates, lengths, odd characters.
+"""Statistics of text files before preparation: encodings, documents, duplicates, lengths, unusual characters.
 
-Everything is read once and in pieces; eight bytes a document are kept, to find duplicates across files.
+Files are read once, chunk by chunk; eight bytes per document are kept, to find duplicates across files.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BAR = 40
 class Counts:
     """What was counted in a text.
 
-    ``duplicates`` repeat an earlier document exactly, but for white space around it. ``invalid_characters`` are not
-    UTF-8; ``replacement_characters`` are the U+FFFD that stand in the text itself.
+    ``duplicates`` repeat an earlier document exactly, except for white space around it. ``invalid_characters`` are not
+    UTF-8; ``replacement_characters`` are those U+FFFD that are in the text itself.
     """
 
     documents: int = 0
@@ -44,9 +44,9 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class FileReport:
-    """One file. ``problem`` is what keeps it from being prepared as it is; the counts are of what could be read.
+    """One file. ``problem`` says why it cannot be prepared as it is; the counts cover what could be read.
 
-    ``histogram`` counts documents by characters: fewer than 100, than 1,000, ..., than a million, and longer ones.
+    ``histogram`` counts documents by their characters: fewer than 100, 1,000, ..., a million, and longer ones.
     """
 
     file: str
@@ -58,8 +58,10 @@ class FileReport:
     problem: str
 
     def lines(self) -> list[str]:
-        """The report for a person."""
-        form = f"{self.encoding}, documents by {self.boundary}{', a sentence a line' if self.sentence_lines else ''}"
+        """The report as lines of text."""
+        form = (
+            f"{self.encoding}, documents by {self.boundary}{', one sentence per line' if self.sentence_lines else ''}"
+        )
         return [
             f"{self.file}: {form}",
             f"  {_describe(self.counts)}",
@@ -69,7 +71,7 @@ class FileReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """All files in their order."""
+    """The reports of all files, in order."""
 
     files: tuple[FileReport, ...]
 
@@ -81,11 +83,11 @@ class CorpusReport:
 
     @property
     def problems(self) -> list[str]:
-        """What keeps files from being prepared as they are, one line each."""
+        """Why files cannot be prepared as they are, one line per problem."""
         return [each.problem for each in self.files if each.problem]
 
     def lines(self) -> list[str]:
-        """The report for a person: every file, the totals, the lengths."""
+        """The report as lines of text: every file, the totals, the lengths."""
         shown = [line for each in self.files for line in each.lines()]
         if len(self.files) > 1:
             shown += [f"all {len(self.files):,} files", f"  {_describe(self.counts)}"]
@@ -93,12 +95,12 @@ class CorpusReport:
 
 
 def inspect_files(files: Sequence[Path], reading: ReadOptions | None = None) -> CorpusReport:
-    """Read ``files`` to their ends and count; one that cannot be read is reported and does not stop the others.
+    """Read ``files`` completely and count; a file that cannot be read is reported and does not stop the others.
 
-    Bytes that are not UTF-8 are counted, whatever ``reading`` says of them.
+    Bytes that are not UTF-8 are counted, whatever ``reading`` says about them.
     """
     if not files:
-        raise usage_error("name at least one text file to check.")
+        raise usage_error("name at least one text file to check, such as texts.jsonl.")
     for file in files:
         kind_of(file)
     reading = replace(reading or ReadOptions(), on_bad_bytes="replace")
@@ -142,7 +144,7 @@ def _encoding(log: ReadLog, counts: Counts) -> str:
 
 @dataclass
 class _Tally:
-    """The growing figures of one file."""
+    """The counts of one file while it is read."""
 
     counts: Counts = field(default_factory=Counts)
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
@@ -152,12 +154,12 @@ class _Tally:
         self.counts.documents += 1
         text_hash = DocumentHash()
         characters = 0
-        for piece in document:
-            text_hash.add(piece.text)
-            characters += len(piece.text)
-            self.counts.sentences += len(piece.sentences())
-            self.counts.control_characters += len(_CONTROL.findall(piece.text))
-            self.counts.replacement_characters += piece.text.count("\ufffd")
+        for chunk in document:
+            text_hash.add(chunk.text)
+            characters += len(chunk.text)
+            self.counts.sentences += len(chunk.sentences())
+            self.counts.control_characters += len(_CONTROL.findall(chunk.text))
+            self.counts.replacement_characters += chunk.text.count("\ufffd")
         self.counts.blank_documents += text_hash.is_blank
         self.counts.characters += characters
         self.histogram[bisect(_BOUNDS, characters)] += 1
@@ -166,7 +168,7 @@ class _Tally:
 
 
 def _describe(counts: Counts) -> str:
-    """``1,717 documents, 25,612,004 characters, 3 duplicates``: what there is none of is left out."""
+    """``1,717 documents, 25,612,004 characters, 3 duplicates``, without counts of zero."""
     shown = [(each.name, getattr(counts, each.name)) for each in fields(counts)]
     return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in shown if count) or "nothing"
 

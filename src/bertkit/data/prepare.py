@@ -1,8 +1,8 @@
 """From text files to a DATA folder of token shards.
 
-One process reads and cuts the text into units; others find sentences and tokenize; the first puts the results
-together in order. Units depend on the text alone, so the shards are the same bytes whatever the number of
-workers. A finished shard is recorded beside itself: after a crash the same command goes on behind it.
+One process reads the text and divides it into work units; worker processes find sentences and tokenize them; the first
+process writes the results in order. Units depend on the text alone, so the shards have the same bytes for any number of
+workers. Every finished shard is recorded in a journal: after a crash the same command continues after it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
@@ -28,9 +27,9 @@ from bertkit.storage.atomic import write_folder
 from bertkit.storage.checksums import sha256_of
 
 Report = Callable[[int, int], None]
-"""Hears (bytes of input done, bytes in all)."""
+"""Called with (bytes of input done, bytes in total)."""
 
-_BYTES_A_WORKER = 2_000_000
+_BYTES_PER_WORKER = 2_000_000
 
 
 def prepare(
@@ -43,10 +42,10 @@ def prepare(
     reading: ReadOptions | None = None,
     report: Report | None = None,
 ) -> Manifest:
-    """Prepare ``files`` into the folder ``output``, with ``heldout`` of the documents kept for measuring.
+    """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the documents is kept for evaluation.
 
-    A folder that this very command finished is left as it is; one that it began is finished; one that holds
-    anything else is refused.
+    A folder that the same command has finished is left as it is; one that it has begun is completed; one with any other
+    content is refused.
     """
     reading = reading or ReadOptions()
     _check(files, workers, heldout)
@@ -57,10 +56,10 @@ def prepare(
         write_folder(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
-        rules = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+        tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         pending = islice(reader.units(), writer.units, None)
-        for unit, pieces in tokenize_all(pending, rules, workers or _default_workers(reader.total_bytes)):
-            writer.add(pieces)
+        for unit, chunks in tokenize_all(pending, tokenizer_file, workers or _default_workers(reader.total_bytes)):
+            writer.add(chunks)
             if report is not None:
                 report(unit.done_bytes, reader.total_bytes)
         writer.finish()
@@ -74,15 +73,15 @@ def prepare(
 
 def _check(files: Sequence[Path], workers: int | None, heldout: float) -> None:
     if not files:
-        raise usage_error("name at least one text file to prepare.")
+        raise usage_error("name at least one text file to prepare, such as texts.jsonl.")
     for file, times in Counter(files).items():
         kind_of(file)
         if times > 1:
-            raise usage_error(f"{file} is named {times} times; once is enough.")
+            raise usage_error(f"{file} is named {times} times; name it once.")
     if workers is not None and workers < 1:
-        raise usage_error(f"--workers is {workers}; it must be 1 or more.")
+        raise usage_error(f"--workers is {workers}; it must be at least 1.")
     if not 0 <= heldout < 1:
-        raise usage_error(f"--heldout is {heldout}; it is a share of the documents, from 0 to below 1.")
+        raise usage_error(f"--heldout is {heldout}; it must be a share of the documents: at least 0 and below 1.")
 
 
 def _names(files: Sequence[Path]) -> str:
@@ -97,15 +96,15 @@ def _hash(file: Path) -> str:
 
 
 def _default_workers(total_bytes: int) -> int:
-    """One a core, and fewer for small input, where starting them costs more than it saves."""
+    """One per core, and fewer for small input, where starting a worker takes longer than its work."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, total_bytes // _BYTES_A_WORKER))
+    return max(1, min(cores, total_bytes // _BYTES_PER_WORKER))
 
 
 def _job(
     hashes: Mapping[str, str], tokenizer: SubwordTokenizer, heldout: float, reading: ReadOptions
-) -> dict[str, Any]:
-    """All that the content of the shards depends on."""
+) -> dict[str, object]:
+    """Everything that the content of the shards depends on."""
     return {
         "files": [list(each) for each in hashes.items()],
         "tokenizer": tokenizer.fingerprint,

@@ -1,38 +1,36 @@
-"""Rows of running text: one behind the other, over the ends of sentences and documents.
+"""Rows of running text: consecutive tokens of the corpus, across the ends of sentences and documents.
 
-So OpenAI GPT is pre-trained (Radford et al. 2018, section 4.1: "contiguous sequences of 512 tokens"), and ELMo, whose
-sentences stand between marks (allenai/bilm-tf ``data.py``). Where the first row begins is drawn anew in every epoch, so
-that no two epochs cut alike; the text is read as a ring, whose end is followed by its beginning.
+OpenAI GPT is pre-trained so (Radford et al. 2018, section 4.1: "contiguous sequences of 512 tokens"), and ELMo, whose
+sentences have a token at either end (allenai/bilm-tf ``data.py``). Every epoch begins its first row at another random
+position, so that no two epochs split the text alike; the text is circular, and its end is followed by its beginning.
 
-Places are counted in tokens, marks among them.
+Positions count tokens, including those at the ends of sentences.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.segment_pairs import SegmentPair
-from bertkit.data.shards import Corpus, Shard
+from bertkit.data.shards import Corpus, Shard, TokenIds
 from bertkit.rng import CounterRng
 
 
 class RunningText:
-    """All rows of a corpus of ``row_length`` tokens each; one row where the corpus has fewer.
+    """All rows of ``row_length`` tokens of a corpus; a single shorter row if the corpus has fewer tokens.
 
-    ``marks`` are the tokens that begin and end every sentence; without them there is text alone.
+    ``boundary_ids`` are the tokens that begin and end every sentence; with None the rows have the text alone.
     """
 
     def __init__(
         self, corpus: Corpus, *, row_length: int, seed: int, boundary_ids: tuple[int, int] | None = None
     ) -> None:
         self.seed = seed
-        self._boundaries = [] if boundary_ids is None else [np.array([mark]) for mark in boundary_ids]
+        self._boundaries = [] if boundary_ids is None else [np.array([id]) for id in boundary_ids]
         self._shards = corpus.shards
-        self._sentences = [_place_sentences(shard, len(self._boundaries)) for shard in corpus.shards]
-        self._shard_starts = np.cumsum([0, *(int(starts[-1]) for starts in self._sentences)])
+        self._sentence_starts = [_find_sentence_starts(shard, len(self._boundaries)) for shard in corpus.shards]
+        self._shard_starts = np.cumsum([0, *(int(starts[-1]) for starts in self._sentence_starts)])
         self._size = int(self._shard_starts[-1])
         self.row_length = min(row_length, self._size)
 
@@ -40,39 +38,43 @@ class RunningText:
         return self._size // max(1, self.row_length)
 
     def segments(self, epoch: int, indices: NDArray[np.int64], *, margin: int = 0) -> list[SegmentPair]:
-        """The rows at ``indices`` as they are in this epoch, with so many tokens more at either end."""
-        shift = int(CounterRng(self.seed, epoch, np.zeros(1, np.int64)).below("running.shift", self.row_length)[0, 0])
+        """The rows at ``indices`` in this epoch, with ``margin`` more tokens at either end."""
+        # "running.shift" is part of the random numbers: another name would give other rows.
+        rng = CounterRng(self.seed, epoch, np.zeros(1, np.int64))
+        shift = int(rng.below("running.shift", self.row_length)[0, 0])
         starts = (shift + indices * self.row_length - margin).tolist()
         return [SegmentPair(self._read(start, self.row_length + 2 * margin)) for start in starts]
 
-    def _read(self, place: int, missing: int) -> NDArray[Any]:
-        """So many tokens from this place on, shard by shard."""
-        parts: list[NDArray[Any]] = []
-        while missing:
-            place %= self._size
-            number = int(np.searchsorted(self._shard_starts, place, side="right")) - 1
+    def _read(self, position: int, count: int) -> TokenIds:
+        """``count`` tokens from this position on, shard by shard."""
+        parts: list[TokenIds] = []
+        while count:
+            position %= self._size
+            number = int(np.searchsorted(self._shard_starts, position, side="right")) - 1
             start, end = self._shard_starts[number : number + 2].tolist()
-            stop = min(place + missing, end)
-            parts.append(self._read_shard(number, place - start, stop - start))
-            missing -= stop - place
-            place = stop
+            stop = min(position + count, end)
+            parts.append(self._read_shard(number, position - start, stop - start))
+            count -= stop - position
+            position = stop
         return np.concatenate(parts)
 
-    def _read_shard(self, number: int, begin: int, end: int) -> NDArray[Any]:
+    def _read_shard(self, number: int, begin: int, end: int) -> TokenIds:
         """The tokens from ``begin`` to ``end`` of one shard."""
-        shard, starts = self._shards[number], self._sentences[number]
+        shard, starts = self._shards[number], self._sentence_starts[number]
         if not self._boundaries:
             return shard.tokens[begin:end]
+        # Whole sentences with their boundary tokens are joined, and what is outside the range is cut off afterwards.
         first = int(np.searchsorted(starts, begin, side="right")) - 1
         last = int(np.searchsorted(starts, end))
         opening, closing = self._boundaries
-        parts: list[NDArray[Any]] = []
+        parts: list[TokenIds] = []
         for sentence in range(first, last):
             parts += [opening, shard.tokens[slice(*shard.sentence_offsets[sentence : sentence + 2])], closing]
-        whole: NDArray[Any] = np.concatenate(parts)
-        return whole[begin - int(starts[first]) : end - int(starts[first])]
+        joined: TokenIds = np.concatenate(parts)
+        return joined[begin - int(starts[first]) : end - int(starts[first])]
 
 
-def _place_sentences(shard: Shard, marks: int) -> NDArray[np.int64]:
-    """Where every sentence begins that has so many marks, and where another would."""
-    return shard.sentence_offsets + marks * np.arange(len(shard.sentence_offsets))
+def _find_sentence_starts(shard: Shard, num_boundaries: int) -> NDArray[np.int64]:
+    """The position where every sentence begins, and that after the last one; each has ``num_boundaries`` more
+    tokens."""
+    return shard.sentence_offsets + num_boundaries * np.arange(len(shard.sentence_offsets))

@@ -1,4 +1,4 @@
-"""Tokenized pieces into shards, with a journal beside them so that a crash costs one shard at most."""
+"""Writing tokenized chunks as shards, with a journal next to them, so that a crash loses at most one shard."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _JOURNAL = "journal-{:05}.json"
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """Where the writer stands behind a shard: the units in it and before it, and the totals so far.
+    """The state of the writer after a shard: the number of work units so far, and the totals.
 
-    ``last_document`` may go on in the next shard, in the same split.
+    ``last_document`` may continue in the next shard; it stays in the same split.
     """
 
     units: int = 0
@@ -41,16 +41,18 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
+    """What the journal has for one shard of each split."""
+
     state: _State
     records: tuple[ShardRecord, ...]
 
 
 class ShardWriter:
-    """Puts pieces into shards of about eight million tokens, document by document, train and held out apart.
+    """Writes chunks into shards of about eight million tokens, document by document, with train and held out apart.
 
-    A document is held out if its key is in the lowest ``heldout`` of all keys: that depends on its text alone, so that
-    copies stay together. Where this holds out fewer than two documents, or fewer than one of two or three, those
-    with the lowest keys in the first shard are held out as well; one document is always left to train on.
+    A document is held out if its key is in the lowest ``heldout`` of all keys. That depends on its text alone, so all
+    copies of a document are in one split. If this holds out fewer than two documents, or fewer than one of two or
+    three, those with the lowest keys in the first shard are held out as well; one document is always left to train on.
     """
 
     def __init__(self, folder: Path, *, heldout: float) -> None:
@@ -65,7 +67,7 @@ class ShardWriter:
 
     @classmethod
     def resume(cls, folder: Path, *, heldout: float) -> ShardWriter:
-        """A writer that stands behind the last good shard that the journal of ``folder`` knows."""
+        """A writer that continues after the last undamaged shard in the journal of ``folder``."""
         writer = cls(folder, heldout=heldout)
         while (path := folder / _JOURNAL.format(writer._number)).is_file():
             try:
@@ -73,53 +75,55 @@ class ShardWriter:
                 for record in entry.records:
                     verify_shard(folder, record)
             except BertkitError:
-                break  # what is damaged is made again
+                break  # this shard and those after it are written again
             writer._accept(entry)
         return writer
 
     @property
     def units(self) -> int:
-        """How many units were taken."""
+        """How many work units were added."""
         return self._units
 
     @property
     def documents(self) -> int:
-        """Documents that have a token, in finished shards."""
+        """Documents in finished shards; those without a token do not count."""
         return self._state.documents
 
     @property
     def unknown_tokens(self) -> int:
-        """Tokens that are the unknown piece, in finished shards."""
+        """Unknown tokens in finished shards."""
         return self._state.unknown_tokens
 
-    def add(self, pieces: Iterable[TokenizedChunk]) -> None:
-        """Take the pieces of the next unit. A document across the border of two shards is one in each."""
+    def add(self, chunks: Iterable[TokenizedChunk]) -> None:
+        """Add the chunks of the next work unit. A document across the boundary of two shards is a document in each."""
         self._units += 1
-        for piece in pieces:
-            if len(piece.tokens):
-                self._waiting.append(piece)
-                self._size += len(piece.tokens) / _SHARD_TOKENS + len(piece.sentence_lengths) / _SHARD_SENTENCES
+        for chunk in chunks:
+            if len(chunk.tokens):
+                self._waiting.append(chunk)
+                # Offsets take four times the bytes of tokens, so many short sentences also fill a shard.
+                self._size += len(chunk.tokens) / _SHARD_TOKENS + len(chunk.sentence_lengths) / _SHARD_SENTENCES
         if self._size >= 1:
             self._flush()
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write the chunks that are left."""
         if self._waiting:
             self._flush()
 
     def _flush(self) -> None:
-        keys = {piece.number: piece.key for piece in reversed(self._waiting)}  # of the first piece of each
-        carried = keys.pop(self._state.last_document, None)
+        # Reversed, so that the key of a document is that of its first chunk.
+        keys = {chunk.number: chunk.key for chunk in reversed(self._waiting)}
+        continued = keys.pop(self._state.last_document, None)
         heldout = self._choose(keys)
-        if carried is not None and self._state.last_split == "heldout":
+        if continued is not None and self._state.last_split == "heldout":
             heldout.add(self._state.last_document)
-        train = [piece for piece in self._waiting if piece.number not in heldout]
-        held = [piece for piece in self._waiting if piece.number in heldout]
+        train = [chunk for chunk in self._waiting if chunk.number not in heldout]
+        held = [chunk for chunk in self._waiting if chunk.number in heldout]
         last = self._waiting[-1].number
         state = replace(
             self._state,
             units=self._units,
-            unknown_tokens=self._state.unknown_tokens + sum(piece.unknown for piece in self._waiting),
+            unknown_tokens=self._state.unknown_tokens + sum(chunk.unknown for chunk in self._waiting),
             documents=self._state.documents + len(keys),
             heldout_documents=self._state.heldout_documents + len(heldout & keys.keys()),
             last_document=last,
@@ -131,7 +135,7 @@ class ShardWriter:
         self._accept(entry)
 
     def _choose(self, keys: dict[int, int]) -> set[int]:
-        """Which of the documents that begin in this shard are held out."""
+        """The documents to hold out, of those that begin in this shard; ``keys`` has the key of each."""
         if not self.heldout:
             return set()
         ranked = sorted(keys, key=lambda number: (keys[number], number))
@@ -140,15 +144,15 @@ class ShardWriter:
         has_train = self._state.documents > self._state.heldout_documents
         return set(ranked[: min(max(count, least), len(ranked) - (not has_train))])
 
-    def _write(self, split: Split, pieces: Sequence[TokenizedChunk]) -> Iterable[ShardRecord]:
-        if not pieces:
+    def _write(self, split: Split, chunks: Sequence[TokenizedChunk]) -> Iterable[ShardRecord]:
+        if not chunks:
             return
         name = f"{split}-{self._number:05}.safetensors"
-        tokens = np.concatenate([piece.tokens for piece in pieces])
-        lengths = np.concatenate([piece.sentence_lengths for piece in pieces])
+        tokens = np.concatenate([chunk.tokens for chunk in chunks])
+        lengths = np.concatenate([chunk.sentence_lengths for chunk in chunks])
         documents = [
-            sum(len(piece.sentence_lengths) for piece in document)
-            for _, document in groupby(pieces, key=attrgetter("number"))
+            sum(len(chunk.sentence_lengths) for chunk in document)
+            for _, document in groupby(chunks, key=attrgetter("number"))
         ]
         digest = write_shard(self.folder / name, tokens, _offsets(lengths), _offsets(documents))
         yield ShardRecord(
@@ -168,12 +172,12 @@ class ShardWriter:
 
 
 def has_journal(folder: Path) -> bool:
-    """Whether there are finished shards in ``folder`` and no manifest yet to name them."""
+    """Whether ``folder`` has finished shards that no manifest lists yet."""
     return any(folder.glob(_JOURNAL.replace("{:05}", "*")))
 
 
 def forget_journal(folder: Path) -> None:
-    """The manifest says it all now."""
+    """Delete the journal, whose content is in the manifest now."""
     for path in folder.glob(_JOURNAL.replace("{:05}", "*")):
         with explain_writing(path):
             path.unlink()

@@ -1,8 +1,8 @@
-"""Token shards: a prepared corpus on disk, and how it is read.
+"""Token shards: a prepared corpus on disk, writing and reading it.
 
 A DATA folder holds ``*.safetensors`` shards, ``manifest.json`` and a copy of the tokenizer. A shard has three
 tensors: ``tokens`` (N,), ``sentence_offsets`` (S + 1,) into the tokens and ``document_offsets`` (D + 1,) into the
-sentences. The manifest is written last, so a folder with a manifest is whole; it carries the SHA-256 of every
+sentences. The manifest is written last, so a folder with a manifest is complete. It contains the SHA-256 of every
 shard, because safetensors does not notice a flipped bit.
 
 Letters: N tokens, S sentences, D documents of a shard.
@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,12 +33,15 @@ Split = Literal["train", "heldout"]
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer"
 FORMAT = 2
+TokenIds = NDArray[np.integer]
+"""(N,) ids of tokens; uint16 in shards whose vocabulary has at most 65,536 entries, else uint32."""
+
 _DTYPES = {"U16": np.uint16, "U32": np.uint32, "I64": np.int64}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRecord:
-    """What the manifest says of one shard."""
+    """A shard in the manifest; ``sha256`` is that of its file."""
 
     file: str
     split: Split
@@ -50,9 +53,9 @@ class ShardRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceRecord:
-    """What the manifest says of one input file, and how it was read.
+    """An input file in the manifest, and how it was read.
 
-    ``boundary`` is where its documents end; ``sentence_lines`` says that every line was taken for one sentence.
+    ``boundary`` is where its documents end; with ``sentence_lines`` every line was read as one sentence.
     """
 
     file: str
@@ -66,10 +69,10 @@ class SourceRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What is in a DATA folder and where it came from.
+    """The content of a DATA folder and its origin.
 
-    ``documents`` counts those that have a token; ``duplicate_documents`` those among all that repeat an earlier
-    one exactly, which are kept.
+    ``documents`` counts those that have a token. ``duplicate_documents`` counts those that repeat an earlier one
+    exactly; they are kept. ``tokenizer`` is a fingerprint.
     """
 
     format: int = FORMAT
@@ -86,65 +89,73 @@ class Manifest:
 
     @property
     def heldout_documents(self) -> int:
-        """Documents that are kept from training."""
+        """Documents that are not used in training."""
         return sum(record.documents for record in self.shards if record.split == "heldout")
 
     @property
     def content(self) -> str:
-        """One hash of all that a training reads: the shards and the tokenizer."""
+        """One hash of all that training depends on: the shards and the tokenizer."""
         parts = [self.tokenizer, *(record.sha256 for record in self.shards)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     @property
     def replaced_characters(self) -> int:
-        """Characters that were not UTF-8 and are U+FFFD now."""
+        """Characters that were not UTF-8 and were replaced by U+FFFD."""
         return sum(source.replaced_characters for source in self.sources)
 
     def lines(self) -> list[str]:
-        """The manifest for a person."""
+        """The manifest as lines of text."""
         return [
             f"documents           {self.documents:,}, {self.heldout_documents:,} of them held out",
             f"sentences           {self.sentences:,}",
             f"tokens              {self.tokens:,} in {len(self.shards):,} shards",
-            f"unknown pieces      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
+            f"unknown tokens      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
             f"empty documents     {self.empty_documents:,} skipped",
             f"duplicates          {self.duplicate_documents:,} kept",
             f"replaced characters {self.replaced_characters:,}",
         ]
 
 
+class _ArrayEntry(TypedDict):
+    """An array in the header of a safetensors file."""
+
+    dtype: str
+    shape: list[int]
+    data_offsets: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Shard:
-    """The arrays of one shard, mapped into memory and read where they are touched."""
+    """The arrays of one shard, mapped into memory: the disk is read where they are used."""
 
-    tokens: NDArray[Any]
+    tokens: TokenIds
     sentence_offsets: NDArray[np.int64]
     document_offsets: NDArray[np.int64]
 
     @classmethod
     def open(cls, path: Path) -> Shard:
-        """Map a shard file; a header that does not fit the file is an error that names it."""
+        """Map a shard file; a header that does not fit the file is an error with the name of the file."""
         try:
             with path.open("rb") as file:
                 size = int.from_bytes(file.read(8), "little")
                 header = json.loads(file.read(size))
             arrays = {name: _map(path, 8 + size, header[name]) for name in cls.__slots__}
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            raise data_error(f"{path} is not a whole shard: {error}. Prepare the corpus again.") from error
+            raise data_error(f"{path} is not a complete shard: {error}. Prepare the corpus again.") from error
         return cls(**arrays)
 
 
-def _map(path: Path, start: int, entry: dict[str, Any]) -> NDArray[Any]:
+def _map(path: Path, start: int, entry: _ArrayEntry) -> NDArray[Any]:
     begin, _ = entry["data_offsets"]
     mapped = np.memmap(path, dtype=_DTYPES[entry["dtype"]], mode="r", offset=start + begin, shape=tuple(entry["shape"]))
     # A plain view: slicing a memmap object costs several times what slicing an array does.
     return mapped.view(np.ndarray)
 
 
-def write_shard(path: Path, tokens: NDArray[Any], sentences: ArrayLike, documents: ArrayLike) -> str:
-    """Write a shard whole or not at all; ``sentences`` and ``documents`` are the offsets, from 0 to the end.
+def write_shard(path: Path, tokens: TokenIds, sentences: ArrayLike, documents: ArrayLike) -> str:
+    """Write a shard completely or not at all; ``sentences`` and ``documents`` are the offsets, from 0 to the end.
 
-    Returns the SHA-256 of what was meant to be written, so that a disk that wrote something else is found out.
+    Returns the SHA-256 of the content in memory, so that reading finds out if the disk has stored something else.
     """
     content = save(
         {
@@ -153,7 +164,7 @@ def write_shard(path: Path, tokens: NDArray[Any], sentences: ArrayLike, document
             "document_offsets": np.asarray(documents, dtype=np.int64),
         }
     )
-    # The library's own save_file would keep the file from every other user of the machine.
+    # The library's own save_file makes a file that other users of the machine cannot read.
     write_file(path, lambda temporary: temporary.write_bytes(content))
     return hashlib.sha256(content).hexdigest()
 
@@ -169,12 +180,12 @@ class Corpus:
     num_sentences: int
     num_documents: int
 
-    stamps: Mapping[Path, object] = field(default_factory=dict)
-    """Size, time and place on the disk of each shard, as they were before it was checked."""
+    stamps: Mapping[Path, tuple[int, int, int]] = field(default_factory=dict)
+    """Size, time and inode of each shard before its checksum was verified."""
 
     @classmethod
     def open(cls, folder: Path, split: Split = "train", *, verify: bool = True) -> Corpus:
-        """Open a split; every byte is checked against the manifest first unless ``verify`` is off."""
+        """Open a split. Unless ``verify`` is False, the checksum of every shard is compared with the manifest first."""
         manifest = read_manifest(folder)
         records = [record for record in manifest.shards if record.split == split]
         stamps = {path: _stamp(path) for path in (_path_of(folder, record) for record in records)}
@@ -184,7 +195,7 @@ class Corpus:
         for record, shard in zip(records, shards, strict=True):
             found = (len(shard.tokens), len(shard.sentence_offsets) - 1, len(shard.document_offsets) - 1)
             if found != (record.tokens, record.sentences, record.documents):
-                raise data_error(f"{folder / record.file} does not hold what the manifest says. Prepare it again.")
+                raise data_error(f"{folder / record.file} does not have the sizes in the manifest. Prepare it again.")
         return cls(
             folder=folder,
             manifest=manifest,
@@ -196,13 +207,13 @@ class Corpus:
         )
 
     def check_untouched(self) -> None:
-        """Raise if a shard was written to since it was opened: what is mapped is no longer what was checked."""
+        """Raise if a shard was written after it was opened: the mapped data is no longer the verified data."""
         for path, stamp in self.stamps.items():
             if not path.is_file() or _stamp(path) != stamp:
-                raise data_error(f"{path} has changed since it was checked. Prepare the corpus again.")
+                raise data_error(f"{path} has changed since it was verified. Prepare the corpus again.")
 
     def load_tokenizer(self) -> SubwordTokenizer:
-        """The tokenizer that made the shards; a copy that is not that one any more is an error."""
+        """The tokenizer that made the shards; it is an error if its copy in the folder was replaced."""
         tokenizer = load_tokenizer(self.folder / TOKENIZER)
         if tokenizer.fingerprint != self.manifest.tokenizer:
             raise data_error(
@@ -212,13 +223,13 @@ class Corpus:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Declare ``folder`` whole."""
+    """Write the manifest, which marks ``folder`` as complete."""
     text = encode_checked(config.to_json(manifest))
     write_file(folder / MANIFEST, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a DATA folder; without one the folder is unfinished or something else."""
+    """The manifest of a DATA folder. Raises a data error if it is missing, damaged or of another format."""
     path = folder / MANIFEST
     if not folder.is_dir():
         raise data_error(f"no data at {folder}. Make it with: bertkit prepare FILE... --tokenizer TOK -o {folder}")
@@ -230,7 +241,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def verify_shard(folder: Path, record: ShardRecord) -> None:
-    """Compare a shard with the manifest, byte for byte."""
+    """Raise a data error unless the SHA-256 of a shard is the one in its record."""
     path = _path_of(folder, record)
     try:
         found = sha256_of(path)
@@ -240,13 +251,14 @@ def verify_shard(folder: Path, record: ShardRecord) -> None:
         raise data_error(f"{path} is damaged: its SHA-256 is not the manifest's. Prepare the corpus again.")
 
 
-def _stamp(path: Path) -> object:
-    facts = path.stat()
-    return facts.st_size, facts.st_mtime_ns, facts.st_ino
+def _stamp(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _path_of(folder: Path, record: ShardRecord) -> Path:
     path = folder / record.file
+    # A name with a folder in it is refused: a manifest may come from somebody else.
     if path.name != record.file or not path.is_file():
         raise data_error(f"{path} is missing. Prepare the corpus again.")
     return path

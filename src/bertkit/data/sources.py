@@ -1,11 +1,11 @@
 """Text files of any size as documents, in bounded memory.
 
-``.txt``, ``.jsonl`` and ``.parquet``, each plain, ``.gz`` or ``.zst``. A document comes in pieces of at most
-``MAX_CHUNK_CHARACTERS`` characters, so that one line of 100 MB costs no more than any other text.
+``.txt``, ``.jsonl`` and ``.parquet``, each plain, ``.gz`` or ``.zst``. A document comes in chunks of at most
+``MAX_CHUNK_CHARACTERS`` characters, so that one line of 100 MB needs no more memory than any other text.
 
-Where a document ends in a ``.txt``: by default at a blank line in a file of the form that BERT's own tools read
-(google-research/bert ``create_pretraining_data.py``: a sentence a line, a blank line between documents), and at the
-end of the file in any other, such as a book, whose blank lines are between paragraphs.
+Where a document of a ``.txt`` ends: by default at a blank line if the file has the form that BERT's own tools read
+(google-research/bert ``create_pretraining_data.py``: one sentence per line, a blank line between documents), and at the
+end of any other file, such as a book, whose blank lines separate paragraphs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bertkit.text.sentences import split_sentences
 Boundary = Literal["auto", "blank-line", "file", "record"]
 
 MAX_CHUNK_CHARACTERS = 200_000
-"""Characters. The tokenizer needs some 150 bytes for each."""
+"""The tokenizer needs some 150 bytes per character, so this is 30 MB per chunk."""
 
 _GUESS_LINES = 1000
 _GUESS_CHARACTERS = 200_000
@@ -39,7 +39,8 @@ _MOST_CROWDED = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How files are read: where documents end, which field has the text, what happens to bytes that are not UTF-8."""
+    """How files are read: where documents end, which field has the text, and how bytes that are not UTF-8 are
+    treated."""
 
     boundary: Boundary = "auto"
     field: str | None = None
@@ -48,15 +49,16 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """Part of document ``number`` of its file. ``is_lines`` says that every line of it is one sentence."""
+    """Part of document ``number`` of its file; with ``sentence_lines`` every line of it is one sentence."""
 
     number: int
     text: str
-    is_lines: bool = False
+    sentence_lines: bool = False
 
     def sentences(self) -> list[str]:
-        """Its sentences in their order, none of them blank; a line too long for a sentence is split as text is."""
-        if not self.is_lines:
+        """The sentences in order, none of them blank; a line that is too long for a sentence is split like other
+        text."""
+        if not self.sentence_lines:
             return split_sentences(self.text)
         return [sentence for line in self.text.split("\n") for sentence in _sentences_of_line(line.strip())]
 
@@ -67,9 +69,9 @@ def _sentences_of_line(line: str) -> list[str]:
 
 @dataclass(slots=True)
 class ReadLog:
-    """What reading a file came to: the boundary and the form of lines that were found, and what was mended.
+    """What was found while reading a file: its boundary and the form of its lines, and what was replaced in it.
 
-    ``stream`` knows how far the reading is.
+    ``stream`` has the position in the file.
     """
 
     stream: ByteStream
@@ -79,25 +81,25 @@ class ReadLog:
 
 
 def read_chunks(path: Path, reading: ReadOptions | None = None, log: ReadLog | None = None) -> Iterator[TextChunk]:
-    """The documents of one file, in pieces and in order. A document can be empty where it is a record."""
+    """The documents of one file as chunks, in order. A document that is a record can be empty."""
     reading = reading or ReadOptions()
     log = log or ReadLog(ByteStream(path))
     kind = kind_of(path)
     if kind == "txt":
         return _read_text(path, reading, log)
     if reading.boundary not in ("auto", "record"):
-        raise usage_error(f'{path} consists of records; its boundary is "record", not "{reading.boundary}".')
+        raise usage_error(f'{path} consists of records; its --boundary is "record", not "{reading.boundary}".')
     if kind == "parquet":
-        return _cut(read_parquet(log.stream, reading.field, reading.on_bad_bytes, log.decoding))
+        return _split(read_parquet(log.stream, reading.field, reading.on_bad_bytes, log.decoding))
     lines = _lines(path, reading, log, LONGEST_RECORD)
-    return _cut(read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding))
+    return _split(read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding))
 
 
 def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None) -> Iterator[str]:
-    """All text of ``paths`` in bounded pieces, for training a vocabulary."""
+    """The text of all ``paths`` in bounded chunks, for training a vocabulary."""
     for path in paths:
-        for piece in read_chunks(path, reading):
-            yield piece.text
+        for chunk in read_chunks(path, reading):
+            yield chunk.text
 
 
 def kind_of(path: Path) -> str:
@@ -107,7 +109,7 @@ def kind_of(path: Path) -> str:
     if kind not in ("txt", "jsonl", "parquet"):
         raise usage_error(f"{path} is not .txt, .jsonl or .parquet (each plain, .gz or .zst).")
     if path.is_dir():
-        raise usage_error(f"{path} is a folder; name the files in it.")
+        raise usage_error(f"{path} is a folder; name the files inside it.")
     if not path.is_file():
         raise data_error(f"no file at {path}.{_neighbours(path)}")
     return kind
@@ -123,14 +125,14 @@ def _lines(path: Path, reading: ReadOptions, log: ReadLog, longest: int) -> Iter
     return cut_lines(decode(path, log.stream, reading.on_bad_bytes, log.decoding), longest)
 
 
-def _cut(documents: Iterable[str]) -> Iterator[TextChunk]:
+def _split(documents: Iterable[str]) -> Iterator[TextChunk]:
     for number, text in enumerate(documents):
-        for part in [text] if len(text) <= MAX_CHUNK_CHARACTERS else _pack(cut_lines([text], MAX_CHUNK_CHARACTERS)):
-            yield TextChunk(number, part)
+        for chunk in [text] if len(text) <= MAX_CHUNK_CHARACTERS else _pack(cut_lines([text], MAX_CHUNK_CHARACTERS)):
+            yield TextChunk(number, chunk)
 
 
 def _pack(lines: Iterable[str]) -> Iterator[str]:
-    """As many whole lines together as a piece holds."""
+    """Join lines, as many as fit into a chunk."""
     held: list[str] = []
     size = 0
     for line in lines:
@@ -145,21 +147,21 @@ def _pack(lines: Iterable[str]) -> Iterator[str]:
 
 def _read_text(path: Path, reading: ReadOptions, log: ReadLog) -> Iterator[TextChunk]:
     if reading.boundary == "record":
-        raise usage_error(f'{path} is a text file; it has no records. Its boundary is "blank-line" or "file".')
+        raise usage_error(f'{path} is a text file; it has no records. Its --boundary is "blank-line" or "file".')
     lines = _lines(path, reading, log, MAX_CHUNK_CHARACTERS)
     head = _head(lines)
     log.boundary, log.sentence_lines = _guess_form(head)
     if reading.boundary != "auto":
         log.boundary = reading.boundary
     lines = itertools.chain(head, lines)
-    for number, document in enumerate(_blocks(lines) if log.boundary == "blank-line" else [lines]):
+    for number, document in enumerate(_paragraphs(lines) if log.boundary == "blank-line" else [lines]):
         for text in _pack(document):
             yield TextChunk(number, text, log.sentence_lines)
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[Iterator[str]]:
-    """What is between blank lines, as lines that must be read before the next block is asked for."""
-    return (block for is_blank, block in itertools.groupby(lines, key=lambda line: not line.strip()) if not is_blank)
+def _paragraphs(lines: Iterable[str]) -> Iterator[Iterator[str]]:
+    """The lines between blank lines. Each group must be read before the next one is requested."""
+    return (group for is_blank, group in itertools.groupby(lines, key=lambda line: not line.strip()) if not is_blank)
 
 
 def _head(lines: Iterator[str]) -> list[str]:
@@ -172,16 +174,16 @@ def _head(lines: Iterator[str]) -> list[str]:
 
 
 def _guess_form(head: list[str]) -> tuple[Boundary, bool]:
-    """Where documents end in a text file, and whether a line is a sentence, from its first lines.
+    """Guess from its first lines where documents of a text file end, and whether each line is a sentence.
 
-    Blank lines end documents if there are some, if seven lines in ten end as sentences do (lines of wrapped text
-    do not), and if a block between them has two lines or more on average (a paragraph on one line does not). A line
-    is a sentence if seven in ten end as such and no more than two in ten hold several.
+    Blank lines end documents if at least 70 % of the lines end like a sentence (lines of wrapped text do not) and if
+    the text between them has two lines or more on average (with one paragraph per line it has one). A line is a
+    sentence if at least 70 % of the lines end like one and at most 20 % contain several.
     """
     full = [line.strip() for line in head if line.strip()]
     if sum(bool(_SENTENCE_END.search(line)) for line in full) < max(1, _LEAST_ENDS * len(full)):
         return "file", False
     crowded = sum(len(split_sentences(line)) > 1 for line in full)
-    blocks = sum(1 for _ in _blocks(head))
-    by_blank_line = len(full) < len(head) and len(full) >= 2 * blocks
+    paragraphs = sum(1 for _ in _paragraphs(head))
+    by_blank_line = len(full) < len(head) and len(full) >= 2 * paragraphs
     return "blank-line" if by_blank_line else "file", crowded <= _MOST_CROWDED * len(full)

@@ -1,11 +1,11 @@
-"""Word vectors for a vocabulary: read from a file in GloVe's text format, or learned on a prepared corpus.
+"""Word vectors for a vocabulary: read from a file in GloVe's text format, or trained on a prepared corpus.
 
-A line of GloVe's is a word and its numbers with spaces between them; there is no header. A few words of the largest
-published file have a space inside, so the numbers are counted from the end.
+A line of a GloVe file is a word and its numbers, separated by spaces; there is no header. A few words of the largest
+published file contain a space, so the numbers are counted from the end of the line.
 
-A word that has no vector of its own takes that of its lower case: the published vectors of 50 to 300 numbers that
-taggers read have no capitals. What is left is drawn with the mean and the spread of all others, as in allennlp
-(``modules/token_embedders/embedding.py``); padding, the first word, is zeros.
+A word without a vector of its own takes that of its lower case, because the published vectors of 50 to 300 numbers that
+taggers use have no upper case. The remaining words get random vectors with the mean and the standard deviation of all
+others, as in allennlp (``modules/token_embedders/embedding.py``); padding, the first word, is zeros.
 
 Letters: V words of the vocabulary, W numbers of a vector.
 """
@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,21 +27,22 @@ from bertkit.errors import data_error
 from bertkit.optional import require
 from bertkit.storage.atomic import write_file
 
-_DRAWN_FROM = 0
+_RANDOM_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordVectors:
-    """``table`` (V, W), a vector for every word; ``found`` (V,) is True where it was not drawn."""
+    """``table`` (V, W), a vector for every word; ``found`` (V,) is False where the vector is random."""
 
     table: NDArray[np.float32]
     found: NDArray[np.bool_]
 
 
 def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
-    """The vectors of ``words`` from a text file, plain or ``.gz``; of a word that is there twice the first counts.
+    """The vectors of ``words`` from a text file, plain or ``.gz``; if a word occurs twice, its first line counts.
 
-    Raises a data error that names the line where its numbers are not as many as those of the first, or are no numbers.
+    Raises a data error with the number of the line if that has another number of values than the first, or if a value
+    is not a number.
     """
     wanted = {spelling for word in words for spelling in (word, word.lower())}
     known: dict[str, NDArray[np.float32]] = {}
@@ -52,41 +52,42 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
         width = width or len(fields) - 1
         word = " ".join(fields[: len(fields) - width])
         if not width or not word:
-            said = f"has {len(fields) - 1} numbers, the first line {width}" if width else "has no numbers"
-            raise data_error(f"{path}, line {number:,}: {said}. A line is a word and its vector, with spaces between.")
+            problem = f"has {len(fields) - 1} numbers, the first line {width}" if width else "has no numbers"
+            raise data_error(f"{path}, line {number:,}: {problem}. A line must be a word and its vector, with spaces.")
         if word in wanted and word not in known:
             known[word] = _read_numbers(fields[-width:], path, number)
-    return _spread(known, words, width, str(path))
+    return _fill(known, words, width, str(path))
 
 
 def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0) -> WordVectors:
-    """Vectors for the vocabulary of ``corpus``, learned on its sentences by gensim: skip-grams, 5 words either side.
+    """Vectors for the vocabulary of ``corpus``, trained on its sentences by gensim: skip-grams, 5 words on either side.
 
-    Needs ``bertkit[vectors]``. One thread learns, so that the same corpus gives the same vectors.
+    Needs ``bertkit[vectors]``. gensim runs one thread, so that the same corpus gives the same vectors.
     """
     words = [str(number) for number in range(corpus.manifest.vocab_size)]
-    model = _load_gensim().Word2Vec(
+    gensim = require("gensim.models", extra="vectors", purpose="training word vectors")
+    model = gensim.Word2Vec(
         _Sentences(corpus), vector_size=width, window=5, sg=1, min_count=1, workers=1, epochs=epochs, seed=seed
     )
     known = {word: model.wv[word] for word in words if word in model.wv}
-    return _spread(known, words, width, str(corpus.folder))
+    return _fill(known, words, width, str(corpus.folder))
 
 
 def write_vectors(path: Path, words: Sequence[str], vectors: WordVectors) -> None:
-    """Write what was found, and not what was drawn, as ``read_vectors`` reads it."""
+    """Write the vectors that are not random, in the format that ``read_vectors`` reads."""
 
-    def fill(temporary: Path) -> None:
+    def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as lines:
             for word, vector, found in zip(words, vectors.table, vectors.found, strict=True):
                 if found:
                     lines.write(" ".join([word, *map(repr, vector.tolist())]) + "\n")
 
-    write_file(path, fill)
+    write_file(path, write)
 
 
 @dataclass(frozen=True)
 class _Sentences:
-    """The sentences of a corpus as often as they are asked for, words spelled by their numbers."""
+    """The sentences of a corpus, which can be iterated repeatedly; every word is written as its id."""
 
     corpus: Corpus
 
@@ -96,19 +97,15 @@ class _Sentences:
                 yield list(map(str, shard.tokens[start:end].tolist()))
 
 
-def _load_gensim() -> Any:
-    return require("gensim.models", extra="vectors", purpose="training word vectors")
-
-
-def _spread(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width: int, source: str) -> WordVectors:
-    """The vectors in the order of the vocabulary."""
+def _fill(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width: int, source: str) -> WordVectors:
+    """The vectors in the order of the vocabulary, with random ones for the words that have none."""
     if not known:
-        raise data_error(f"{source} has a vector for none of the {len(words):,} words. Are they of another language?")
+        raise data_error(f"{source} has a vector for none of the {len(words):,} words. Is it for another language?")
     vectors = [known.get(word, known.get(word.lower())) for word in words]
     found = np.array([vector is not None for vector in vectors])
     sample = np.stack([vector for vector in vectors if vector is not None])
-    drawn = np.random.default_rng(_DRAWN_FROM).normal(sample.mean(), sample.std(), (len(words), width))
-    table = drawn.astype(np.float32)
+    random = np.random.default_rng(_RANDOM_SEED).normal(sample.mean(), sample.std(), (len(words), width))
+    table = random.astype(np.float32)
     table[found] = sample
     table[0] = 0.0
     return WordVectors(table, found)

@@ -1,4 +1,4 @@
-"""All files of a corpus as units of work in order, with every document numbered, hashed and counted on the way."""
+"""All files of a corpus as work units, in order; every document is numbered, hashed and counted while it is read."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _UNIT_CHARACTERS = 400_000
 
 @dataclass(slots=True)
 class _Source:
+    """A file that is being read, with its size in bytes and the documents so far."""
+
     file: Path
     bytes: int
     log: ReadLog
@@ -27,9 +29,9 @@ class _Source:
 
 
 class UnitReader:
-    """Reads ``files`` once. What it counted is complete when ``units`` has ended.
+    """Reads ``files`` once. The counts are complete when ``units`` has ended.
 
-    Eight bytes a document are kept until then, to count duplicates.
+    Keeps eight bytes per document in memory, to count duplicates.
     """
 
     def __init__(self, files: Sequence[Path], reading: ReadOptions) -> None:
@@ -40,30 +42,30 @@ class UnitReader:
 
     @property
     def documents(self) -> int:
-        """Documents so far, empty ones too."""
+        """Documents so far, including empty ones."""
         return sum(source.documents for source in self.sources)
 
     def units(self) -> Iterator[WorkUnit]:
-        """About 400,000 characters each. A small document is never cut, a large one is several pieces."""
+        """Units of about 400,000 characters. A small document is in one unit; a large one is several chunks."""
         held: list[TextChunk] = []
         keys: list[int] = []
         size = 0
-        for piece, key in self._pieces():
-            if held and size + len(piece.text) > _UNIT_CHARACTERS:
+        for chunk, key in self._chunks():
+            if held and size + len(chunk.text) > _UNIT_CHARACTERS:
                 yield WorkUnit(tuple(held), tuple(keys), self._done_bytes())
                 held, keys, size = [], [], 0
-            held.append(piece)
+            held.append(chunk)
             keys.append(key)
-            size += len(piece.text)
+            size += len(chunk.text)
         if held:
             yield WorkUnit(tuple(held), tuple(keys), self.total_bytes)
 
     def count_duplicates(self) -> int:
-        """Documents whose text, but for white space around it, is that of an earlier one."""
+        """Documents with the same text as an earlier one, except for white space around it."""
         return sum(count_duplicates([self._hashes]))
 
     def records(self, hashes: Mapping[str, str]) -> tuple[SourceRecord, ...]:
-        """What the manifest says of each file; ``hashes`` are the SHA-256 by name."""
+        """The files for the manifest; ``hashes`` has the SHA-256 of each by name."""
         return tuple(
             SourceRecord(
                 file=str(source.file),
@@ -77,19 +79,19 @@ class UnitReader:
             for source in self.sources
         )
 
-    def _pieces(self) -> Iterator[tuple[TextChunk, int]]:
-        """Pieces with the number of their document in the whole corpus, and its key: the hash of its first piece."""
+    def _chunks(self) -> Iterator[tuple[TextChunk, int]]:
+        """Chunks with the number of their document in the whole corpus, and its key: the hash of its first chunk."""
         number = -1
         for source in self.sources:
-            pieces = read_chunks(source.file, self.reading, source.log)
-            for _, document in groupby(pieces, key=attrgetter("number")):
+            chunks = read_chunks(source.file, self.reading, source.log)
+            for _, document in groupby(chunks, key=attrgetter("number")):
                 number += 1
                 source.documents += 1
                 text_hash = DocumentHash()
-                for piece in document:
-                    text_hash.add(piece.text)
+                for chunk in document:
+                    text_hash.add(chunk.text)
                     assert text_hash.first is not None
-                    yield replace(piece, number=number), text_hash.first
+                    yield replace(chunk, number=number), text_hash.first
                 if not text_hash.is_blank:
                     self._hashes.append(text_hash.value)
 
