@@ -33,10 +33,10 @@ _SHARE_USED_BY_A_PAIR = 0.75
 class Sampling:
     """How examples are taken from a corpus; the objectives decide whether they are pairs or single segments.
 
-    ``random_next`` is the share of pairs whose second segment is from another document, ``short_sequences`` the share of
-    examples with a random shorter length. ``full_sentences`` fills rows across the ends of documents, and none is short
-    on purpose, see ``full_sentences.py``; ``running_text`` fills rows with text without special tokens, which may end
-    inside a sentence, see ``running_text.py``.
+    ``random_next`` is the share of pairs whose second segment is from another document, ``short_sequences`` the share
+    of examples with a random shorter length. ``full_sentences`` fills rows across the ends of documents, and none is
+    short on purpose, see ``full_sentences.py``; ``running_text`` fills rows with text without special tokens, which may
+    end inside a sentence, see ``running_text.py``.
     """
 
     random_next: float = 0.5
