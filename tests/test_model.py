@@ -1,3 +1,5 @@
+"""A model: objectives that share one pass, gradients of micro-batches, tied weights, saving and loading."""
+
 from __future__ import annotations
 
 import copy
@@ -58,25 +60,25 @@ def test_objectives_share_one_pass(model: Model, batch: Batch) -> None:
     assert set(model.metrics(outputs, batch)) == {"mlm_accuracy", "nsp_accuracy"}
 
 
-def test_micro_batches_give_the_gradient_of_the_whole(model: Model, batch: Batch) -> None:
+def test_micro_batches_give_the_gradient_of_the_whole_batch(model: Model, batch: Batch) -> None:
     model.eval()
-    whole = gradients(model, [batch])
+    expected = gradients(model, [batch])
     split = gradients(model, [part_of(batch, slice(0, 1)), part_of(batch, slice(1, 4))])
-    assert set(whole) == {name for name, _ in model.named_parameters()}
-    for name, gradient in whole.items():
+    assert set(expected) == {name for name, _ in model.named_parameters()}
+    for name, gradient in expected.items():
         torch.testing.assert_close(split[name], gradient, rtol=1e-5, atol=1e-6)
 
 
-def test_tied_weights_are_one(model: Model, batch: Batch) -> None:
+def test_tied_weights_are_one_parameter_also_in_a_copy(model: Model, batch: Batch) -> None:
     assert sum("word" in name for name, _ in model.named_parameters()) == 1
     head = model.objectives["mlm"]
     assert isinstance(head, MaskedLanguageModel)
-    twin = copy.deepcopy(model)
-    twin_head = twin.objectives["mlm"]
-    assert isinstance(twin_head, MaskedLanguageModel)
-    assert isinstance(twin.encoder, bert.Bert)
-    assert twin_head._tied[0] is twin.encoder.embeddings.word
-    assert twin_head._tied[0] is not head._tied[0]
+    copied = copy.deepcopy(model)
+    copied_head = copied.objectives["mlm"]
+    assert isinstance(copied_head, MaskedLanguageModel)
+    assert isinstance(copied.encoder, bert.Bert)
+    assert copied_head._tied[0] is copied.encoder.embeddings.word
+    assert copied_head._tied[0] is not head._tied[0]
 
 
 def test_save_and_load_are_bit_equal(model: Model, batch: Batch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A frozen encoder is asked about a row once, and what is looked up is what it said."""
+"""A cached encoder computes every row once, and returns what the encoder itself returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bertkit.training.activations import ActivationCache, CachedEncoder, cache_a
 
 
 class Counting(Encoder):
-    """Counts the rows that it is asked about."""
+    """Counts the rows that it computes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,55 +40,55 @@ class Counting(Encoder):
 
 
 def take(batch: Batch, rows: list[int], width: int = 13) -> Batch:
-    ids, segments, real = (each[rows, :width] for each in (batch.input_ids, batch.segment_ids, batch.attention_mask))
-    return Batch(ids, segments, real, labels={})
+    ids, segments, mask = (each[rows, :width] for each in (batch.input_ids, batch.segment_ids, batch.attention_mask))
+    return Batch(ids, segments, mask, labels={})
 
 
-def test_a_row_is_computed_once_whatever_batch_it_comes_in(tmp_path: Path, padded_batch: Batch) -> None:
+def test_a_row_is_computed_once_in_whatever_batch_it_occurs(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
-    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
-    remembered(take(padded_batch, [0, 1, 2]))
+    cached = CachedEncoder(encoder, ActivationCache(tmp_path))
+    cached(take(padded_batch, [0, 1, 2]))
     assert encoder.rows == 3
-    remembered(take(padded_batch, [2, 1, 3]))
+    cached(take(padded_batch, [2, 1, 3]))
     assert encoder.rows == 4
-    remembered(take(padded_batch, [3, 1], width=7))
+    cached(take(padded_batch, [3, 1], width=7))
     assert encoder.rows == 4
 
 
-def test_what_is_looked_up_is_what_the_encoder_says(tmp_path: Path, padded_batch: Batch) -> None:
+def test_cached_states_equal_those_of_the_encoder(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
-    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
+    cached = CachedEncoder(encoder, ActivationCache(tmp_path))
     expected = encoder.inner(padded_batch, output_hidden_states=True).layers
     real = padded_batch.attention_mask
     for _ in range(2):
-        found = remembered(padded_batch).layers
+        found = cached(padded_batch).layers
         assert len(found) == len(expected) == 4
         for ours, theirs in zip(found, expected, strict=True):
             torch.testing.assert_close(ours[real], theirs[real], rtol=1e-3, atol=1e-3)
     assert encoder.rows == 8 - 4
 
 
-def test_only_the_wanted_tokens_are_kept_and_others_are_another_question(tmp_path: Path, padded_batch: Batch) -> None:
+def test_states_are_cached_separately_for_every_set_of_positions(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Counting()
-    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
+    cached = CachedEncoder(encoder, ActivationCache(tmp_path))
     positions = padded_batch.attention_mask & (torch.arange(13) % 3 == 1)
-    layers = remembered(padded_batch, positions).layers
+    layers = cached(padded_batch, positions).layers
     assert layers[2][positions].ne(0).any(dim=1).all()
     assert not layers[2][~positions].any()
-    assert remembered(padded_batch).layers[2][padded_batch.attention_mask].ne(0).any(dim=1).all()
+    assert cached(padded_batch).layers[2][padded_batch.attention_mask].ne(0).any(dim=1).all()
 
 
-def test_words_of_characters_are_remembered_too(tmp_path: Path, padded_batch: Batch) -> None:
+def test_words_of_characters_are_cached_too(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = elmo().requires_grad_(False).eval()
-    remembered = CachedEncoder(encoder, ActivationCache(tmp_path))
+    cached = CachedEncoder(encoder, ActivationCache(tmp_path))
     spelled = replace(padded_batch, input_ids=padded_batch.input_ids.unsqueeze(2) * torch.arange(1, 8) % 101)
     other = replace(spelled, input_ids=spelled.input_ids.flip(2))
     for batch in (spelled, other, spelled):
         expected, real = encoder(batch).hidden_states, batch.attention_mask
-        torch.testing.assert_close(remembered(batch).hidden_states[real], expected[real], rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(cached(batch).hidden_states[real], expected[real], rtol=1e-3, atol=1e-3)
 
 
-def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path, padded_batch: Batch) -> None:
+def test_heads_learn_on_cached_states_and_the_encoder_does_not_change(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = bert()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     head = FeatureTagging(Mixture("sum-last-four", encoder.num_layers, encoder.hidden_size), 5, width=14)
@@ -103,18 +103,18 @@ def test_heads_learn_on_what_is_remembered_and_the_encoder_stays(tmp_path: Path,
     learner.eval()
     model.eval()
     with torch.no_grad():
-        looked_up, computed = (each(batch)["tags"]["logits"] for each in (learner, model))
-    torch.testing.assert_close(looked_up, computed, rtol=1e-3, atol=1e-3)
+        from_cache, computed = (each(batch)["tags"]["logits"] for each in (learner, model))
+    torch.testing.assert_close(from_cache, computed, rtol=1e-3, atol=1e-3)
 
 
-def test_a_full_disk_is_told_in_one_line(tmp_path: Path, padded_batch: Batch) -> None:
-    remembered = CachedEncoder(Counting(), ActivationCache(tmp_path))
+def test_a_full_disk_is_an_error_of_one_line(tmp_path: Path, padded_batch: Batch) -> None:
+    cached = CachedEncoder(Counting(), ActivationCache(tmp_path))
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
         with pytest.raises(BertkitError, match="File too large"):
-            remembered(padded_batch)
+            cached(padded_batch)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)

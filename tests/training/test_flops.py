@@ -1,4 +1,4 @@
-"""The arithmetic of a step, against torch's own count of what ran."""
+"""The number of floating-point operations of a step against torch's own counter, and the peak of a device."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def make_batch(*lengths: int, masked: int, pairs: bool = True) -> Batch:
     rows, width = len(lengths), max(lengths)
     real = torch.arange(width) < torch.tensor(lengths)[:, None]
     ids = torch.randint(5, 99, (rows, width), generator=torch.Generator().manual_seed(1)).masked_fill(~real, 0)
-    places = torch.arange(width).expand(rows, width)
-    labels = {"mlm": torch.where((places >= 1) & (places <= masked), ids, IGNORE)}
+    columns = torch.arange(width).expand(rows, width)
+    labels = {"mlm": torch.where((columns >= 1) & (columns <= masked), ids, IGNORE)}
     if pairs:
         labels["nsp"] = torch.arange(rows) % 2
     return Batch(ids, torch.zeros_like(ids), real, labels)
@@ -43,7 +43,7 @@ def make_batch(*lengths: int, masked: int, pairs: bool = True) -> Batch:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize(("rows", "width", "masked"), [(3, 13, 4), (5, 7, 1), (1, 17, 2)])
-def test_the_count_is_that_of_the_products_that_run(rows: int, width: int, masked: int, dropout: float) -> None:
+def test_the_count_of_bert_equals_torchs(rows: int, width: int, masked: int, dropout: float) -> None:
     config = size("3/12/2", vocab_size=99, intermediate_size=37, max_positions=17, attention_dropout=dropout)
     encoder = Bert(config)
     heads: dict[str, Objective] = {
@@ -65,20 +65,20 @@ def bert(config: BertConfig, *, pairs: bool = True) -> Model:
     return Model(encoder, {"words": words, **({"nsp": NextSentencePrediction(12)} if pairs else {})})
 
 
-def test_padding_is_no_work() -> None:
+def test_padding_is_not_counted() -> None:
     model = bert(SHAPE)
     alone = [count_flops(model, make_batch(length, masked=2)) for length in (13, 7, 17)]
     assert count_flops(model, make_batch(13, 7, 17, masked=2)) == sum(alone)
 
 
-def test_without_next_sentences_only_masked_words_are_read() -> None:
+def test_without_next_sentences_only_masked_positions_are_counted_in_the_last_block() -> None:
     config = size("1/12/2", vocab_size=99, intermediate_size=37)
     found = count_flops(bert(config, pairs=False), make_batch(13, masked=2, pairs=False))
-    keys, read, words = 13 * 2 * 144, 2 * (2 * 144 + 2 * 12 * 37 + 2 * 13 * 12), 2 * (144 + 12 * 99)
-    assert found == 6 * (keys + read + words)
+    keys, queries, words = 13 * 2 * 144, 2 * (2 * 144 + 2 * 12 * 37 + 2 * 13 * 12), 2 * (144 + 12 * 99)
+    assert found == 6 * (keys + queries + words)
 
 
-def test_left_to_right_half_of_the_places_are_read() -> None:
+def test_causal_attention_counts_the_pairs_of_tokens_that_it_allows() -> None:
     config = size("2/12/2", vocab_size=99, intermediate_size=37, causal=True)
     batch = label_next(replace(make_batch(13, 7, masked=1), labels={}))
     per_token = 4 * 144 + 2 * 12 * 37
@@ -87,7 +87,7 @@ def test_left_to_right_half_of_the_places_are_read() -> None:
     assert count_flops(bert(config, pairs=False), batch) == 6 * (below + last + 18 * 12 * 99)
 
 
-def test_gpt_is_counted_as_a_causal_bert_of_its_widths() -> None:
+def test_gpt_counts_as_many_operations_as_a_causal_bert_of_the_same_size() -> None:
     encoder = Gpt(gpt.size("3/12/2", vocab_size=99, max_positions=17))
     model = Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)})
     same = bert(size("3/12/2", vocab_size=99, max_positions=17, causal=True), pairs=False)
@@ -96,8 +96,8 @@ def test_gpt_is_counted_as_a_causal_bert_of_its_widths() -> None:
 
 
 @pytest.mark.parametrize("samples", [None, 37])
-def test_the_count_of_elmo_is_that_of_the_products_that_run(samples: int | None) -> None:
-    """But for what torch does not count: element-wise products. Of words all are computed, asked for or not."""
+def test_the_count_of_elmo_is_close_to_torchs(samples: int | None) -> None:
+    """torch does not count element-wise products. All words are computed, whatever positions are needed."""
     encoder = elmo.tiny()
     model = Model(encoder, {"bilm": BidirectionalLanguageModel(encoder.hidden_size, 99, num_samples=samples)}).train()
     words = torch.randint(4, 99, (3, 13))
@@ -110,20 +110,20 @@ def test_the_count_of_elmo_is_that_of_the_products_that_run(samples: int | None)
 
 
 @pytest.mark.parametrize("name", ["tagger", "bilstm_attention", "esim", "bidaf"])
-def test_the_count_of_a_reader_of_words_is_that_of_the_products_that_run(name: str) -> None:
-    """On the way forth, where ELMo has all of its products. Torch counts none of an LSTM, whose steps are counted here,
-    and none of a matrix and a vector, of which BiDAF's scores have some.
+def test_the_count_of_a_word_level_encoder_is_close_to_torchs(name: str) -> None:
+    """In the forward pass only. torch counts no operations of an LSTM, so they are counted here in a hook, and none of
+    products of a matrix and a vector, of which BiDAF's scores have some.
     """
     encoder = importlib.import_module(f"bertkit.encoders.{name}").tiny().eval()
     batch = make_pairs([(6, 7)] * 3, word_length=encoder.word_length)
-    inside: list[int] = []
+    lstm_macs: list[int] = []
 
-    def count(lstm: nn.Module, given: tuple[Tensor, Tensor], _: Tensor) -> None:
-        inside.extend(int(given[1].sum()) * weight.numel() for weight in lstm.parameters() if weight.ndim == 2)
+    def count(lstm: nn.Module, inputs: tuple[Tensor, Tensor], _: Tensor) -> None:
+        lstm_macs.extend(int(inputs[1].sum()) * weight.numel() for weight in lstm.parameters() if weight.ndim == 2)
 
-    for brick in encoder.modules():
-        if isinstance(brick, BiLstm):
-            brick.register_forward_hook(count)
+    for module in encoder.modules():
+        if isinstance(module, BiLstm):
+            module.register_forward_hook(count)
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         encoder(batch)
     found = encoder.count_macs(batch, batch.attention_mask, pooled=True)
@@ -131,7 +131,7 @@ def test_the_count_of_a_reader_of_words_is_that_of_the_products_that_run(name: s
     if elmo is not None:
         found += elmo.count_macs(batch, batch.attention_mask, pooled=True) * 2 // 3
     tolerance = 0.005 if elmo is None else 0.05
-    assert found == pytest.approx(sum(inside) + counted.get_total_flops() / 2, rel=tolerance)
+    assert found == pytest.approx(sum(lstm_macs) + counted.get_total_flops() / 2, rel=tolerance)
 
 
 def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,9 @@ def test_the_peak_of_a_cpu_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Unheard Of 1", None),
     ],
 )
-def test_the_peak_of_a_gpu_is_in_its_data_sheet(monkeypatch: pytest.MonkeyPatch, name: str, peak: float | None) -> None:
+def test_the_peak_of_a_gpu_is_from_its_data_sheet(
+    monkeypatch: pytest.MonkeyPatch, name: str, peak: float | None
+) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
     assert peak_flops(torch.device("cuda"), "bfloat16") == peak
     assert peak_flops(torch.device("cuda"), "float32") is None

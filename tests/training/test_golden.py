@@ -1,9 +1,9 @@
-"""The golden curve: 50 steps of a small BERT, dropout on, equal to the recorded ones bit for bit.
+"""The golden curve: 50 steps of a small BERT with dropout equal the recorded ones bit for bit.
 
-What changes the bits of float32 on a CPU: torch's version, the instructions that its kernels and MKL pick for the
-processor, and the number of threads, which is one here. So the record has a digest of what torch alone makes of a
-step's products and functions: where it comes out otherwise there is nothing to compare with, and the test is skipped.
-After a change that is meant to alter the numbers, and for a new torch:
+The bits of float32 on a CPU depend on torch's version, the instructions that its kernels and MKL choose for the
+processor, and the number of threads, which is 1 here. So the record has a digest of torch's own results for the
+products and functions of a step. If the digest differs, the record is of another machine and the test is skipped. After
+a change that is meant to alter the numbers, and for a new torch:
 
     BERTKIT_RENEW_GOLDEN=1 pytest tests/training/test_golden.py
 """
@@ -40,7 +40,7 @@ SENTENCES = [
 
 
 def machine() -> dict[str, str]:
-    """What the bits depend on; the digest alone would do, the names are for the reader of a skip."""
+    """What the bits depend on. The digest alone would be enough; the names explain a skip to the reader."""
     return {
         "torch": torch.__version__,
         "capability": torch.backends.cpu.get_cpu_capability(),
@@ -50,14 +50,14 @@ def machine() -> dict[str, str]:
 
 
 def digest_of_kernels() -> str:
-    """What torch's products, functions, sums and fused AdamW come to here, for as many tokens as a step may have."""
+    """A hash of the results of torch's products, functions, sums and AdamW, for every number of tokens of a step."""
     digest = hashlib.sha256()
     generator = torch.Generator().manual_seed(7)
     tokens, weight = torch.randn(5 * 37, 28, generator=generator), torch.randn(112, 28, generator=generator)
     for rows in range(1, len(tokens) + 1):
         for width in (28, 56, 84, 99, 112):
-            made = F.linear(tokens[:rows], weight[:width], weight[:width, 0])
-            for each in (made, made.T @ tokens[:rows], made @ weight[:width]):
+            product = F.linear(tokens[:rows], weight[:width], weight[:width, 0])
+            for each in (product, product.T @ tokens[:rows], product @ weight[:width]):
                 digest.update(each.numpy().tobytes())
         heads = tokens[:rows].view(rows, 2, 14).transpose(0, 1)
         digest.update(torch.bmm(heads, heads.transpose(1, 2)).numpy().tobytes())
@@ -91,7 +91,7 @@ def curve(folder: Path) -> list[dict[str, str]]:
     return [{name: value.hex() for name, value in {**step.losses, "norm": step.grad_norm}.items()} for step in steps]
 
 
-def test_fifty_steps_are_bit_equal_to_the_golden_ones(tmp_path: Path) -> None:
+def test_fifty_steps_equal_the_golden_curve_bit_for_bit(tmp_path: Path) -> None:
     golden = json.loads(GOLDEN.read_text())
     renew = "BERTKIT_RENEW_GOLDEN" in os.environ
     if machine() != golden["machine"] and not renew:

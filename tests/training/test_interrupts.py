@@ -1,4 +1,4 @@
-"""Signals ask once and insist the second time."""
+"""The first signal requests a stop, the second stops at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_second_ctrl_c_stops_at_once() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_other_threads_leave_signals_alone() -> None:
+def test_other_threads_do_not_change_signal_handlers() -> None:
     before = signal.getsignal(signal.SIGINT)
 
     def work() -> None:
@@ -41,5 +41,5 @@ def test_other_threads_leave_signals_alone() -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_exit_codes_are_the_shells(number: int, code: int) -> None:
+def test_exit_codes_are_those_of_a_shell(number: int, code: int) -> None:
     assert Interrupted(number, "stopped").exit_code == code

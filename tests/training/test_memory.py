@@ -1,10 +1,16 @@
+"""Available memory, and page faults of large blocks with and without glibc's trimming."""
+
 from __future__ import annotations
 
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
+
+from bertkit.training.memory import available_memory, host_memory
 
 PROGRAM = """
 import resource
@@ -21,9 +27,27 @@ print(faults(), disable_malloc_trim(), min(faults() for _ in range(7)))
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc gives freed memory back, and can be told not to")
-def test_steps_stop_faulting_their_pages_in() -> None:
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc returns freed memory at once, by default")
+def test_without_trimming_large_blocks_fault_no_pages_again() -> None:
     answer = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split()
-    before, told, after = int(answer[0]), answer[1], int(answer[2])
-    assert told == "True"
+    before, disabled, after = int(answer[0]), answer[1], int(answer[2])
+    assert disabled == "True"
     assert after < before / 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/meminfo")
+def test_available_memory_is_a_part_of_all_memory() -> None:
+    total, available = host_memory()
+    assert total is not None
+    assert available is not None
+    assert 0 < available <= total
+    assert 0 < (available_memory(torch.device("cpu")) or 0) <= total
+
+
+def test_memory_is_unknown_without_meminfo(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Path, **_: object) -> None:
+        raise FileNotFoundError(str(self))
+
+    monkeypatch.setattr(Path, "open", fail)
+    assert host_memory() == (None, None)
+    assert available_memory(torch.device("cpu")) is None

@@ -1,4 +1,4 @@
-"""The choice of a number format."""
+"""The choice of a number format by measuring, and autocast."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bertkit.training import precision
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(("speedup", "wanted"), [(0.4, "float32"), (1.1, "float32"), (3.0, "bfloat16")])
-def test_the_cpu_takes_bfloat16_only_where_it_is_faster(
-    monkeypatch: pytest.MonkeyPatch, speedup: float, wanted: str
+@pytest.mark.parametrize(("speedup", "expected"), [(0.4, "float32"), (1.1, "float32"), (3.0, "bfloat16")])
+def test_a_cpu_uses_bfloat16_only_if_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, speedup: float, expected: str
 ) -> None:
     speeds = {"float32": 100.0, "bfloat16": 100.0 * speedup}
     monkeypatch.setattr(precision, "measure_matmul_speed", lambda device: speeds)
-    assert precision.choose_precision(CPU) == wanted
+    assert precision.choose_precision(CPU) == expected
     assert f"{speedup} times as fast" in precision.explain_precision(CPU)
 
 
-def test_products_are_measured_once_and_leave_float32_as_it_was() -> None:
+def test_products_are_measured_once_and_matmul_precision_is_restored() -> None:
     before = torch.get_float32_matmul_precision()
     speeds = precision.measure_matmul_speed(CPU)
     assert set(speeds) == {"float32", "float32 medium", "bfloat16"}
@@ -37,7 +37,7 @@ def test_autocast_changes_products_and_not_parameters(name: precision.Precision,
     assert layer.weight.dtype == torch.float32
 
 
-def test_measuring_draws_none_of_torchs_random_numbers() -> None:
+def test_measuring_does_not_change_torchs_random_state() -> None:
     before = torch.get_rng_state()
     precision.measure_matmul_speed.__wrapped__(CPU)
     assert torch.equal(torch.get_rng_state(), before)

@@ -1,4 +1,4 @@
-"""Warm-up and decay at the points that the reference's formula fixes."""
+"""Warm-up and decay at points known from the formulas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 
-def test_bert_decays_from_step_zero_and_drops_at_the_joint() -> None:
+def test_bert_decays_from_step_zero_and_drops_at_the_end_of_the_warmup() -> None:
     config = ScheduleConfig(warmup=0.1)
     assert lr_factor(config, 0, 1000) == 0
     assert lr_factor(config, 99, 1000) == pytest.approx(0.99)
@@ -23,11 +23,11 @@ def test_linear_decays_from_the_end_of_the_warmup() -> None:
     assert lr_factor(config, 1000, 1000) == 0
 
 
-def test_constant_stays() -> None:
+def test_constant_does_not_decay() -> None:
     assert lr_factor(ScheduleConfig(warmup=0.0, decay="constant"), 999, 1000) == 1
 
 
-def test_late_stays_up_until_the_last_fifth() -> None:
+def test_late_decays_in_the_last_fifth_only() -> None:
     config = ScheduleConfig(warmup=0.1, decay="late")
     assert lr_factor(config, 50, 1000) == pytest.approx(0.5)
     assert lr_factor(config, 100, 1000) == lr_factor(config, 800, 1000) == 1
@@ -45,5 +45,5 @@ def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:
 
 
 @pytest.mark.parametrize("decay", ["bert", "linear", "cosine", "constant", "late"])
-def test_one_step_is_enough(decay: str) -> None:
+def test_a_run_of_one_step_has_a_valid_factor(decay: str) -> None:
     assert 0 <= lr_factor(ScheduleConfig(decay=decay), 0, 1) <= 1  # type: ignore[arg-type]

@@ -1,0 +1,17 @@
+"""Optimizer steps with random gradients, for the tests of optimizers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, count: int) -> list[list[Tensor]]:
+    """``count`` updates with random gradients, which are returned: a list per step, in the order of the parameters."""
+    generator = torch.Generator().manual_seed(3)
+    steps = [[torch.randn(each.shape, generator=generator) for each in model.parameters()] for _ in range(count)]
+    for gradients in steps:
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter.grad = gradient.clone()
+        optimizer.step()
+    return steps
