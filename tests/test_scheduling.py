@@ -10,17 +10,17 @@ import pytest
 
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.report.progress import Progress
-from bertkit.scheduling import Work, in_order, run_all
+from bertkit.scheduling import Unit, in_order, run_all
 
 QUIET = Progress("quiet")
 
 
-def work(name: str, folder: Path, log: list[str], *needs: Work) -> Work:
+def work(name: str, folder: Path, log: list[str], *needs: Unit) -> Unit:
     def make(progress: Progress) -> None:
         log.append(name)
         (folder / name).touch()
 
-    return Work(name=name, make=make, is_done=(folder / name).exists, needs=needs)
+    return Unit(name=name, make=make, is_done=(folder / name).exists, needs=needs)
 
 
 def test_a_work_comes_once_and_after_what_it_needs(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_what_diverged_takes_with_it_what_needs_it_and_nothing_else(tmp_path: Pa
     def diverge(progress: Progress) -> None:
         raise DivergenceError("the loss is not finite")
 
-    bad = Work(name="bad", make=diverge, is_done=lambda: False)
+    bad = Unit(name="bad", make=diverge, is_done=lambda: False)
     works = [work("behind", tmp_path, log, bad), work("beside", tmp_path, log)]
     failed = run_all(works, tmp_path / "locks", QUIET)
     assert failed == {"bad": "the loss is not finite", "behind": "bad has failed"}
@@ -58,13 +58,13 @@ def test_other_errors_end_it(tmp_path: Path) -> None:
         raise BertkitError("no file")
 
     with pytest.raises(BertkitError, match="no file"):
-        run_all([Work(name="bad", make=fail, is_done=lambda: False)], tmp_path / "locks", QUIET)
+        run_all([Unit(name="bad", make=fail, is_done=lambda: False)], tmp_path / "locks", QUIET)
 
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from bertkit.scheduling import Work, run_all
+from bertkit.scheduling import Unit, run_all
 from bertkit.report.progress import Progress
 
 folder = Path(sys.argv[1])
@@ -74,7 +74,7 @@ def build(name, *needs):
         time.sleep(0.05)
         with (folder / name).open("x") as file:  # who makes it a second time fails
             file.write(sys.argv[2])
-    return Work(name=name, make=make, is_done=(folder / name).exists, needs=needs)
+    return Unit(name=name, make=make, is_done=(folder / name).exists, needs=needs)
 
 first = build("first")
 run_all([build(str(number), first) for number in range(13)], folder / "locks", Progress("quiet"))

@@ -12,7 +12,6 @@ A run folder is enough to repeat the run::
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -20,7 +19,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -41,6 +40,7 @@ from bertkit.storage.atomic import (
     write_file,
     write_json,
 )
+from bertkit.storage.locks import LockHeldError, exclusive_lock
 
 
 class InUseError(BertkitError):
@@ -48,12 +48,13 @@ class InUseError(BertkitError):
 
 
 class RunFolder:
-    """A run folder held by this process alone, from ``with`` to the end of it.
+    """A run folder that this process alone holds inside a ``with`` block.
 
-    Of several processes that make one run together one ``writes``; to the others it is a name.
+    Raises InUseError if another process holds it, unless ``wait``. Of several processes that train together only one
+    ``writes``; the others neither hold the folder nor write to it.
     """
 
-    def __init__(self, path: Path, *, writes: bool = True) -> None:
+    def __init__(self, path: Path, *, writes: bool = True, wait: bool = False) -> None:
         self.path = path
         self.writes = writes
         self.checkpoints = path / "checkpoints"
@@ -62,42 +63,42 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.record = path / "run.json"
         self.notice = ""
-        """What a person should know about the process that held the folder before; empty if it left in order."""
-        self._lock: IO[str] | None = None
+        """What to tell the user about the process that held the folder before; empty unless it was killed."""
+        self._wait = wait
+        self._holder = path / "run.lock"
+        self._lock = ExitStack()
         self._log: IO[str] | None = None
 
     def __enter__(self) -> RunFolder:
         if not self.writes:
             return self
-        with explain_output(self.path):
-            make_folder(self.path)
-            self._lock = (self.path / "run.lock").open("a+")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = self._read_holder() or "another process"
-            self._lock.close()
-            message = f"{self.path} is in use by {holder}. Choose another -o folder."
-            raise InUseError(message, exit_code=WRONG_USAGE) from error
-        if before := self._read_holder():
-            self.notice = f"{before} held {self.path} until it was cut off; taking over"
-        with explain_writing(self.path / "run.lock"):
-            self._lock.truncate(0)
-            self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-            self._lock.flush()
-        for folder in (self.path, self.checkpoints, self.models):
-            remove_temporaries(folder)
+        with ExitStack() as stack:
+            with explain_output(self.path):
+                make_folder(self.path)
+                try:
+                    stack.enter_context(exclusive_lock(self._holder, wait=self._wait))
+                except LockHeldError as error:
+                    holder = self._read_holder() or "another process"
+                    message = f"{self.path} is in use by {holder}. Choose another -o folder."
+                    raise InUseError(message, exit_code=WRONG_USAGE) from error
+            if before := self._read_holder():
+                self.notice = f"{before} held {self.path} until it was killed; this process takes over"
+            with explain_writing(self._holder):
+                self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+            for folder in (self.path, self.checkpoints, self.models):
+                remove_temporaries(folder)
+            self._lock = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # what cannot be written was said when it was tried
+        with suppress(OSError):  # log() has raised an error about what could not be written
             if self._log is not None:
                 self._log.close()
-        if self._lock is not None:
+        if self.writes:
             with suppress(OSError):
-                self._lock.truncate(0)  # a name that is left in it is that of a process that was killed
+                self._holder.write_text("", encoding="utf-8")  # a name in it is that of a process that was killed
             self._lock.close()
 
     def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
@@ -140,9 +141,7 @@ class RunFolder:
             write_file(self.metrics, lambda path: path.write_text("".join(kept), encoding="utf-8"))
 
     def _read_holder(self) -> str:
-        assert self._lock is not None
-        self._lock.seek(0)
-        return self._lock.read().strip()
+        return self._holder.read_text(encoding="utf-8").strip()
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

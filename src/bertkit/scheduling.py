@@ -1,113 +1,127 @@
-"""Pieces of work that need each other, divided among all who start the same command.
+"""Units of work that depend on each other, divided among all processes that start the same command.
 
-Whoever works on a piece holds its lock, which the system lets go with the process that held it, however that ended. So
-nothing is done twice, and what was cut off is free for the next. What is finished is known by what it left on the disk.
+A process that makes a unit holds its lock, which the operating system releases when the process ends, however it ends.
+So nothing is made twice, and an interrupted unit is free for the next process. A unit is finished when its output is
+on the disk.
 """
 
 from __future__ import annotations
 
-import fcntl
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import make_folder
+from bertkit.storage.locks import LockHeldError, exclusive_lock
 from bertkit.training.distributed import rank, world_size
 
-_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_BETWEEN_ATTEMPTS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Work:
-    """Something to make. ``is_done`` says whether it is there; ``needs`` have to be there before.
+class Unit:
+    """Something to make. ``is_done`` says whether its output is there; the units in ``needs`` must be done before.
 
-    A work that is ``shared`` is made by all processes of torchrun together, and any other by one of them.
+    A ``shared`` unit is made by all processes of torchrun together, any other by one of them.
     """
 
     name: str
     make: Callable[[Progress], object]
     is_done: Callable[[], bool]
-    needs: Sequence[Work] = ()
+    needs: Sequence[Unit] = ()
     shared: bool = False
 
 
-def in_order(works: Iterable[Work]) -> list[Work]:
-    """``works`` and all that they need, each once and after what it needs; equal names are one work."""
-    found: dict[str, Work] = {}
+def in_order(units: Iterable[Unit]) -> list[Unit]:
+    """``units`` and all that they need, each once and after what it needs; units of the same name are one unit."""
+    found: dict[str, Unit] = {}
 
-    def visit(work: Work) -> None:
-        if work.name not in found:
-            for need in work.needs:
+    def visit(unit: Unit) -> None:
+        if unit.name not in found:
+            for need in unit.needs:
                 visit(need)
-            found[work.name] = work
+            found[unit.name] = unit
 
-    for work in works:
-        visit(work)
+    for unit in units:
+        visit(unit)
     return list(found.values())
 
 
-def run_all(works: Iterable[Work], locks: Path, progress: Progress) -> dict[str, str]:
-    """Make what is not there yet, and wait for what others are making; ``locks`` is a folder for that.
+def divide_work(
+    attempt: Callable[[], bool],
+    is_done: Callable[[], bool],
+    progress: Progress,
+    after_wait: Callable[[], None] = lambda: None,
+) -> None:
+    """Call ``attempt`` until ``is_done``, while other processes may do the same.
 
-    Returns why a work came to nothing, by its name: a training that diverged, or what needs it. Whatever else goes
-    wrong is raised.
+    ``attempt`` does the work that no other process does at the moment, and returns whether there was any. If there was
+    none, the rest is tried again half a second later, when others have finished or have died. ``after_wait`` may raise
+    an exception to stop.
     """
-    agenda = in_order(works)
+    announced = False
+    while True:
+        if attempt():
+            continue
+        if is_done():
+            return
+        if not announced:
+            progress.say("waiting for the work of other processes")
+        announced = True
+        time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+        after_wait()
+
+
+def run_all(units: Iterable[Unit], locks: Path, progress: Progress) -> dict[str, str]:
+    """Make every unit whose output is missing, and wait for those that others make; their locks are in ``locks``.
+
+    Returns the reason of each failure by the name of the unit: its training diverged, or it needs one that failed. All
+    other errors are raised.
+    """
+    order = in_order(units)
     make_folder(locks)
     failed: dict[str, str] = {}
-    waits = False
-    while left := [work for work in agenda if work.name not in failed and not work.is_done()]:
+
+    def left() -> list[Unit]:
+        return [unit for unit in order if unit.name not in failed and not unit.is_done()]
+
+    def attempt() -> bool:
         progressed = False
-        for work in left:
-            if lost := [need.name for need in work.needs if need.name in failed]:
-                failed[work.name] = f"{lost[0]} has failed"
-                continue
-            if all(need.is_done() for need in work.needs):
-                heading = f"{1 + agenda.index(work)} of {len(agenda)}: {work.name}"
-                progressed |= _make(work, locks, progress, heading, failed)
-            elif work.shared and world_size() > 1:
-                break  # all processes come to the shared works in the same order
-        if not progressed:
-            if not waits:
-                progress.say("waiting for the work of other processes")
-            waits = True
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        for unit in left():
+            if lost := [need.name for need in unit.needs if need.name in failed]:
+                failed[unit.name] = f"{lost[0]} has failed"
+            elif all(need.is_done() for need in unit.needs):
+                heading = f"{1 + order.index(unit)} of {len(order)}: {unit.name}"
+                progressed |= _make(unit, locks, progress, heading, failed)
+            elif unit.shared and world_size() > 1:
+                break  # all processes must reach the shared units in the same order
+        return progressed
+
+    divide_work(attempt, lambda: not left(), progress)
     return failed
 
 
-def _make(work: Work, locks: Path, progress: Progress, heading: str, failed: dict[str, str]) -> bool:
-    """Make a work unless somebody else does; whether it was made here."""
-    together = work.shared and world_size() > 1
-    with _held(locks / f"{work.name.replace('/', '.')}.lock", wanted=not together or rank() == 0) as mine:
-        if not mine or (not together and work.is_done()):
-            return False
-        progress.say(heading)
-        try:
-            work.make(progress)
-        except DivergenceError as error:
-            progress.finish()
-            progress.say(f"{work.name} has failed: {error}")
-            failed[work.name] = str(error)
-            return True
-    if not work.is_done() and not together:
-        raise BertkitError(f"{work.name} was made and is not there: something else deletes it.")
+def _make(unit: Unit, locks: Path, progress: Progress, heading: str, failed: dict[str, str]) -> bool:
+    """Make a unit unless another process does; returns whether it was made here."""
+    together = unit.shared and world_size() > 1
+    holds_lock = not together or rank() == 0
+    try:
+        with exclusive_lock(locks / f"{unit.name.replace('/', '.')}.lock") if holds_lock else nullcontext():
+            if not together and unit.is_done():
+                return False
+            progress.say(heading)
+            unit.make(progress)
+    except LockHeldError:
+        return False
+    except DivergenceError as error:
+        progress.finish()
+        progress.say(f"{unit.name} has failed: {error}")
+        failed[unit.name] = str(error)
+        return True
+    if not unit.is_done() and not together:
+        raise BertkitError(f"{unit.name} has finished but its output is gone. Does another process delete it?")
     return True
-
-
-@contextmanager
-def _held(path: Path, *, wanted: bool) -> Iterator[bool]:
-    """Whether this process holds the lock; one for which it is not ``wanted`` needs none."""
-    if not wanted:
-        yield True
-        return
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +22,7 @@ from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
 from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.checksums import sha256_of
+from bertkit.storage.locks import exclusive_lock
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -263,11 +262,8 @@ class TestFolders:
     def test_two_at_once_are_one_too_many(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
         output = tmp_path / "data"
         output.mkdir()
-        descriptor = os.open(output, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with pytest.raises(BertkitError, match="is being written by another process"):
+        with exclusive_lock(output), pytest.raises(BertkitError, match="is being written by another process"):
             prepare(files, tokenizer=tokenizer, output=output)
-        os.close(descriptor)
         assert prepare(files, tokenizer=tokenizer, output=output)
 
     def test_a_damaged_shard_is_made_again(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:

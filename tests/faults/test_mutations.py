@@ -22,7 +22,7 @@ from bertkit.data import shards
 from bertkit.pretraining import run as pretraining
 from bertkit.runs import RunFolder
 from bertkit.storage import atomic as storage
-from bertkit.storage import checksums as _seal
+from bertkit.storage import checksums, locks
 from bertkit.training import fit
 from bertkit.training.interrupts import Interrupts
 
@@ -72,7 +72,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         "faults/test_checkpoint_faults.py::test_a_crash_at_any_instruction_loses_nothing",
     ),
     "no checksum of a checkpoint": (
-        [(_seal, "_check_file", nothing)],
+        [(checksums, "_check_file", nothing)],
         "faults/test_checkpoint_corruption.py::test_a_flipped_bit_in_a_checkpoint_is_found",
     ),
     "no checksum of a shard": (
@@ -88,7 +88,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         "training/test_fit.py::test_a_loss_that_is_not_finite_changes_nothing",
     ),
     "no lock": (
-        [(run, "fcntl", SimpleNamespace(flock=nothing, LOCK_EX=0, LOCK_NB=0))],
+        [(locks, "fcntl", SimpleNamespace(flock=nothing, LOCK_EX=0, LOCK_NB=0))],
         "faults/test_training_faults.py::test_a_second_run_is_refused_and_a_dead_one_gives_way",
     ),
     "no handler of signals": (

@@ -20,7 +20,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertkit import api
+from bertkit import api, scheduling
 from bertkit.cli import app
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.data import FinetuningData, load_data
@@ -164,7 +164,7 @@ def test_the_point_of_a_process_that_dies_is_taken_over_with_its_seeds(
                 other.wait()
             time.sleep(seconds)
 
-        monkeypatch.setattr(tuning, "time", SimpleNamespace(sleep=kill_and_sleep))
+        monkeypatch.setattr(scheduling, "time", SimpleNamespace(sleep=kill_and_sleep))
         assert len(tune(table, model, tmp_path, grid, seeds=5).points) == 2
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert len(list(theirs.glob("seeds/*.json"))) == 5

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from bertkit.data.shard_writer import forget_journal, has_journal
 from bertkit.data.shards import MANIFEST, Corpus
 from bertkit.errors import BertkitError, usage_error
-from bertkit.storage.atomic import TEMPORARY_PREFIX, explain_writing, read_json, remove_temporaries, write_json
+from bertkit.storage.atomic import (
+    TEMPORARY_PREFIX,
+    explain_output,
+    explain_writing,
+    read_json,
+    remove_temporaries,
+    write_json,
+)
+from bertkit.storage.locks import LockHeldError, exclusive_lock
 
 JOB = "prepare.json"
 """Says which job a folder belongs to, from before its first shard on."""
@@ -21,13 +28,13 @@ JOB = "prepare.json"
 @contextmanager
 def hold(output: Path) -> Iterator[None]:
     """Make the folder, or see that it is ours; nobody else may write there until the end."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(output, os.O_RDONLY)
-    except OSError as error:
-        raise usage_error(f"cannot write to {output}: {error.strerror}. Choose another -o folder.") from error
-    try:
-        _lock(output, descriptor)
+    with ExitStack() as stack:
+        with explain_output(output):
+            output.mkdir(parents=True, exist_ok=True)
+            try:
+                stack.enter_context(exclusive_lock(output))
+            except LockHeldError as error:
+                raise usage_error(f"{output} is being written by another process. Choose another -o folder.") from error
         if not os.access(output, os.W_OK | os.X_OK):
             raise usage_error(f"cannot write to {output}: no permission. Choose another -o folder.")
         if not (output / JOB).is_file() and any(not _is_temporary(path) for path in output.iterdir()):
@@ -35,15 +42,6 @@ def hold(output: Path) -> Iterator[None]:
         with explain_writing(output):
             remove_temporaries(output)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(output: Path, descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise usage_error(f"{output} is being written by another process. Choose another -o folder.") from error
 
 
 def _is_temporary(path: Path) -> bool:

@@ -15,7 +15,7 @@ from bertkit.data.word_vectors import train_vectors, write_vectors
 from bertkit.errors import data_error
 from bertkit.report.progress import Progress
 from bertkit.reproduction.scales import Scale
-from bertkit.scheduling import Work
+from bertkit.scheduling import Unit
 from bertkit.storage.atomic import make_folder, write_file, write_folder
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.loading import load_tokenizer
@@ -41,24 +41,24 @@ class Corpora:
     vectors_file: Path | None = None
 
     @property
-    def text(self) -> Work:
+    def text(self) -> Unit:
         """The part of the corpus that is read, as one file where it is not all of it."""
-        return Work(name="text", make=lambda progress: self._write_text(), is_done=lambda: self._texts()[0].exists())
+        return Unit(name="text", make=lambda progress: self._write_text(), is_done=lambda: self._texts()[0].exists())
 
-    def tokenizer(self, kind: str) -> Work:
+    def tokenizer(self, kind: str) -> Unit:
         """A vocabulary: ``wordpiece``, ``wordpiece-cased``, ``bpe``, ``byte-bpe`` or ``words``."""
         folder = self.folder_of_tokenizer(kind)
-        return Work(
+        return Unit(
             name=f"tokenizer-{kind}",
             make=lambda progress: self._learn(kind, progress),
             is_done=folder.exists,
             needs=[self.text],
         )
 
-    def data(self, kind: str) -> Work:
+    def data(self, kind: str) -> Unit:
         """The text in pieces of this kind, as pre-training reads it."""
         folder = self.folder_of_data(kind)
-        return Work(
+        return Unit(
             name=f"data-{kind}",
             make=lambda progress: self._prepare(kind, progress),
             is_done=(folder / MANIFEST).exists,
@@ -66,9 +66,9 @@ class Corpora:
         )
 
     @property
-    def vectors(self) -> Work:
+    def vectors(self) -> Unit:
         """Vectors of the words: those of a file that was named, or learned on the corpus."""
-        return Work(
+        return Unit(
             name="vectors",
             make=lambda progress: self._learn_vectors(progress),
             is_done=self.file_of_vectors.exists,

@@ -37,7 +37,7 @@ from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.scales import SCALES, Scale
 from bertkit.reproduction.systems import CASED, PRETRAINING, Contender, Systems
 from bertkit.runs import read_run
-from bertkit.scheduling import Work, in_order, run_all
+from bertkit.scheduling import Unit, in_order, run_all
 from bertkit.storage.atomic import explain_output, make_folder, read_json, write_json
 from bertkit.training.distributed import rank
 
@@ -141,9 +141,9 @@ class _Workshop:
             make_folder(self._output)
         write_json(path, record)
 
-    def works(self, table: Table) -> list[Work]:
+    def works(self, table: Table) -> list[Unit]:
         """All that the cells of a table are read from."""
-        works: list[Work] = []
+        works: list[Unit] = []
         for row in table.rows:
             for column in table.columns:
                 if row.contender is None:
@@ -176,7 +176,7 @@ class _Workshop:
         cased = name.startswith("ner") and not self._scale.cased and self._contenders.has(row.contender + CASED)
         return self._contenders.find(row.contender + CASED if cased else row.contender), self._questions[name]
 
-    def _finetunings(self, contender: Contender, question: Question) -> dict[Path, Work]:
+    def _finetunings(self, contender: Contender, question: Question) -> dict[Path, Unit]:
         """A run for every learning rate that is tried, by its folder."""
         folder = self._output / "finetuning" / contender.name / question.name.replace(":", "-")
         settings = self._settings(contender, question)
@@ -196,7 +196,7 @@ class _Workshop:
             published = {path: value for path, value in published.items() if path in _AT_ANY_SCALE}
         return {**question.settings, **published, **contender.settings}
 
-    def _finetuning(self, contender: Contender, question: Question, settings: Settings, output: Path) -> Work:
+    def _finetuning(self, contender: Contender, question: Question, settings: Settings, output: Path) -> Unit:
         scale = self._scale
         run = FinetuneRun(
             task=question.task,
@@ -209,7 +209,7 @@ class _Workshop:
             dev_limit=scale.dev_limit,
         )
         run = apply(run, [Setting(path, value, f"--scale {scale.name}") for path, value in settings.items()])
-        return Work(
+        return Unit(
             name=str(output.relative_to(self._output)),
             make=lambda progress: finetune(run, progress),
             is_done=(output / "results.json").exists,

@@ -14,7 +14,7 @@ from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.plan import PlannedPretraining, plan_pretraining
 from bertkit.reproduction.pretrainings import Pretraining, Settings, list_pretrainings, match_flop, match_parameters
-from bertkit.scheduling import Work
+from bertkit.scheduling import Unit
 from bertkit.storage.atomic import read_json
 
 PRETRAINING = "pretraining-"
@@ -31,7 +31,7 @@ class Contender:
     """
 
     name: str
-    work: Work
+    work: Unit
     model: Path
     pretraining: Path | None = None
     profile: FinetuneProfile = "bert"
@@ -122,7 +122,7 @@ class Systems:
             share=step / steps,
         )
 
-    def _pretrain(self, name: str, plan: Pretraining) -> Work:
+    def _pretrain(self, name: str, plan: Pretraining) -> Unit:
         base, _, match = name.partition("=")
         needs = [self._corpora.data(plan.vocabulary)]
         if match == "flop":
@@ -130,7 +130,7 @@ class Systems:
         elif match == "parameters":
             needs += [self._corpora.data(self._known["bert-base"].vocabulary)]
         output = self._folder(name)
-        return Work(
+        return Unit(
             name=f"{PRETRAINING}{name}",
             make=lambda progress: self._run(name, plan, progress),
             is_done=lambda: has_ended(output),
@@ -172,7 +172,7 @@ class Systems:
         ours = {"optimizer.lr": scale.rival_lr, "epochs": scale.rival_epochs}
         return Contender(
             name=name,
-            work=Work(name=f"assembled-{name}", make=make, is_done=output.exists, needs=needs),
+            work=Unit(name=f"assembled-{name}", make=make, is_done=output.exists, needs=needs),
             model=output,
             pretraining=self._folder(elmo) if rival.elmo else None,
             profile=rival.encoder,

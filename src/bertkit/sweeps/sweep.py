@@ -13,9 +13,8 @@ seeds are kept. What is decided about the sweep as a whole is decided by the hol
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
 from bertkit.report.tables import summarise
 from bertkit.runs import InUseError, RunFolder
+from bertkit.scheduling import divide_work
 from bertkit.storage.atomic import remove_folder
 from bertkit.sweeps.optuna_trials import Sampler as Sampler
 from bertkit.sweeps.optuna_trials import Trials, load_optuna
@@ -38,8 +38,6 @@ from bertkit.sweeps.search_space import Axis as Axis
 from bertkit.sweeps.search_space import Point, check_points, grid_points
 from bertkit.sweeps.search_space import read_axes as read_axes
 from bertkit.training.interrupts import Interrupted, Interrupts
-
-_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +95,7 @@ class _Worker:
             "axes": config.to_json(self._sweep.axes),
             "sampler": self._sweep.sampler if self._sweep.trials else None,
         }
-        with _held(self._folder) as folder:
+        with RunFolder(self._folder, wait=True) as folder:
             begin_run(folder, asked, self._base.task, kind="tune", origins=origins)
             if count := self._sweep.trials:
                 journal = self._folder / "journal.log"
@@ -108,25 +106,20 @@ class _Worker:
 
     def work(self, interrupts: Interrupts) -> None:
         """Run whatever point is free until none is left, and wait for those of other processes."""
-        waits = False
-        while True:
-            ran = 0
-            for point in self.points():
-                ran += self._run_if_free(point, interrupts)
-            if ran or self._draw():
-                continue
-            if len(self.results()) == len(self.points()):
-                return
-            if not waits:
-                self._progress.say("waiting for points of other processes")
-            waits = True
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+        def attempt() -> bool:
+            ran = [self._run_if_free(point, interrupts) for point in self.points()]
+            return any(ran) or self._draw()
+
+        def stop_if_requested() -> None:
             if interrupts.requested:
                 raise Interrupted(interrupts.requested, "")
 
+        divide_work(attempt, lambda: len(self.results()) == len(self.points()), self._progress, stop_if_requested)
+
     def end(self) -> SweepResult:
         """The table, the picture and the record."""
-        with _held(self._folder) as folder:
+        with RunFolder(self._folder, wait=True) as folder:
             result = self._settle()
             series = [(format_settings(each.settings), each.scores) for each in result.points if each.scores]
             if result.best is None:
@@ -156,7 +149,7 @@ class _Worker:
                 self._run(point, folder, interrupts)
         except InUseError:
             return False
-        with _held(self._folder):
+        with RunFolder(self._folder, wait=True):
             result = self._settle()
         if result.best is not None:
             shown = summarise(result.best.scores)
@@ -181,7 +174,7 @@ class _Worker:
     def _draw(self) -> bool:
         if self._trials is None:
             return False
-        with _held(self._folder):
+        with RunFolder(self._folder, wait=True):
             return self._trials.sample({point: result.mean for point, result in self.results().items()})
 
     def _settle(self) -> SweepResult:
@@ -202,19 +195,6 @@ class _Worker:
 
     def _result(self, point: Point) -> PointResult | None:
         return read_point(self._path(point), dict(point.values))
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[RunFolder]:
-    """A run folder that others hold for moments only: wait for it."""
-    with ExitStack() as stack:
-        while True:
-            try:
-                folder = stack.enter_context(RunFolder(path))
-                break
-            except InUseError:
-                time.sleep(_SECONDS_BETWEEN_LOOKS / 10)
-        yield folder
 
 
 def _point_to(link: Path, folder: Path) -> None:

@@ -1,0 +1,34 @@
+"""An exclusive lock between processes, on a file or a folder.
+
+The operating system releases the lock when the process that holds it ends, however it ends. So nothing is done twice at
+the same time, and the work of a process that was killed is free for the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class LockHeldError(Exception):
+    """Another process holds the lock."""
+
+
+@contextmanager
+def exclusive_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the lock of ``path`` to the end of the ``with`` block; a file that does not exist is made, and stays.
+
+    Raises LockHeldError if another process holds it, unless ``wait``; OSError if ``path`` cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LockHeldError(f"another process holds the lock of {path}") from error
+        yield
+    finally:
+        os.close(descriptor)
