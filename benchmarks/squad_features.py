@@ -50,7 +50,7 @@ def main() -> None:
     files = arguments.files or sorted((Path(os.environ["BERTKIT_DATA"]) / "squad").glob("*.json"))
     tokenizer = WordPiece.load(arguments.tokenizer)
     for file in files:
-        questions = list(v2.read(file))
+        questions = list(v2.reader.read(file))
         found = [time_features(questions, tokenizer) for _ in range(arguments.repeats)]
         seconds, features = min(found)
         tokens = sum(len(each) for _, own in v2.encode_all(questions, tokenizer) for each in own)

@@ -306,6 +306,10 @@ class PretrainingObjective(Objective):
         return {}
 
 
+OutputArrays = Mapping[str, NDArray[Any]]
+"""The outputs of the heads for one feature, by name, as NumPy arrays in float32."""
+
+
 class Example(Protocol):
     """What every example of a task has: an ``id``, and a ``label`` that is None where there is no gold answer."""
 
@@ -360,7 +364,7 @@ class Task(ABC, Generic[E, P]):
         """Untrained heads for this encoder, by name."""
 
     @abstractmethod
-    def decode(self, example: E, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]) -> P:
+    def decode(self, example: E, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> P:
         """The prediction for one example from the outputs of its features."""
 
     @abstractmethod

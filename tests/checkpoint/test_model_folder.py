@@ -14,7 +14,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.nsp import NextSentencePrediction
-from bertkit.task_types import TextClassificationTask
+from bertkit.task_types import TextClassificationTask, from_record
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
@@ -73,7 +73,7 @@ def test_the_tokenizer_and_the_record_come_back(tmp_path: Path, encoder: Bert, t
     save(tmp_path / "model", encoder, tokenizer)
     assert ModelFolder.open(tmp_path).tokenizer.fingerprint == tokenizer.fingerprint
     about = ModelFolder.open(tmp_path).metadata
-    assert TextClassificationTask.from_record(about["task"]) == CLASSES
+    assert from_record(about["task"]) == CLASSES
     assert about["kind"] == "finetune"
     assert set(about["files"]) == {"config.json", "model.safetensors", *tokenizer_files(tmp_path / "model")}
 

@@ -27,8 +27,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.model import Model
 from bertkit.runs import read_metrics
 from bertkit.storage.atomic import read_json
-from bertkit.task_types import TaggingTask, TextClassificationTask, TextExample
-from bertkit.task_types.tagging import TagExample
+from bertkit.task_types import FileTask, TagExample, TaggingTask, TextClassificationTask, TextExample
 from bertkit.tasks.glue import mrpc, sst2
 from bertkit.tasks.swag import swag
 from bertkit.text import bpe
@@ -208,8 +207,9 @@ def test_it_overfits_a_few_rows_of_real_tasks(
     rows = train.read_text(encoding="utf-8").splitlines(keepends=True)[:38]
     few = tmp_path / train.name
     few.write_text("".join(rows), encoding="utf-8")
+    tasks: dict[str, FileTask] = {"mrpc": mrpc, "swag": swag}
     result = api.finetune(
-        {"mrpc": mrpc, "swag": swag}[task].with_files(train=[few], dev=[few]),
+        tasks[task].with_files(train=[few], dev=[few]),
         model=real_vocabulary,
         output=tmp_path / "run",
         lr=3e-3,

@@ -20,7 +20,7 @@ from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.model import Model
 from bertkit.storage.atomic import write_json
-from bertkit.task_types import TextClassificationTask
+from bertkit.task_types import TextTask
 from bertkit.tasks import glue
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -37,7 +37,7 @@ def tokenizer() -> WordPiece:
     return train(["the old mill by the river was sold to a man from the city"] * 7, vocab_size=67)
 
 
-def make_run(folder: Path, task: TextClassificationTask, tokenizer: WordPiece, shift: float = 0.0) -> Path:
+def make_run(folder: Path, task: TextTask, tokenizer: WordPiece, shift: float = 0.0) -> Path:
     """A run folder with an untrained model; ``shift`` moves the number that a regression answers."""
     shape = BertConfig(
         vocab_size=tokenizer.vocab_size,
@@ -59,7 +59,7 @@ def make_run(folder: Path, task: TextClassificationTask, tokenizer: WordPiece, s
     return folder
 
 
-def write_results(folder: Path, task: TextClassificationTask, *seeds: dict[str, float]) -> Path:
+def write_results(folder: Path, task: TextTask, *seeds: dict[str, float]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     results = [
         SeedResult(seed=seed, epochs=[scores], best_epoch=1, scores=scores, seconds=1.0, examples_per_second=1.0)

@@ -38,7 +38,7 @@ def test_classes_are_looked_at_from_all_sides() -> None:
     assert all(score.low <= score.value <= score.high for score in found.scores.values())
     assert found.classes is not None and found.classes.confusion == [[1, 1], [1, 2]]
     assert [(each.name, each.support) for each in found.classes.rows] == [("sad", 2), ("glad", 3)]
-    assert [(mark.id, mark.size) for mark in found.worst] == [("n3", 0.95), ("n1", 0.7)]
+    assert [(mark.id, mark.error) for mark in found.worst] == [("n3", 0.95), ("n1", 0.7)]
     assert found.calibration is not None and sum(each.count for each in found.calibration.bins) == 5
     assert found.notes == ["a note"]
     assert found.record()["accuracy"] == 0.6 and found.record()["scores"]["accuracy"]["value"] == 0.6
@@ -48,7 +48,7 @@ def test_the_largest_errors_of_numbers_come_first() -> None:
     found = evaluate_predictions(
         NUMBERS, "dev", ask(1.0, 2.0, 3.0), [Prediction(1.5), Prediction(2.0), Prediction(-1.0)]
     )
-    assert [(mark.id, mark.size, mark.answer) for mark in found.worst] == [("n2", 4.0, "-1"), ("n0", 0.5, "1.5")]
+    assert [(mark.id, mark.error, mark.answer) for mark in found.worst] == [("n2", 4.0, "-1"), ("n0", 0.5, "1.5")]
     assert found.classes is None and found.calibration is None
 
 

@@ -26,7 +26,7 @@ from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.storage.checksums import write_checksums
-from bertkit.task_types import TextClassificationTask
+from bertkit.task_types import FileTask, TextClassificationTask, from_record
 from bertkit.text.wordpiece import WordPiece
 
 FLIPS = 200
@@ -184,9 +184,9 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def use(folder: Path) -> TextClassificationTask:
+def use(folder: Path) -> FileTask:
     """All that a prediction reads."""
-    task = TextClassificationTask.from_record(ModelFolder.open(folder).metadata["task"])
+    task = from_record(ModelFolder.open(folder).metadata["task"])
     _ = ModelFolder.open(folder).tokenizer
     ModelFolder.open(folder).load_model(task.objectives)
     return task

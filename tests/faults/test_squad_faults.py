@@ -40,7 +40,7 @@ def both(task: QuestionAnsweringTask, path: Path) -> tuple[list[SpanExample], li
 
 
 def notes(task: QuestionAnsweringTask, path: Path) -> str:
-    return "\n".join(task.with_files(train=[path], dev=[path]).notes())
+    return "\n".join(task.with_files(train=[path], dev=[path]).reader.notes())
 
 
 @pytest.mark.parametrize("start", [0, 20, -1, 999, 9])
@@ -99,7 +99,7 @@ def test_ids_that_come_again_are_told_apart(tmp_path: Path) -> None:
     assert len({each.id for each in asked}) == len(asked) == len(learnt) == 5
     assert [each.id for each in asked][:2] == ["a", "a#2"]
     assert "questions of dev have an id that another one has" in notes(v1, path)
-    assert [each.id for each in v1.read(path)] == [each.id for each in asked]
+    assert [each.id for each in v1.reader.read(path)] == [each.id for each in asked]
 
 
 def test_an_empty_context_is_asked_and_answered_with_nothing(tmp_path: Path, words: WordPiece) -> None:

@@ -16,7 +16,7 @@ from bertkit.cli import app
 from bertkit.errors import BAD_DATA, WRONG_USAGE
 from bertkit.formats.tables import Row, Table
 from bertkit.inference.pipeline import Pipeline
-from bertkit.inference.prediction_files import answer_file
+from bertkit.inference.prediction_files import predict_file
 from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 from bertkit.task_types.user_tables import guess
 
@@ -144,7 +144,7 @@ def test_an_unknown_delimiter_is_not_taken_for_one_column_of_text(
 
 def test_a_file_whose_suffix_lies_is_read_by_its_content(here: Path) -> None:
     (here / "t.csv").write_bytes(table().replace(b",", b"\t"))
-    assert len(list(guess(here / "t.csv").task.rows("train"))) == 30
+    assert len(list(guess(here / "t.csv").task.reader.rows("train"))) == 30
 
 
 AWKWARD = ['"quoted"', "two\nlines", "a,b;c\td|e", "\ufeffmark", "=1+1", "\u2028 and \x85", "  spaces  ", "é", "''", ""]
@@ -164,8 +164,10 @@ def test_awkward_texts_come_back_to_the_letter(name: str, here: Path) -> None:
             writer.writeheader()
             writer.writerows(rows)
     task = guess(here / name, text="text", label="label").task
-    assert [(each.id, each.first, each.label) for each in task.rows("train")] == [tuple(row.values()) for row in rows]
-    assert "4 examples of train have an empty text, and are kept" in task.notes()
+    assert [(each.id, each.first, each.label) for each in task.reader.rows("train")] == [
+        tuple(row.values()) for row in rows
+    ]
+    assert "4 examples of train have an empty text, and are kept" in task.reader.notes()
 
 
 def test_what_is_left_out_or_odd_is_counted(here: Path) -> None:
@@ -173,7 +175,7 @@ def test_what_is_left_out_or_odd_is_counted(here: Path) -> None:
     (here / "train.csv").write_bytes(table(rows=[*GOOD, *odd]))
     (here / "dev.csv").write_bytes(table(rows=["1,Film  NUMBER 4,good\n", "1,new,good\n", "2,,good\n", "3,x,\n"]))
     task = guess(here / "train.csv", dev=here / "dev.csv").task
-    notes = task.notes()
+    notes = task.reader.notes()
     assert notes == [
         "1 rows of train have no label and are left out",
         "1 examples of train have an empty text, and are kept",
@@ -200,7 +202,7 @@ def test_what_a_person_should_know_takes_one_reading(here: Path, monkeypatch: py
         return rows(table, *columns)
 
     monkeypatch.setattr(Table, "rows", note)
-    task.notes()
+    task.reader.notes()
     assert read == ["train.csv", "dev.csv"]
 
 
@@ -237,7 +239,7 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "plain", "-", 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
 def test_answers_that_a_spreadsheet_would_run_are_harmless(suffix: str, here: Path) -> None:
     (here / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in FORMULAS))
-    assert answer_file(Echo(here / "model"), here / "in.jsonl", here / f"out{suffix}", lambda done: None) == 9
+    assert predict_file(Echo(here / "model"), here / "in.jsonl", here / f"out{suffix}", lambda done: None) == 9
     text = (here / f"out{suffix}").read_text(encoding="utf-8")
     if suffix == ".jsonl":
         assert [json.loads(line)["label"] for line in text.splitlines()] == FORMULAS, "JSON is left as it is"
@@ -252,8 +254,8 @@ def test_repeated_ids_of_new_input_are_all_answered_in_order(here: Path) -> None
     model = Echo(here / "model")
     model.__dict__["task"] = guess(here / "t.csv").task
     (here / "in.csv").write_text("id,text\n7,one\n7,two\n,three\n")
-    answer_file(model, here / "in.csv", here / "out.jsonl", lambda done: None)
-    assert model.task.look_through(here / "in.csv") == (
+    predict_file(model, here / "in.csv", here / "out.jsonl", lambda done: None)
+    assert model.task.reader.look_through(here / "in.csv") == (
         3,
         ['1 ids of in.csv occur more than once (the first is "7"); every row counts'],
     )
@@ -275,6 +277,6 @@ def test_bad_input_to_answer_is_refused_with_its_line(fault: str, here: Path) ->
     model.__dict__["task"] = guess(here / "t.csv").task
     (here / "in.csv").write_bytes(REFUSED[fault][0])
     with pytest.raises(Exception, match=r"^in.csv, line 5: ") as caught:
-        answer_file(model, here / "in.csv", here / "out.csv", lambda done: None)
+        predict_file(model, here / "in.csv", here / "out.csv", lambda done: None)
     assert getattr(caught.value, "exit_code", None) == BAD_DATA
     assert not (here / "out.csv").exists()

@@ -85,7 +85,7 @@ def test_several_models_answer_with_the_mean_of_their_scores(model: Path, tmp_pa
     together = api.load(*runs)
     models = [api.load(run)._answerer for run in runs]
     assert isinstance(together._answerer, Ensemble)
-    example = next(iter(together.task.read(dev)))
+    example = next(iter(together.task.reader.read(dev)))
     (feature, *_) = together.task.encode(example, together.tokenizer)
     from_all = _start_scores(together._answerer, feature)
     torch.testing.assert_close(from_all, sum(_start_scores(each, feature) for each in models) / 2)
@@ -100,7 +100,7 @@ def test_several_models_answer_with_the_mean_of_their_scores(model: Path, tmp_pa
 
 
 def _answers(model: Any, dev: Path) -> list[tuple[Any, Any]]:
-    examples = list(model.task.read(dev))
+    examples = list(model.task.reader.read(dev))
     return list(zip(examples, model.stream(examples), strict=True))
 
 
@@ -129,7 +129,7 @@ def test_a_table_of_questions_is_known_by_its_columns(model: Path, tmp_path: Pat
     task = api.finetune(tmp_path / "t.csv", model=model, output=tmp_path / "run", set=SHORT, **FIXED)
     assert set(task.best.scores) >= {"exact", "f1"}
     record = read_run(tmp_path / "run")["run"]["task"]
-    assert (record["shape"], record["null"], record["rules"]) == ("span", True, "v2")
+    assert (record["type"], record["null"], record["rules"]) == ("question_answering", True, "v2")
 
 
 def test_a_task_that_knows_no_null_hears_the_best_passage(model: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def tuned(source: Path, tmp_path: Path) -> Path:
 
 def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path) -> None:
     task = ModelFolder.open(tuned).metadata["task"]
-    assert task["shape"] == "labels"
+    assert task["type"] == "multi_label"
     assert set(task["thresholds"]) <= {"city", "mill", "river"}
     assert task["thresholds"]
     assert set(task["class_weights"]) == {"city", "mill", "river"}
@@ -76,7 +76,9 @@ def test_several_labels_are_one_cell_of_the_answers(suffix: str, tuned: Path, tm
         assert all(each <= {"city", "mill", "river"} for each in told)
         (tmp_path / "again.csv").write_text("id,text,tags\n" + "".join(f'{r["id"]},a,"{r["label"]}"\n' for r in rows))
         answers = [list(prediction.label) for prediction in _answers(tuned, tmp_path / "t.csv")]
-        read = [list(each.label) for each in api.load(tuned).task.with_files(dev=[tmp_path / "again.csv"]).rows("dev")]
+        read = [
+            list(each.label) for each in api.load(tuned).task.with_files(dev=[tmp_path / "again.csv"]).examples("dev")
+        ]
         assert read == answers, "what was written is read again"
 
 
@@ -87,7 +89,7 @@ def _scores(run: Path, **options: Any) -> dict[str, float]:
 
 def _answers(run: Path, table: Path) -> list[Any]:
     model = api.load(run)
-    return list(model.stream(model.task.read(table)))
+    return list(model.stream(model.task.reader.read(table)))
 
 
 def test_what_is_cut_is_said_in_training_and_in_answering(

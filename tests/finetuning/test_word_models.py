@@ -22,7 +22,6 @@ from bertkit.finetuning.word_models import build_word_model, list_word_models
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.report.progress import Progress
-from bertkit.task_types import TaggingTask
 from bertkit.tasks.conll2003 import conll2003
 from bertkit.text.words import WordLevel, train
 from bertkit.training.optimizer import OptimizerConfig
@@ -127,7 +126,7 @@ def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
     draw = random.Random(7)
     for split in conll2003.files.splits.values():
         write_sentences(tmp_path / split.files[0], 20, draw)
-    task = TaggingTask.from_record({**conll2003.record(), "crf": True}).at(tmp_path)
+    task = replace(conll2003, crf=True).at(tmp_path)
     rate = OptimizerConfig(lr=0.03, bias_correction=True, weight_decay=0.0, clip_norm=5.0)
     run = FinetuneRun(task=task, model=folder, output=tmp_path / "run", epochs=15, batch_size=7, optimizer=rate)
     result = finetune(run, Progress("quiet"))

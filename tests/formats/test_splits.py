@@ -68,9 +68,9 @@ def test_one_split_is_a_table(saved: Path) -> None:
     task = guess(saved / "train").task
     assert task.heldout
     assert len(task.examples("train")) + len(task.examples("dev")) == 37
-    assert [each.first for each in task.read(saved / "test")] == ["one", "two"]
+    assert [each.first for each in task.reader.read(saved / "test")] == ["one", "two"]
     with pytest.raises(BertkitError, match=r"imdb holds several splits. Name one of them: train, validation, test"):
-        list(task.read(saved))
+        list(task.reader.read(saved))
 
 
 def test_without_a_state_all_its_arrow_files_are_read(saved: Path) -> None:
@@ -87,7 +87,7 @@ def test_lists_of_classes_are_several_labels(feature: Any, tmp_path: Path) -> No
     columns |= {"label": [[[0, 2], [1], []][row % 3] for row in range(30)]}
     task = guess(save(tmp_path / "d", columns, {"text": TEXT, "label": feature})).task
     assert isinstance(task, MultiLabelTask)
-    assert [each.label for each in list(task.rows("train"))[:3]] == [("neg", "odd"), ("pos",), ()]
+    assert [each.label for each in list(task.reader.rows("train"))[:3]] == [("neg", "odd"), ("pos",), ()]
 
 
 def test_classes_without_names_are_numbers(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_files_that_are_given_take_the_place_of_those_in_the_folder(tmp_path: Pa
 def test_the_parts_of_a_split_are_read_in_order(tmp_path: Path) -> None:
     for part in range(3):
         write(tmp_path / f"train-{part:05}-of-00003.csv", 10, start=10 * part)
-    rows = list(guess(tmp_path).task.rows("train"))
+    rows = list(guess(tmp_path).task.reader.rows("train"))
     assert [each.first for each in rows] == [f"film number {row}" for row in range(30)]
 
 

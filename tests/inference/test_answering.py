@@ -14,7 +14,7 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference import predict as predicting
 from bertkit.inference.pipeline import Pipeline, load
-from bertkit.inference.prediction_files import answer_file
+from bertkit.inference.prediction_files import predict_file
 from bertkit.model import Model
 from bertkit.task_types import QuestionAnsweringTask, SpanExample, TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
@@ -53,7 +53,7 @@ def test_an_answer_is_where_it_says(answering: Pipeline) -> None:
 
 
 def test_the_official_files(answering: Pipeline, questions: Path, tmp_path: Path) -> None:
-    assert answer_file(answering, questions, tmp_path / "p.json", ignore) == 10
+    assert predict_file(answering, questions, tmp_path / "p.json", ignore) == 10
     predictions = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
     odds = json.loads((tmp_path / "p.null_odds.json").read_text(encoding="utf-8"))
     assert list(predictions) == list(odds) == [f"q{n}" for n in range(10)]
@@ -62,8 +62,8 @@ def test_the_official_files(answering: Pipeline, questions: Path, tmp_path: Path
 
 
 def test_tables_of_answers_have_their_places(answering: Pipeline, questions: Path, tmp_path: Path) -> None:
-    answer_file(answering, questions, tmp_path / "p.csv", ignore)
-    answer_file(answering, questions, tmp_path / "p.txt", ignore)
+    predict_file(answering, questions, tmp_path / "p.csv", ignore)
+    predict_file(answering, questions, tmp_path / "p.txt", ignore)
     lines = (tmp_path / "p.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "id,answer,start,end,probability"
     texts = (tmp_path / "p.txt").read_text(encoding="utf-8").split("\n")[:-1]
@@ -72,17 +72,17 @@ def test_tables_of_answers_have_their_places(answering: Pipeline, questions: Pat
 
 def test_lines_of_a_stream() -> None:
     for line in ('{"id": "7", "question": "who?", "context": "the miller"}', "who?\tthe miller"):
-        example = TASK.read_line("7", line)
+        example = TASK.reader.read_line("7", line)
         assert example == SpanExample("7", "who?", "the miller")
     with pytest.raises(BertkitError, match='line 3: not a JSON object with "question" and "context"'):
-        TASK.read_line("3", '{"question": "who?"}')
+        TASK.reader.read_line("3", '{"question": "who?"}')
 
 
 def test_a_model_for_texts_answers_no_question(
     tmp_path: Path, model: Model, tokenizer: WordPiece, task: TextClassificationTask
 ) -> None:
     save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
-    with pytest.raises(BertkitError, match=r"is for files:t\.csv and answers no question"):
+    with pytest.raises(BertkitError, match=r"is fine-tuned for files:t\.csv and cannot answer questions: use classify"):
         load(tmp_path / "model").answer("who?", "the miller")
 
 

@@ -11,7 +11,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.task_types import Prediction, TextClassificationTask, TextExample
+from bertkit.task_types import Prediction, RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
@@ -55,22 +55,22 @@ def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextClassificatio
     pipeline = save(tmp_path, encoder, replace(task, pair=True), tokenizer)
     (listed,) = pipeline.classify([("the river", "the mill")])
     assert pipeline.classify("the river", "the mill") == listed
-    with pytest.raises(BertkitError, match="is about two texts; example 0 has one"):
+    with pytest.raises(BertkitError, match="is two texts; example 0 has one"):
         pipeline.classify("the river")
 
 
 def test_a_pair_is_refused_where_one_text_is_meant(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:
-    with pytest.raises(BertkitError, match="is about one text; example 0 has two"):
+    with pytest.raises(BertkitError, match="is one text; example 0 has two"):
         save(tmp_path, encoder, task, tokenizer).classify([("the river", "the mill")])
 
 
 def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    pipeline = save(tmp_path, encoder, TextClassificationTask(name="files:n.csv", metric="pearson"), tokenizer)
+    pipeline = save(tmp_path, encoder, RegressionTask(name="files:n.csv", metric="pearson"), tokenizer)
     (answer,) = pipeline.predict(["the river"])
     assert isinstance(answer.label, float)
-    with pytest.raises(BertkitError, match="tells no class of a text"):
+    with pytest.raises(BertkitError, match="cannot classify texts: use predict"):
         pipeline.classify("the river")
 
 

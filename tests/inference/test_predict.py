@@ -10,7 +10,7 @@ import torch
 from bertkit.errors import BertkitError
 from bertkit.inference.predict import predict, stream
 from bertkit.model import Model
-from bertkit.task_types import Prediction, TextClassificationTask, TextExample
+from bertkit.task_types import Prediction, RegressionTask, TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
 
@@ -64,12 +64,13 @@ def test_dropout_is_off_and_the_mode_comes_back(
 
 
 def test_a_number_is_told_on_the_scale_of_the_task(model: Model, tokenizer: WordPiece) -> None:
-    plain = TextClassificationTask(name="files:n.csv", metric="pearson")
+    plain = RegressionTask(name="files:n.csv", metric="pearson")
     scaled = replace(plain, numbers=replace(plain.numbers, origin=100.0, unit=7.0))
     regressor = Model(model.encoder, plain.objectives(model.encoder))
     example = TextExample("1", "seven wide rivers")
     (raw,) = predict(regressor, plain, [example], tokenizer, precision="float32")
     (shown,) = predict(regressor, scaled, [example], tokenizer, precision="float32")
+    assert isinstance(raw.label, float)
     assert shown.label == pytest.approx(100 + 7 * raw.label)
     assert shown.scores == {}
 

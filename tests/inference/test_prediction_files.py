@@ -15,13 +15,14 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline
-from bertkit.inference.prediction_files import answer_file
+from bertkit.inference.prediction_files import predict_file
 from bertkit.task_types import (
     Choice,
     Columns,
     MultipleChoiceTask,
     Prediction,
     QuestionAnsweringTask,
+    RegressionTask,
     Split,
     TaggingTask,
     TagPrediction,
@@ -62,7 +63,7 @@ def texts(tmp_path: Path) -> Path:
 
 def answer(model: Parrot, texts: Path, output: Path) -> list[int]:
     reported: list[int] = []
-    assert answer_file(model, texts, output, reported.append) == ROWS
+    assert predict_file(model, texts, output, reported.append) == ROWS
     return reported
 
 
@@ -70,7 +71,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(tmp_path: Path, texts: Pat
     answer(Parrot(tmp_path / "model"), texts, tmp_path / "whole.jsonl")
     output = tmp_path / "out.jsonl"
     with pytest.raises(Interrupted, match="stopped after 100 rows") as stopped:
-        answer_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+        predict_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
     assert stopped.value.exit_code == 130
     assert not output.exists()
     (partial,) = tmp_path.glob(".partial-*")
@@ -87,7 +88,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(tmp_path: Path, texts: Pat
 def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -> None:
     output = tmp_path / "out.jsonl"
     with pytest.raises(Interrupted):
-        answer_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+        predict_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
     other = Parrot(tmp_path / "other")
     (tmp_path / "other" / "weights").write_text("13")
     answer(other, texts, output)
@@ -101,10 +102,10 @@ def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -
 def test_what_a_spreadsheet_would_run_is_made_harmless(tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("=1+1\n@x\nplain\n")
-    answer_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.csv", lambda done: None)
+    predict_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.csv", lambda done: None)
     labels = [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()]
     assert labels == ["label", "'=1+1", "'@x", "plain"]
-    answer_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.txt", lambda done: None)
+    predict_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.txt", lambda done: None)
     assert (tmp_path / "out.txt").read_text() == "=1+1\n@x\nplain\n"
 
 
@@ -117,7 +118,7 @@ def test_an_output_that_cannot_be_written_is_known_at_once(
 ) -> None:
     model = Parrot(tmp_path / "model")
     with pytest.raises(BertkitError, match=message):
-        answer_file(model, texts, tmp_path / output, lambda done: None)
+        predict_file(model, texts, tmp_path / output, lambda done: None)
     assert model.answered == 0
 
 
@@ -128,11 +129,11 @@ def test_a_full_disk_is_said_with_the_file(tmp_path: Path, texts: Path) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, old[1]))
         with pytest.raises(BertkitError, match=r"cannot write .*out\.csv: File too large"):
-            answer_file(model, texts, tmp_path / "out.csv", lambda done: None)
+            predict_file(model, texts, tmp_path / "out.csv", lambda done: None)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, ignored)
-    assert answer_file(model, texts, tmp_path / "out.csv", lambda done: None) == ROWS
+    assert predict_file(model, texts, tmp_path / "out.csv", lambda done: None) == ROWS
 
 
 class Tagger(Parrot):
@@ -164,7 +165,7 @@ class Counter(Parrot):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.__dict__["task"] = TextClassificationTask(name="counter", metric="pearson")
+        self.__dict__["task"] = RegressionTask(name="counter", metric="pearson")
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for example in examples:
@@ -185,7 +186,7 @@ def test_a_table_of_answers_has_the_columns_of_their_kind(
     parrot = model(tmp_path / "model")
     split = Split(files=("in.csv",), columns=Columns(first="text"))
     parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
-    answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.csv", lambda done: None)
+    predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.csv", lambda done: None)
     assert (tmp_path / "out.csv").read_text() == expected
 
 
@@ -201,7 +202,7 @@ def test_a_table_of_answers_has_the_columns_of_their_kind(
 def test_tags_stand_in_a_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:
     (tmp_path / "in.txt").write_text("two wide\n")
     output = tmp_path / f"out{suffix}"
-    answer_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
+    predict_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
     assert output.read_text() == expected
 
 
@@ -210,11 +211,11 @@ def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tm
     parrot = Parrot(tmp_path / "model")
     split = Split(files=("in.csv",), columns=Columns(first="text", id="id"))
     parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
-    with pytest.raises(BertkitError, match=r'in\.csv: the id "3" comes twice, .* write \.jsonl'):
-        answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.json", lambda done: None)
+    with pytest.raises(BertkitError, match=r'in\.csv: the id "3" occurs twice, .* write \.jsonl'):
+        predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.json", lambda done: None)
     assert parrot.answered == 0
     assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".partial*"))
-    assert answer_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
+    assert predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
 
 
 def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,8 +227,8 @@ def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, mon
     monkeypatch.setattr(parrot, "stream", lambda examples, batch_size: iter(examples))
     parrot.__dict__["task"] = task
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(each) + "\n" for each in questions)))
-    with pytest.raises(BertkitError, match=r'-: the id "a" comes twice, .* write \.jsonl'):
-        answer_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
+    with pytest.raises(BertkitError, match=r'-: the id "a" occurs twice, .* write \.jsonl'):
+        predict_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
     assert not (tmp_path / "out.json").exists()
 
 
@@ -237,5 +238,5 @@ def test_a_library_that_parquet_needs_is_asked_for_before_anything_is_answered(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     parrot = Parrot(tmp_path / "model")
     with pytest.raises(BertkitError, match="needs pyarrow"):
-        answer_file(parrot, texts, tmp_path / "out.parquet", lambda done: None)
+        predict_file(parrot, texts, tmp_path / "out.parquet", lambda done: None)
     assert parrot.answered == 0

@@ -71,7 +71,7 @@ def test_tags_by_the_names_of_the_config(tmp_path: Path) -> None:
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     shares = ask(model, inputs).logits[0].softmax(-1)
     begins = [inputs.word_ids(0).index(place) for place in range(len(words))]
-    (told,) = ours.stream([ours.task.read_line("1", " ".join(words))])
+    (told,) = ours.stream([ours.task.reader.read_line("1", " ".join(words))])
     assert list(told.label) == [names[int(shares[place].argmax())] for place in begins]
     assert list(told.probabilities) == pytest.approx([float(shares[place].max()) for place in begins], abs=TOLERANCE)
     assert {entity.type for entity in told.entities} <= {"LOC", "PER"}
@@ -129,4 +129,4 @@ def test_they_are_scored_on_a_file_and_read_no_more_than_they_can(
     assert 0 <= task.score(examples, list(ours.stream(examples)))[task.metric] <= 1
     (tmp_path / file).write_text(rows.replace("the mill", "the mill " * 99, 1), encoding="utf-8")
     if "Token" not in kind:
-        assert len(list(ours.stream(ours.task.read(tmp_path / file)))) == 2
+        assert len(list(ours.stream(ours.task.reader.read(tmp_path / file)))) == 2

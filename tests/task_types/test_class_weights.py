@@ -15,7 +15,7 @@ from bertkit.contracts import Tokenizer
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objectives.sequence_classification import SequenceClassification
-from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.user_tables import guess
 
 REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
@@ -67,8 +67,8 @@ def test_wrong_weights_are_refused(weights: str, message: str) -> None:
 
 
 def test_a_number_has_no_classes_to_weigh() -> None:
-    with pytest.raises(BertkitError, match="stars tells a number; it has no classes to weigh"):
-        TextClassificationTask(name="stars", metric="pearson").weighted("balanced")
+    with pytest.raises(BertkitError, match="stars has no classes of texts to weigh"):
+        RegressionTask(name="stars", metric="pearson").weighted("balanced")
 
 
 def test_weighted_loss_is_that_of_torch() -> None:
@@ -126,13 +126,13 @@ def test_windows_answer_with_their_mean(tokenizer: Tokenizer) -> None:
     assert prediction.label == "good"
     expected = torch.softmax(torch.tensor([4 / 3, 2.0, 0.0]), 0).tolist()
     assert list(prediction.scores.values()) == pytest.approx(expected)
-    stars = TextClassificationTask(name="stars", metric="pearson")
+    stars = RegressionTask(name="stars", metric="pearson")
     assert stars.decode(TextExample("1", ""), [], [{"value": np.array(x)} for x in (1.0, 4.0)]).label == 2.5
 
 
 @pytest.mark.parametrize(("task", "stride", "most"), [(REVIEWS, 12, 11), (PAIRS, 6, 5), (REVIEWS, -1, 11)])
 def test_a_stride_that_would_skip_tokens_is_refused(task: TextClassificationTask, stride: int, most: int) -> None:
-    with pytest.raises(BertkitError, match=f"one of 13 tokens holds {most} of the text. Take a stride up to that"):
+    with pytest.raises(BertkitError, match=rf"13 tokens holds {most} of the text: .* Choose a stride up to that"):
         apply(task, parse_settings([f"stride={stride}"]))
 
 

@@ -102,9 +102,9 @@ def test_an_answer_is_described_and_marked(tokenizer: Tokenizer) -> None:
         "probability": 0.5,
         "scores": [0.125, 0.375, 0.5],
     }
-    mark = TASK.mark(EXAMPLES[0], answer)
+    mark = TASK.report(EXAMPLES[0], answer)
     assert (mark.gold, mark.answer) == ("stopped at dawn", "sang")
-    assert mark.size == pytest.approx(0.5)
+    assert mark.error == pytest.approx(0.5)
 
 
 def test_a_record_comes_back() -> None:
@@ -131,7 +131,7 @@ def test_real_files_in_swags_columns(data_folder: Path, tokenizer: Tokenizer) ->
     found = guess(data_folder / "swag/codah-train.csv")
     assert found.sentence == (
         "prompt = sent1, beginning of the choices = sent2, choices = ending0 to ending3 (4 each), "
-        "label = label (the place of the right one, counted from 0), id = fold-ind"
+        "label = label (the number of the right one, counted from 0), id = fold-ind"
     )
 
 
@@ -144,7 +144,7 @@ def test_how_the_right_one_is_written_is_guessed(tmp_path: Path, labels: tuple[s
     found = guess(write_csv(tmp_path / "t.csv", ["question", "A", "B", "C", "answer"], *rows))
     assert isinstance(found.task, MultipleChoiceTask)
     assert found.task.spelling == spelling
-    assert [example.label for example in found.task.rows("train")] == [0, 2]
+    assert [example.label for example in found.task.reader.rows("train")] == [0, 2]
 
 
 def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
@@ -152,7 +152,10 @@ def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
     found = guess(tmp_path / "t.jsonl")
     assert "choices = choices (2 to 3 each)" in found.sentence
-    assert [(each.choices, each.label) for each in found.task.rows("train")] == [(("a", "b"), 0), (("a", "b", "c"), 2)]
+    assert [(each.choices, each.label) for each in found.task.reader.rows("train")] == [
+        (("a", "b"), 0),
+        (("a", "b", "c"), 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_repeated_ids_are_counted_and_every_row_counts(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t.csv", ["id", "prompt", "A", "B", "label"], *rows)
     task = guess(path, dev=path).task
     sentence = 'occur more than once (the first is "a"), 1 of them with different labels; every row counts'
-    assert [f"1 ids of {split} {sentence}" in task.notes() for split in ("train", "dev")] == [True, True]
+    assert [f"1 ids of {split} {sentence}" in task.reader.notes() for split in ("train", "dev")] == [True, True]
     assert len(task.examples("dev")) == 3
     assert task.score(task.examples("dev"), choose([0, 1, 1])) == {"accuracy": pytest.approx(2 / 3)}
 
@@ -194,5 +197,5 @@ def test_one_choice_is_none(tmp_path: Path) -> None:
 
 def test_new_input_needs_no_label(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "new.csv", ["sent1", "sent2", *swag.choices], ("p", "s", *"abcd"))
-    assert list(swag.read(path)) == [ChoiceExample("2", "p", tuple("abcd"), "s")]
-    assert swag.read_line("7", "p\tx\ty") == ChoiceExample("7", "p", ("x", "y"))
+    assert list(swag.reader.read(path)) == [ChoiceExample("2", "p", tuple("abcd"), "s")]
+    assert swag.reader.read_line("7", "p\tx\ty") == ChoiceExample("7", "p", ("x", "y"))

@@ -215,7 +215,7 @@ def test_the_threshold_is_set_where_f1_is_highest() -> None:
     assert [each.text for each in decided] == ["mill"] * 5 + [""] * 2
     best = calibrated.score(examples, decided)["f1"]
     for threshold in (-9.0, -2.5, -1.5, -0.75, 1.0, 9.0):
-        other = [replace(task, threshold=threshold)._decide(each) for each in predictions]
+        other = [replace(task, threshold=threshold).decoder.decide(each) for each in predictions]
         assert task.score(examples, other)["f1"] < best
 
 
@@ -236,4 +236,4 @@ def test_questions_about_one_context_are_held_out_together(tmp_path: Path) -> No
     train, dev = ({example.context for example in task.examples(split)} for split in ("train", "dev"))
     assert (len(train), len(dev)) == (18, 2)
     assert not train & dev
-    assert any("14 of 140 questions are held out" in note for note in task.notes())
+    assert any("14 of 140 questions are held out" in note for note in task.reader.notes())

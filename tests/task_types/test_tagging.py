@@ -62,7 +62,7 @@ def test_columns_become_sentences_in_iob2(task: TaggingTask) -> None:
     assert first.label == ("B-PER", "I-PER", "O")
     assert second.label == ("B-LOC", "B-LOC")
     assert [each.id for each in (first, second, third)] == ["3", "7", "12"]
-    assert [len(list(task.read(task.files.paths("", "dev")[0]))), from_record(task.record())] == [3, task]
+    assert [len(list(task.reader.read(task.files.paths("", "dev")[0]))), from_record(task.record())] == [3, task]
 
 
 def test_gold_scores_perfectly(task: TaggingTask, tokenizer: Tokenizer) -> None:
@@ -147,7 +147,7 @@ def test_a_file_called_conll_is_told_its_line_whatever_is_in_it(tmp_path: Path) 
 def test_ill_formed_tags_and_unreadable_words_are_counted(task: TaggingTask, tmp_path: Path) -> None:
     rows = "a B-PER\nb I-PER\nc O\nd I-PER\n\u200b O\n"
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
-    notes = " ".join(task.notes())
+    notes = " ".join(task.reader.notes())
     assert "1 tags of train are ill-formed" in notes
     assert "1 words of train have no character" in notes
     assert "of dev" not in notes
@@ -161,7 +161,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert found.task.labels == ("O", "B-ANIMAL", "I-ANIMAL")
     assert "37 sentences" in found.sentence
     assert len(found.task.examples("dev")) > 0
-    assert "held out" in found.task.notes()[0]
+    assert "held out" in found.task.reader.notes()[0]
 
 
 def test_a_model_tags_text_and_words(tmp_path: Path) -> None:

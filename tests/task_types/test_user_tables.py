@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
-from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample, from_record
 from bertkit.task_types.user_tables import guess
 
 WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
@@ -97,7 +97,7 @@ def test_numbers_are_learnt_on_a_scale_of_their_own(here: Path) -> None:
     found = guess(write_csv(here / "prices.csv", rows, header="id,offer,score"))
     assert "label = score (a number from 1000 to 1097.5, 1.05e+03 on average)" in found.sentence
     assert found.task.labels == ()
-    assert isinstance(found.task, TextClassificationTask)
+    assert isinstance(found.task, RegressionTask)
     assert found.task.metric == "pearson"
     assert found.task.numbers.origin == pytest.approx(1048.75)
     output = {"value": np.array(48.75 / found.task.numbers.unit)}
@@ -198,7 +198,7 @@ def test_a_word_among_numbers_is_named(here: Path) -> None:
 def test_rows_without_a_label_are_left_out_and_said(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews(40, row_3="", row_8=" "))).task
     assert len(task.examples("train")) + len(task.examples("dev")) == 38
-    assert "2 rows of train have no label and are left out" in task.notes()
+    assert "2 rows of train have no label and are left out" in task.reader.notes()
 
 
 def test_a_tenth_of_every_class_is_held_out_and_said(here: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_tenth_of_every_class_is_held_out_and_said(here: Path) -> None:
     train, dev = task.examples("train"), task.examples("dev")
     assert len(train) + len(dev) == 400
     assert Counter(example.label for example in dev) == {"negative": 13, "positive": 27}
-    assert any(note.startswith("no dev file: 40 of 400 examples are held out as dev") for note in task.notes())
+    assert any(note.startswith("no dev file: 40 of 400 examples are held out as dev") for note in task.reader.notes())
 
 
 def test_what_is_held_out_does_not_hang_on_the_order_of_the_rows(here: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_dev_file_is_used_and_its_overlap_counted(here: Path) -> None:
     dev = write_csv(here / "dev.csv", [*reviews(3), ("77", sentence(77), "positive")])
     task = guess(train, dev=dev).task
     assert (len(task.examples("train")), len(task.examples("dev"))) == (40, 4)
-    assert "3 of 4 dev examples have a text that is in train too: scores are too good" in task.notes()
+    assert "3 of 4 dev examples have a text that is in train too: scores are too good" in task.reader.notes()
 
 
 def test_a_label_that_only_dev_has_is_refused(here: Path) -> None:
@@ -257,13 +257,13 @@ def test_a_test_file_needs_no_labels(here: Path) -> None:
 def test_contradictions_are_counted(here: Path) -> None:
     rows = [*reviews(40), ("41", sentence(4), "negative"), ("42", sentence(4), "positive")]
     task = guess(write_csv(here / "r.csv", rows), dev=write_csv(here / "d.csv", reviews(3))).task
-    assert "1 texts of train occur with different labels" in task.notes()
+    assert "1 texts of train occur with different labels" in task.reader.notes()
 
 
 def test_the_task_outlives_the_folder_it_was_made_in(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = guess(write_csv(here / "r.csv", reviews(40))).task
     monkeypatch.chdir("/")
-    again = TextClassificationTask.from_record(json.loads(json.dumps(task.record())))
+    again = from_record(json.loads(json.dumps(task.record())))
     assert again == task
     assert again.examples("train") == task.examples("train")
 
@@ -299,7 +299,7 @@ def test_a_file_without_column_names_is_read_from_its_first_line(here: Path) -> 
     (here / "nameless.csv").write_text("\n".join(rows), encoding="utf-8")
     found = guess(here / "nameless.csv")
     assert found.sentence == (
-        "text = 2, label = 1 (2 classes: 1 10, 2 10); there is no line of column names, so they are numbered"
+        "text = 2, label = 1 (2 classes: 1 10, 2 10); there is no line of column names, so the columns are numbered"
     )
     assert len(found.task.examples("train")) + len(found.task.examples("dev")) == 20
 
@@ -320,7 +320,7 @@ def test_unusual_delimiters_are_mentioned(here: Path) -> None:
 def test_new_input_is_read_by_the_task(name: str, text: str, first: str, second: str | None, here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews())).task
     (here / name).write_text(text, encoding="utf-8")
-    examples = list(task.read(here / name))
+    examples = list(task.reader.read(here / name))
     assert [example.first for example in examples] == [first] if second is None else [first, second]
     assert all(example.label is None for example in examples)
 
@@ -329,24 +329,24 @@ def test_new_input_without_the_column_is_refused(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews())).task
     (here / "in.csv").write_text("reviews,when\nGood,today\n", encoding="utf-8")
     with pytest.raises(BertkitError, match=r'in.csv has no column "review". .*Did you mean "reviews"\?'):
-        list(task.read(here / "in.csv"))
+        list(task.reader.read(here / "in.csv"))
 
 
 def test_a_first_line_is_never_taken_for_a_name_that_the_task_does_not_know(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews())).task
     (here / "in.csv").write_text("A fine film\nA poor film\n", encoding="utf-8")
     with pytest.raises(BertkitError, match=r'in.csv has no column "review". Its columns: A fine film'):
-        list(task.read(here / "in.csv"))
+        list(task.reader.read(here / "in.csv"))
 
 
 def test_a_task_without_files_reads_text_and_pair(here: Path) -> None:
     (here / "in.csv").write_text("id,pair,text\n1,b,a\n", encoding="utf-8")
     task = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"), pair=True)
-    assert list(task.read(here / "in.csv")) == [TextExample("2", "a", "b")]
+    assert list(task.reader.read(here / "in.csv")) == [TextExample("2", "a", "b")]
 
 
 def test_pairs_of_new_input_are_tab_separated_lines(here: Path) -> None:
     rows = [(sentence(row), sentence(row + 500), label) for row, (_, _, label) in enumerate(reviews())]
     task = guess(write_csv(here / "p.csv", rows, "premise,hypothesis,label")).task
     (here / "in.txt").write_text('One "thing\tand another\n', encoding="utf-8")
-    assert list(task.read(here / "in.txt")) == [TextExample("1", 'One "thing', "and another")]
+    assert list(task.reader.read(here / "in.txt")) == [TextExample("1", 'One "thing', "and another")]

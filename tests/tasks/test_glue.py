@@ -65,7 +65,7 @@ def test_test_rows_keep_their_index(data_folder: Path) -> None:
 
 
 def test_texts_shared_by_train_and_dev_are_counted(data_folder: Path) -> None:
-    notes = glue.cola.at(data_folder / "glue/CoLA").notes()
+    notes = glue.cola.at(data_folder / "glue/CoLA").reader.notes()
     assert "16 of 1,043 dev examples have a text that is in train too: scores are too good" in notes
 
 
@@ -118,7 +118,7 @@ def test_broken_rows_of_qqp_are_passed_over_and_counted(tmp_path: Path) -> None:
         (tmp_path / file).write_text(text, encoding="utf-8")
     task = glue.qqp.at(tmp_path)
     assert [example.first for example in task.examples("train")] == ["Why?"]
-    assert "2 broken rows of train are left out" in task.notes()
+    assert "2 broken rows of train are left out" in task.reader.notes()
 
 
 def test_an_unknown_split_lists_those_there_are() -> None:

@@ -13,7 +13,7 @@ from bertkit.evaluation.report import Evaluation
 from bertkit.inference.pipeline import load
 from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, same_answers
 
 
 @verb(EvaluateOptions)
@@ -41,6 +41,6 @@ def compare(options: CompareOptions) -> Comparison:
 
 def _with_same_labels(task: FileTask, trained: FileTask) -> FileTask:
     """``task``, if a model for ``trained`` predicts its labels."""
-    if (task.shape, task.labels) != (trained.shape, trained.labels):
+    if not same_answers(task, trained):
         raise usage_error(f"a model for {trained.name} does not give the answers of {task.name}.")
     return task

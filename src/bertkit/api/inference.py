@@ -8,7 +8,7 @@ from bertkit.api.truncation import report_truncated
 from bertkit.api.verb import verb
 from bertkit.inference.fill import Filling
 from bertkit.inference.pipeline import load
-from bertkit.inference.prediction_files import STREAM, answer_file
+from bertkit.inference.prediction_files import STREAM, predict_file
 from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.report.progress import Progress
 
@@ -25,10 +25,10 @@ def predict(options: PredictOptions) -> int:
     input = Path(options.input)
     model = load(options.run, *options.ensemble)
     with Progress(options.progress) as bar:
-        total, notes = (0, []) if input == STREAM else model.task.look_through(input)
+        total, notes = (0, []) if input == STREAM else model.task.reader.look_through(input)
         for note in notes:
             bar.say(note)
         bar.start("predicting", total, "row")
-        count = answer_file(model, input, Path(options.output), bar.advance)
+        count = predict_file(model, input, Path(options.output), bar.advance)
         report_truncated(model, bar)
         return count

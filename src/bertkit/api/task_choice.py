@@ -10,11 +10,12 @@ from pathlib import Path
 from bertkit import lookup
 from bertkit.api.paths import existing, optional_path, suggest_path
 from bertkit.errors import usage_error
+from bertkit.formats.splits import holds_tables
 from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
-from bertkit.task_types import FileTask, TextClassificationTask
-from bertkit.task_types.user_tables import guess, holds_tables
+from bertkit.task_types import FileTask
+from bertkit.task_types.user_tables import guess
 
 _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
 
@@ -45,10 +46,8 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
     else:
         task = _name_files(find_task(str(options.task)), options)
     if options.class_weights is not None:
-        if not isinstance(task, TextClassificationTask):
-            raise usage_error(f"{task.name} has no classes of texts to weigh.")
         task = task.weighted(options.class_weights)
-    for note in task.notes():
+    for note in task.reader.notes():
         bar.say(note)
     return task
 

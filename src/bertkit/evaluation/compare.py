@@ -11,7 +11,7 @@ from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
 from bertkit.evaluation.resampling import resample
 from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, type_name
 
 SIGNIFICANCE = 0.05
 """A difference with a smaller p value is reported as more than chance."""
@@ -91,7 +91,7 @@ def require_comparable(first: FileTask, second: FileTask, names: tuple[str, str]
 
 def _properties(task: FileTask) -> dict[str, str]:
     return {
-        "the kind of answer": task.shape,
+        "the kind of answer": type_name(type(task)),
         "labels": ", ".join(sorted(task.labels)) or "none",
         "texts per example": "two" if getattr(task, "pair", False) else "one",
     }
@@ -156,11 +156,11 @@ def _find_disagreements(
     task: FileTask, examples: Sequence[Any], first: Sequence[Any], second: Sequence[Any]
 ) -> list[Disagreement]:
     pairs = [
-        (task.mark(example, one), task.mark(example, other))
+        (task.report(example, one), task.report(example, other))
         for example, one, other in zip(examples, first, second, strict=True)
     ]
     differing = [(one, other) for one, other in pairs if one.answer != other.answer]
-    differing.sort(key=lambda pair: -abs(pair[0].size - pair[1].size))
+    differing.sort(key=lambda pair: -abs(pair[0].error - pair[1].error))
     return [
         Disagreement(id=one.id, text=one.text, gold=one.gold, first=one.answer, second=other.answer)
         for one, other in differing[:_MAX_DISAGREEMENTS]

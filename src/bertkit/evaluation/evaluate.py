@@ -11,11 +11,11 @@ from bertkit.errors import BertkitError, data_error
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
+from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
 from bertkit.task_types import FileTask
-from bertkit.task_types.user_tables import tables_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +101,9 @@ def _display_name(model: Pipeline) -> str:
 def _notes(labelled: LabelledSplit) -> list[str]:
     """How many rows were left out, and the task's notes on its files, which may be missing on this machine."""
     task, split = labelled.task, labelled.split
-    unlabelled = sum(example.label is None for example in task.rows(split)) if split in task.files.splits else 0
+    unlabelled = sum(example.label is None for example in task.reader.rows(split)) if split in task.files.splits else 0
     notes = [f"{unlabelled:,} rows of {split} have no label and are left out"] if unlabelled else []
     try:
-        return list(dict.fromkeys([*notes, *task.notes()]))
+        return list(dict.fromkeys([*notes, *task.reader.notes()]))
     except BertkitError as error:
         return [*notes, f"train and dev were not checked: {error}"]

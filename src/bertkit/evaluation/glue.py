@@ -14,7 +14,7 @@ from bertkit.inference.pipeline import Pipeline, load
 from bertkit.report.progress import Progress
 from bertkit.runs import read_run
 from bertkit.storage.atomic import write_file
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, TextTask
 from bertkit.tasks.glue import SUBMISSION, TABLE, Column, Submitted
 
 
@@ -149,7 +149,8 @@ def _with_files(entry: Submitted, trained: FileTask, data: Path | None) -> FileT
 
 
 def _write_predictions(model: Pipeline, examples: Sequence[Any], path: Path, progress: Progress) -> int:
-    task: Any = model.task
+    task = model.task
+    assert isinstance(task, TextTask), "every task of GLUE is on texts"
     progress.start(path.name, len(examples), "row")
     lines = ["index\tprediction\n"]
     for example, prediction in zip(examples, model.stream(examples), strict=True):

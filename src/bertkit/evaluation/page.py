@@ -144,7 +144,7 @@ def _worst(worst: Sequence[ExampleReport]) -> Iterable[str]:
     if not worst:
         yield "<p>All predictions are correct.</p>"
         return
-    rows = [(each.id, _shorten(each.text), each.gold, each.answer, each.size) for each in worst]
+    rows = [(each.id, _shorten(each.text), each.gold, each.answer, each.error) for each in worst]
     caption = "The largest errors first: the most confident wrong classes, the largest differences, the lowest scores."
     yield _table(caption, ("id", "text", "gold", "predicted", "error"), rows)
 

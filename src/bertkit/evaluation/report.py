@@ -99,9 +99,9 @@ def evaluate_predictions(
     task: FileTask, split: str, examples: Sequence[Any], predictions: Sequence[Any], *, notes: Sequence[str] = ()
 ) -> Evaluation:
     """Score the predictions for labelled examples, with every detail that this kind of task has."""
-    reports = [task.mark(example, prediction) for example, prediction in zip(examples, predictions, strict=True)]
+    reports = [task.report(example, prediction) for example, prediction in zip(examples, predictions, strict=True)]
     scores, resamples = score_with_intervals(task, examples, predictions)
-    wrong = sorted((report for report in reports if report.size > 0), key=lambda report: -report.size)
+    wrong = sorted((report for report in reports if report.error > 0), key=lambda report: -report.error)
     return Evaluation(
         task=task.name,
         split=split,
@@ -162,17 +162,16 @@ def gold_and_predicted_classes(
     task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]
 ) -> tuple[list[str], list[str]] | None:
     """The gold class and the predicted class of every example; None where predictions are not classes."""
-    gold = [example.label for example in examples]
-    predicted = [getattr(prediction, "label", None) for prediction in predictions]
-    are_classes = task.labels and all(isinstance(label, str) and label in task.labels for label in (*gold, *predicted))
-    return (gold, predicted) if are_classes else None  # type: ignore[return-value]
+    if not task.predicts_one_class:
+        return None
+    return [example.label for example in examples], [prediction.label for prediction in predictions]
 
 
 def _calibrate(reports: Sequence[ExampleReport]) -> Calibration | None:
     confidences = [report.confidence for report in reports if report.confidence is not None]
     if len(confidences) < len(reports):
         return None
-    bins = reliability(confidences, [report.size == 0 for report in reports])
+    bins = reliability(confidences, [report.error == 0 for report in reports])
     return Calibration(error=expected_calibration_error(bins), bins=bins)
 
 

@@ -13,14 +13,9 @@ from bertkit.metrics.bootstrap import (
     Scores,
     Statistic,
     bootstrap,
-    resample_classes,
     resample_means,
-    resample_numbers,
 )
-from bertkit.task_types import FileTask, TextClassificationTask
-
-_CLASS_SCORES = {"accuracy", "f1", "macro_f1", "matthews"}
-_NUMBER_SCORES = {"pearson", "spearman"}
+from bertkit.task_types import FileTask
 
 _MAX_SCORED_EXAMPLES, _MIN_RESAMPLES = 200_000, 100
 """Scores that are not vectorised are computed for so many resampled examples in all, but for at least 100 resamples."""
@@ -52,13 +47,8 @@ def _find_statistic(
     task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], scores: dict[str, float]
 ) -> Statistic | None:
     names = list(scores)
-    if isinstance(task, TextClassificationTask):
-        gold = [example.label for example in examples]
-        answers = [prediction.label for prediction in predictions]
-        if _CLASS_SCORES.issuperset(names) and all(isinstance(label, str) for label in (*gold, *answers)):
-            return resample_classes(gold, answers, names, positive=task.labels[1])
-        if _NUMBER_SCORES.issuperset(names):
-            return resample_numbers(gold, answers, names)
+    if (statistic := task.resampling_statistic(examples, predictions, names)) is not None:
+        return statistic
     own = [task.score([example], [prediction]) for example, prediction in zip(examples, predictions, strict=True)]
     if any(set(each) != set(names) for each in own):
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.errors import data_error, usage_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
-from bertkit.task_types.user_tables import read_json_file
+from bertkit.task_types.squad_files import read_json_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ def score_predictions(
     ``null_odds`` is a file of question id -> score that the question has no answer (higher is more likely). Without
     ``rules`` they are those of SQuAD 2.0 if a question is marked as impossible, else those of 1.1.
     """
-    examples = list(QuestionAnsweringTask(name=str(questions), null=True).read(questions))
+    examples = list(QuestionAnsweringTask(name=str(questions), null=True).reader.read(questions))
     gold = {example.id: _texts(example, questions) for example in examples}
     rules = rules or ("v2" if any(example.impossible for example in examples) else "v1")
     predicted = _read_answers(predictions)

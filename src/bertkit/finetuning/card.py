@@ -11,15 +11,6 @@ from bertkit.report.run_card import base_name, changed_settings, command_and_env
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json
 
-_KINDS = {
-    "text": "text-classification",
-    "labels": "text-classification",
-    "spans": "question-answering",
-    "tags": "token-classification",
-    "choices": "multiple-choice",
-}
-"""What Hugging Face calls the shapes of tasks."""
-
 
 def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[str, Any]) -> None:
     """Write the README.md of the model: data, scores of all seeds, command; ``results`` is what results.json holds."""
@@ -42,7 +33,7 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
         title=task.name,
         about=f"{base_name(run.model)}{fresh} fine-tuned for {task.name} on {examples['train']:,} "
         f"examples and scored on {examples['dev']:,} others. Seed {best['seed']} is kept{spread}.",
-        kind=_KINDS.get(task.shape, ""),
+        kind=task.pipeline_tag,
         score_columns=("dev", "epoch", *best["scores"]),
         scores=seeds,
         values=best["scores"],

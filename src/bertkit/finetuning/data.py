@@ -81,7 +81,7 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         train=FeatureSource(features, pad_id=folder.tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
         num_examples=len(train),
         dev=dev,
-        further={split: task.labelled(split)[: run.dev_limit] for split in task.further_devs()},
+        further={split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.further_devs()},
         activations=earlier.activations if earlier is not None and same_model else ActivationCache(run.output),
     )
 

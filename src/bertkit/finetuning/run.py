@@ -18,7 +18,7 @@ from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json, write_json
-from bertkit.task_types import FileTask, TextClassificationTask
+from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
 
 
@@ -84,7 +84,7 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
     """Write the plots (the confusion matrix is that of the best seed), ``results.json`` and the model card."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
     task = data.run.task
-    if task.shape == TextClassificationTask.shape and task.labels:
+    if task.predicts_one_class:
         model = ModelFolder.open(folder.model).load_model(task.objectives)
         predicted = [each.label for each in predict(model, task, data.dev, data.tokenizer)]
         gold = [example.label for example in data.dev]

@@ -15,7 +15,7 @@ from bertkit.finetuning.word_models import WORD_MODEL
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
 
-_HEAD_SETTINGS = ("shape", "labels", "features", "crf")
+_HEAD_SETTINGS = ("type", "labels", "features", "crf")
 """The settings of a task that its heads depend on; only taggers have ``features`` and ``crf``."""
 
 

@@ -1,4 +1,4 @@
-"""Lines of a UTF-8 text file, plain or ``.gz``, each checked before anything is made of it."""
+"""Lines of a UTF-8 text file, plain or ``.gz``, each checked before it is used."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
+from itertools import chain
 from pathlib import Path
 
-from bertkit.errors import data_error
+from bertkit.errors import BertkitError, data_error
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
 
-_NO_TEXT = (
+_OTHER_FORMATS = (
     (b"PK\x03\x04", "an Excel workbook or another zip file. Save it as CSV in UTF-8"),
-    (b"\xd0\xcf\x11\xe0", "an Excel workbook of old. Save it as CSV in UTF-8"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook. Save it as CSV in UTF-8"),
     (b"PAR1", "a Parquet file. Let its name end with .parquet"),
     (b"\x1f\x8b", "compressed by gzip. Let its name end with .gz"),
     (b"\xff\xfe", "in UTF-16. Save it as UTF-8"),
     (b"\xfe\xff", "in UTF-16. Save it as UTF-8"),
 )
-"""How files begin that are often taken for text, and what to do with them."""
+"""The first bytes of files that are often mistaken for text, and what to do with them."""
 
 
 def at_line(path: Path, line: int) -> str:
-    """``reviews.csv, line 4,182``, the head of every complaint about a row."""
+    """``reviews.csv, line 4,182``, which begins every error about a row."""
     return f"{path}, line {line:,}"
 
 
@@ -45,6 +46,51 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
         yield _decoded(path, file)
 
 
+class Lines:
+    """The lines of a file that is opened once for a look at its beginning and the first complete reading.
+
+    ``peek`` keeps what it reads, and ``read`` continues from there. Every further reading opens the file again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._head: list[str] = []
+        self._rest: Iterator[str] | None = None
+
+    def peek(self) -> Iterator[str]:
+        """The lines from the first on, as long as the caller asks for more."""
+        number = 0
+        while True:
+            if number == len(self._head):
+                line = self._next()
+                if line is None:
+                    return
+                self._head.append(line)
+            yield self._head[number]
+            number += 1
+
+    def read(self) -> Iterator[str]:
+        """All lines, one at a time; none of them is kept."""
+        head, rest = self._head, self._rest
+        self._head, self._rest = [], None
+        return chain(head, _all_lines(self.path) if rest is None else rest)
+
+    def _next(self) -> str | None:
+        if self._rest is None:
+            self._rest = _all_lines(self.path)
+        try:
+            return next(self._rest, None)
+        except BertkitError:
+            # A generator that has raised is exhausted: without this, a second look would see a file that ends here.
+            self._head, self._rest = [], None
+            raise
+
+
+def _all_lines(path: Path) -> Iterator[str]:
+    with open_lines(path) as lines:
+        yield from lines
+
+
 def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
     number = 0
     try:
@@ -58,7 +104,7 @@ def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
 def _decode(path: Path, number: int, line: bytes) -> str:
     if len(line) == _LONGEST_LINE:
         raise data_error(f"{at_line(path, number)}: more than {_LONGEST_LINE:,} bytes without a line end.")
-    known = next((kind for start, kind in _NO_TEXT if line.startswith(start)), None) if number == 1 else None
+    known = next((kind for start, kind in _OTHER_FORMATS if line.startswith(start)), None) if number == 1 else None
     if known is not None:
         raise data_error(f"{path} is {known}.")
     try:

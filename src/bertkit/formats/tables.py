@@ -1,7 +1,7 @@
-"""Rows of a table file: CSV, TSV and their relatives, JSONL, Parquet, folders of ``datasets`` and plain lines.
+"""Rows of a table file: CSV, TSV and their variants, JSON Lines, Parquet, folders of ``datasets`` and plain lines.
 
-Rows come one at a time and know the line on which they begin, so that every complaint can name it. A row
-that does not fit its table is an error, never a guess: too short, too long, an unclosed quote.
+Rows are read one at a time and know the line on which they begin, so that every error can name it. A row that does not
+fit its table (too short, too long, an unclosed quote) is an error and never a guess.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
 from bertkit.formats.arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
-from bertkit.formats.lines import at_line, open_lines
+from bertkit.formats.lines import Lines, at_line
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 1000
 _MOST_COLUMNS = 10_000
 _LONGEST_FIELD = 1_000_000
-"""Characters; what an unclosed quote can swallow before it is noticed."""
+"""Characters. An unclosed quote swallows this many at most before it is reported."""
 
 
 class Row(NamedTuple):
-    """``line`` counts from 1, the line of names included; in Parquet and Arrow it is the number of the row."""
+    """``line`` counts from 1 and includes the line of column names; in Parquet and Arrow it is the row number."""
 
     line: int
     cells: Sequence[str]
@@ -35,10 +35,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How a file is cut into cells.
+    """How a file is split into cells.
 
-    ``names`` are the columns of a file that does not name them itself. ``skips_broken`` passes over rows of the
-    wrong width, for published files that are known to have some; they are counted.
+    ``names`` are the columns of a file that does not name them itself. ``skips_broken`` leaves out, and counts, rows of
+    the wrong width; it is for published files that are known to have some.
     """
 
     kind: Literal["delimited", "jsonl", "parquet", "dataset", "lines"] = "delimited"
@@ -49,18 +49,22 @@ class Format:
 
 
 class Table:
-    """A file as named columns; ``rows`` reads it from the start, one row at a time.
+    """A file as named columns. It is opened and its format guessed once; ``rows`` reads it from the first row.
 
-    ``broken`` counts the rows that the last reading passed over.
+    With ``keeps_rows`` the cells of a complete reading stay in memory and serve later readings of the same columns.
+    ``broken`` counts the rows that the last reading left out.
     """
 
-    def __init__(self, path: Path, form: Format | None = None) -> None:
+    def __init__(self, path: Path, form: Format | None = None, *, keeps_rows: bool = False) -> None:
         self.path = path
-        self.form = form or sniff(path)
-        self.columns = self.form.names or _read_names(path, self.form)
+        self.keeps_rows = keeps_rows
+        self._lines = Lines(path)
+        self.form = form or _guess_format(path, self._lines)
+        self.columns = self.form.names or _read_names(path, self._lines, self.form)
         self.broken = 0
+        self._kept: dict[tuple[str, ...], tuple[list[Row], int]] = {}
         if len(self.columns) > _MOST_COLUMNS:
-            raise data_error(f"{path} has {len(self.columns):,} columns. More than {_MOST_COLUMNS:,} are not read.")
+            raise data_error(f"{path} has {len(self.columns):,} columns; {_MOST_COLUMNS:,} are the most.")
 
     def place(self, column: str) -> int:
         """Where ``column`` is in a row; a wrong name is an error with the right ones."""
@@ -72,57 +76,80 @@ class Table:
         )
 
     def rows(self, *columns: str) -> Iterator[Row]:
-        """Rows cut down to ``columns``, in this order."""
-        places = [self.place(column) for column in columns]
-        self.broken = 0
-        if self.form.kind in ("parquet", "dataset"):
-            rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
-            for number, values in enumerate(rows(self.path, columns), start=1):
-                yield Row(number, [_cell(value) for value in values])
-        elif self.form.kind == "jsonl":
-            with open_lines(self.path) as lines:
-                yield from _json_rows(self.path, lines, columns)
+        """The cells of ``columns``, in this order, of every row."""
+        if columns in self._kept:
+            rows, self.broken = self._kept[columns]
+            yield from rows
+        elif self.keeps_rows:
+            rows = []
+            for row in self._read(columns):
+                rows.append(row)
+                yield row
+            self._kept[columns] = rows, self.broken
         else:
-            for row in self._whole_rows():
-                if self.form.skips_broken and len(row.cells) != len(self.columns):
-                    self.broken += 1
-                else:
-                    self._check(row)
-                    yield Row(row.line, [row.cells[place] for place in places])
+            yield from self._read(columns)
 
     def sample(self, size: int) -> list[Sequence[str]]:
         """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
-        if self.form.kind != "jsonl":
-            return [row.cells for row in islice(self.rows(*self.columns), size)]
-        with open_lines(self.path) as lines:
-            records = (_json_object(self.path, number, line) for number, line in enumerate(lines, 1) if line.strip())
+        if self.form.kind == "jsonl":
+            lines = enumerate(self._lines.peek(), 1)
+            records = (_json_object(self.path, number, line) for number, line in lines if line.strip())
             return [[_cell(record.get(name)) for name in self.columns] for record in islice(records, size)]
+        if self.form.kind in ("parquet", "dataset"):
+            return [row.cells for row in islice(self._arrow_rows(self.columns), size)]
+        return [row.cells for row in islice(self._delimited_rows(self._lines.peek(), self.columns), size)]
 
-    def _whole_rows(self) -> Iterator[Row]:
-        with open_lines(self.path) as lines:
-            rows = _line_rows(lines) if self.form.kind == "lines" else _delimited_rows(self.path, lines, self.form)
-            if not self.form.names:
-                next(rows, None)
-            yield from rows
+    def _read(self, columns: Sequence[str]) -> Iterator[Row]:
+        if self.form.kind in ("parquet", "dataset"):
+            return self._arrow_rows(columns)
+        if self.form.kind == "jsonl":
+            for column in columns:
+                self.place(column)
+            return _json_rows(self.path, self._lines.read(), columns)
+        return self._delimited_rows(self._lines.read(), columns)
+
+    def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
+        for column in columns:
+            self.place(column)
+        rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
+        for number, values in enumerate(rows(self.path, columns), start=1):
+            yield Row(number, [_cell(value) for value in values])
+
+    def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
+        places = [self.place(column) for column in columns]
+        self.broken = 0
+        rows = _line_rows(lines) if self.form.kind == "lines" else _split_rows(self.path, lines, self.form)
+        if not self.form.names:
+            next(rows, None)
+        for row in rows:
+            if self.form.skips_broken and len(row.cells) != len(self.columns):
+                self.broken += 1
+            else:
+                self._check(row)
+                yield Row(row.line, [row.cells[place] for place in places])
 
     def _check(self, row: Row) -> None:
         if len(row.cells) != len(self.columns):
             raise data_error(
                 f"{at_line(self.path, row.line)}: {len(row.cells):,} cells, but {len(self.columns):,} columns "
-                f"({', '.join(self.columns[:12])}). Mend the row."
+                f"({', '.join(self.columns[:12])}). Fix the row."
             )
         if tuple(row.cells) == self.columns:
             raise data_error(f"{at_line(self.path, row.line)}: the line of column names again. Delete it.")
 
 
 def sniff(path: Path) -> Format:
-    """The format of a file, from its name and its first thousand lines.
+    """The format of a file, guessed from its name and its first thousand lines.
 
-    The delimiter is the one that cuts the first line into most cells. Tab-separated files are read with their
-    quotes as plain characters (GLUE's way) unless every quote in the sample delimits a cell (a spreadsheet's
-    way). A first line that holds a number, or a cell that comes again further down, is data and not names: the
-    columns are then called 1, 2, 3.
+    The delimiter is the one that splits the first line into the most cells. In tab-separated files quotes are plain
+    characters (as in GLUE), unless every quote in the sample delimits a cell (as a spreadsheet writes them). A first
+    line that holds a number, or a cell that recurs further down, is data and not names: the columns are then called
+    1, 2, 3.
     """
+    return _guess_format(path, Lines(path))
+
+
+def _guess_format(path: Path, lines: Lines) -> Format:
     suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     if suffix == ".parquet":
         return Format(kind="parquet")
@@ -130,8 +157,7 @@ def sniff(path: Path) -> Format:
         return Format(kind="dataset")
     if splits := dataset_splits(path):
         raise usage_error(f"{path} holds several splits. Name one of them: {', '.join(splits)}.")
-    with open_lines(path) as lines:
-        sample = [line for line in islice(lines, _SAMPLE_LINES) if line.strip()]
+    sample = [line for line in islice(lines.peek(), _SAMPLE_LINES) if line.strip()]
     if not sample:
         raise data_error(f"{path} is empty.")
     if suffix in (".jsonl", ".ndjson", ".json"):
@@ -145,27 +171,27 @@ def sniff(path: Path) -> Format:
 
 
 def _readable_rows(path: Path, sample: Sequence[str], delimiter: str, *, quotes: bool) -> Iterator[Sequence[str]]:
-    """The rows of a sample up to the first that cannot be read; reading in earnest will complain about that one."""
+    """The rows of a sample up to the first that cannot be read; that one is an error when the table is read."""
     try:
-        for row in _delimited_rows(path, iter(sample), Format(delimiter=delimiter, quotes=quotes)):
+        for row in _split_rows(path, iter(sample), Format(delimiter=delimiter, quotes=quotes)):
             yield row.cells
     except BertkitError:
         return
 
 
 def _has_quoted_cells(path: Path, sample: Sequence[str]) -> bool:
-    """Whether a tab-separated sample reads as quoted cells without leaving a single odd quote or row."""
+    """Whether a tab-separated sample can be read as quoted cells, all rows of one width."""
     if not any(line.startswith('"') or '\t"' in line for line in sample):
         return False
     try:
-        widths = {len(row.cells) for row in _delimited_rows(path, iter(sample), Format(quotes=True))}
+        widths = {len(row.cells) for row in _split_rows(path, iter(sample), Format(quotes=True))}
     except BertkitError:
         return False
     return len(widths) == 1
 
 
 def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """``("1", "2", ...)`` if the first row looks like data; nothing if it looks like names, or is one that recurs."""
+    """``("1", "2", ...)`` if the first row looks like data; () if it looks like names, or recurs as a whole."""
     columns = [set(cells) for cells in zip(*others, strict=False)]
     recurs = [cell in cells for cell, cells in zip(first, columns, strict=False)]
     is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs))
@@ -180,20 +206,19 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _read_names(path: Path, form: Format) -> tuple[str, ...]:
+def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
     if form.kind == "parquet":
         return parquet_names(path)
     if form.kind == "dataset":
         return dataset_names(path)
-    with open_lines(path) as lines:
-        if form.kind == "jsonl":
-            return tuple(_json_object(path, 1, next(lines, "")))
-        first = next(_delimited_rows(path, lines, form), None)
+    if form.kind == "jsonl":
+        return tuple(_json_object(path, 1, next(lines.peek(), "")))
+    first = next(_split_rows(path, lines.peek(), form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
-    (often, count), *_ = Counter(first.cells).most_common(1)
+    (name, count), *_ = Counter(first.cells).most_common(1)
     if count > 1:
-        raise data_error(f'{path} has more than one column "{often}". Rename all but one.')
+        raise data_error(f'{path} has more than one column "{name}". Rename all but one.')
     return tuple(first.cells)
 
 
@@ -202,8 +227,8 @@ def _line_rows(lines: Iterator[str]) -> Iterator[Row]:
         yield Row(number, [line.rstrip("\r\n")])
 
 
-def _delimited_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]:
-    """Rows of a delimited file; blank lines are passed over."""
+def _split_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]:
+    """Rows of a delimited file; blank lines are left out."""
     if not form.quotes:
         for number, line in enumerate(lines, 1):
             if line.strip("\r\n"):
@@ -245,15 +270,15 @@ def _json_rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iter
         yield Row(number, [_cell(record[column]) for column in columns])
 
 
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+def _json_object(path: Path, number: int, line: str) -> dict[str, object]:
     if number == 1 and line.lstrip().startswith("["):
-        raise data_error(f"{path} is one JSON list. Write one object a line instead (.jsonl).")
+        raise data_error(f"{path} is one JSON list. Write one object per line instead (.jsonl).")
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise data_error(f"{at_line(path, number)}: not JSON ({error}).") from error
     if not isinstance(record, dict):
-        raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object a line.")
+        raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object per line.")
     return record
 
 
@@ -261,7 +286,7 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """A value as a CSV file would have it; None is an empty cell."""
     if value is None:
         return ""

@@ -1,54 +1,49 @@
-"""From examples to predictions: the one way that evaluation, batch prediction, Python and a server all go."""
+"""From examples to predictions: the one function that evaluation, batch prediction and ``Pipeline`` share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from bertkit.batch import Feature
-from bertkit.contracts import Task, Tokenizer
+from bertkit.contracts import E, OutputArrays, P, Task, Tokenizer
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
 from bertkit.training.precision import Precision, autocast, choose_precision
 
 _BATCHES_IN_A_CHUNK = 32
 
-_Row = Mapping[str, NDArray[Any]]
-_Encoded = tuple[Any, list[Feature]]
-
 
 def predict(
     model: nn.Module,
-    task: Task,
-    examples: Iterable[Any],
+    task: Task[E, P],
+    examples: Iterable[E],
     tokenizer: Tokenizer,
     *,
     batch_size: int = 64,
     precision: Precision | None = None,
-) -> list[Any]:
-    """The task's answer to every example, in their order; ``model`` is a Model or an Ensemble."""
+) -> list[P]:
+    """The prediction for every example, in their order; ``model`` is a Model or an Ensemble."""
     return list(stream(model, task, examples, tokenizer, batch_size=batch_size, precision=precision))
 
 
 def stream(
     model: nn.Module,
-    task: Task,
-    examples: Iterable[Any],
+    task: Task[E, P],
+    examples: Iterable[E],
     tokenizer: Tokenizer,
     *,
     batch_size: int = 64,
     precision: Precision | None = None,
-) -> Iterator[Any]:
-    """The same, one by one, for input without an end: never more than a chunk of examples is in memory.
+) -> Iterator[P]:
+    """The same, one by one, for input without an end: at most one chunk of examples is in memory.
 
-    Within a chunk, inputs of similar length share a batch. The answers are the same for every batch size, but for
-    the rounding of the number format (``precision``, by default whichever is fast on the model's device).
+    Within a chunk, inputs of similar length share a batch. Predictions are the same for every batch size, except for
+    the rounding of ``precision``, which is by default the fastest one on the model's device.
     """
     device = next(model.parameters()).device
     precision = precision or choose_precision(device)
@@ -59,9 +54,9 @@ def stream(
             yield task.decode(example, own, list(islice(rows, len(own))))
 
 
-def _chunks(encoded: Iterable[_Encoded], size: int) -> Iterator[list[_Encoded]]:
-    """Examples until they have ``size`` features together."""
-    chunk: list[_Encoded] = []
+def _chunks(encoded: Iterable[tuple[E, list[Feature]]], size: int) -> Iterator[list[tuple[E, list[Feature]]]]:
+    """Examples in their order, in chunks of at least ``size`` features."""
+    chunk: list[tuple[E, list[Feature]]] = []
     count = 0
     for example, features in encoded:
         chunk.append((example, features))
@@ -75,11 +70,11 @@ def _chunks(encoded: Iterable[_Encoded], size: int) -> Iterator[list[_Encoded]]:
 
 def _run(
     model: nn.Module, features: Sequence[Feature], pad_id: int, batch_size: int, precision: Precision
-) -> list[_Row]:
-    """What the model says to each feature; the longest go first, so that too large a batch fails at once."""
+) -> list[OutputArrays]:
+    """The outputs for each feature. The longest go first, so that a batch too large for the memory fails at once."""
     device = next(model.parameters()).device
     order = sorted(range(len(features)), key=lambda place: -len(features[place]))
-    rows: list[_Row] = [{}] * len(features)
+    rows: list[OutputArrays] = [{}] * len(features)
     was_training = model.training
     model.eval()
     with torch.inference_mode(), autocast(device, precision):
@@ -93,11 +88,9 @@ def _run(
     return rows
 
 
-def _to_numpy(outputs: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, NDArray[Any]]:
+def _to_numpy(outputs: Iterable[Mapping[str, torch.Tensor]]) -> OutputArrays:
     """All outputs of all heads under their own names, in float32."""
     arrays = {name: tensor.float().cpu().numpy() for each in outputs for name, tensor in each.items()}
     if not all(np.isfinite(values).all() for values in arrays.values()):
-        raise DivergenceError(
-            "the model answers with numbers that are not finite: its weights are damaged or diverged."
-        )
+        raise DivergenceError("the model's outputs are not finite: its weights are damaged, or its training diverged.")
     return arrays

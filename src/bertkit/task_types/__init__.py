@@ -1,21 +1,24 @@
 """Task types: how examples of one kind are read, encoded, decoded and scored."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from bertkit.errors import data_error
-from bertkit.task_types.base import FileTask
+from bertkit.task_types.base import AnswerColumns, FileTask, same_answers, type_name
+from bertkit.task_types.choice_reader import ChoiceExample, make_example
 from bertkit.task_types.example_reports import ExampleReport
-from bertkit.task_types.labels import write_labels
 from bertkit.task_types.multi_label import MultiLabelTask
-from bertkit.task_types.multiple_choice import Choice, ChoiceExample, MultipleChoiceTask, make_example
-from bertkit.task_types.question_answering import AnswerSpan, QuestionAnsweringTask, SpanPrediction
+from bertkit.task_types.multiple_choice import Choice, MultipleChoiceTask
+from bertkit.task_types.question_answering import QuestionAnsweringTask
+from bertkit.task_types.records import from_record
+from bertkit.task_types.regression import RegressionTask
+from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
 from bertkit.task_types.squad_files import SpanExample
-from bertkit.task_types.tagging import NamedEntity, TagExample, TaggingTask, TagPrediction
+from bertkit.task_types.tag_reader import TagExample
+from bertkit.task_types.tagging import NamedEntity, TaggingTask, TagPrediction
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
-from bertkit.task_types.text_classification import Prediction, TextClassificationTask, TextExample
+from bertkit.task_types.text_classification import TextClassificationTask
+from bertkit.task_types.text_reader import TextExample
+from bertkit.task_types.text_task import Prediction, TextTask
 
 __all__ = [
+    "AnswerColumns",
     "AnswerSpan",
     "Choice",
     "ChoiceExample",
@@ -27,6 +30,7 @@ __all__ = [
     "NamedEntity",
     "Prediction",
     "QuestionAnsweringTask",
+    "RegressionTask",
     "SpanExample",
     "SpanPrediction",
     "Split",
@@ -36,20 +40,9 @@ __all__ = [
     "TaskFiles",
     "TextClassificationTask",
     "TextExample",
+    "TextTask",
     "from_record",
     "make_example",
-    "write_labels",
+    "same_answers",
+    "type_name",
 ]
-
-_SHAPES: Mapping[str, type[FileTask]] = {
-    kind.shape: kind
-    for kind in (TextClassificationTask, MultiLabelTask, QuestionAnsweringTask, MultipleChoiceTask, TaggingTask)
-}
-
-
-def from_record(record: Mapping[str, Any]) -> FileTask:
-    """The task that was written down with ``record()``; an unknown shape is an error."""
-    shape = str(record.get("shape"))
-    if shape not in _SHAPES:
-        raise data_error(f'no task has the shape "{shape}". There are: {", ".join(_SHAPES)}.')
-    return _SHAPES[shape].from_record(record)

@@ -1,39 +1,75 @@
-"""A task whose examples are in files: what the verbs ask of it, whatever the shape of its answers."""
+"""The base of all tasks whose examples are in files."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from bertkit import config
-from bertkit.contracts import Task
-from bertkit.errors import usage_error
+from bertkit.contracts import E, P, Task
+from bertkit.errors import data_error, usage_error
+from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
-from bertkit.task_types.example_reports import ExampleReport, mark_answer
-from bertkit.task_types.held_out import describe_repeated_ids, hold_out
-from bertkit.task_types.task_files import Columns, Split, TaskFiles
+from bertkit.task_types.example_reports import ExampleReport, report_prediction
+from bertkit.task_types.reader import Reader
+from bertkit.task_types.task_files import Split, TaskFiles
 
 _SHORTEST = 3
 """[CLS], a token and [SEP]."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileTask(Task):
-    """Every task of the shelf, and every table of a user's own.
+AnswerRecord = dict[str, Any]
+"""One prediction in a file of predictions, as JSON."""
 
-    ``max_length`` is that of one feature in tokens. With ``heldout`` that share of train serves as dev. ``about`` says
-    what is asked and where the files come from. ``shape`` names the kind of answer in records; a subclass has its own.
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerColumns:
+    """How a file shows predictions: the ``columns`` of a table, and which of them is the ``answer``.
+
+    ``join`` makes one cell of an answer that is a list.
     """
 
-    shape: ClassVar[str]
+    columns: tuple[str, ...]
+    answer: str = "label"
+    join: Callable[[Sequence[str]], str] = " ".join
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTask(Task[E, P]):
+    """A task of ``tasks/``, of a user's own module, or made from a user's table.
+
+    ``max_length`` is the length of a feature in tokens. ``heldout`` is the share of train that serves as dev; 0 if
+    there is a dev file. ``about`` is a sentence about the task and its source.
+
+    The class variables hold what depends on the type of the task: ``pipeline_tag`` is Hugging Face's name of it,
+    ``pipeline_method`` the method of ``Pipeline`` for a single input, ``answer_columns`` the layout of a file of
+    predictions, and ``predicts_one_class`` whether a prediction is one of ``labels``, so that a confusion matrix and
+    McNemar's test apply.
+    """
+
+    pipeline_tag: ClassVar[str] = ""
+    pipeline_method: ClassVar[str] = ""
+    answer_columns: ClassVar[AnswerColumns] = AnswerColumns(columns=("id", "label"))
+    predicts_one_class: ClassVar[bool] = False
 
     files: TaskFiles = field(default_factory=TaskFiles)
     max_length: int = 128
     heldout: float = 0.0
     about: str = ""
+
+    def __post_init__(self) -> None:
+        if self.max_length < _SHORTEST:
+            raise usage_error(
+                f"max_length is {self.max_length}; at least {_SHORTEST} are needed: [CLS], a token, [SEP]."
+            )
+
+    @property
+    @abstractmethod
+    def reader(self) -> Reader[E]:
+        """What reads the files of the task, and new input."""
 
     def at(self, folder: Path) -> Self:
         """The same task with its files in ``folder``."""
@@ -42,103 +78,85 @@ class FileTask(Task):
     def with_files(self, **files: Sequence[str | Path]) -> Self:
         """The same task with other files for some splits: ``with_files(dev=["mine.tsv"])``.
 
-        A task that never had files of its own finds out where theirs have what.
+        For a task without files of its own, the columns are guessed from the first file.
         """
         bound = self.files
         for split, paths in files.items():
             if not bound.splits:
-                known = Split(files=(), columns=self.columns_of(Path(paths[0])), may_lack_labels=True)
-                bound = replace(bound, splits={"train": known})
+                columns = self.reader.columns_of(Path(paths[0]))
+                bound = replace(bound, splits={"train": Split(files=(), columns=columns, may_lack_labels=True)})
             bound = bound.replaced(split, tuple(str(path) for path in paths))
         return replace(self, files=bound, heldout=0.0 if "dev" in files else self.heldout)
 
-    def record(self) -> dict[str, Any]:
-        """The task as plain JSON, for the folder of a model that was trained on it."""
-        return {"shape": self.shape, **config.to_json(self)}
+    def record(self) -> dict[str, object]:
+        """The task as JSON, for the folder of a model that was trained on it: ``type`` names its class."""
+        return {"type": type_name(type(self)), **config.to_json(self)}
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """The task that ``record`` was made from."""
-        fields = {name: value for name, value in record.items() if name != "shape"}
-        return config.from_json(cls, fields, source="the task of the model")
-
-    def examples(self, split: str) -> list[Any]:
+    def examples(self, split: str) -> list[E]:
         """The examples of ``train``, ``dev``, ``test`` or another split, in the order of the files.
 
         Those without a gold answer are left out of train and dev.
         """
-        if self.heldout and split in ("train", "dev"):
-            train, dev = hold_out(self.labelled("train"), self.heldout)
-            return train if split == "train" else dev
-        return self.labelled(split) if split in ("train", "dev") else list(self.rows(split))
+        return self.reader.examples(split)
 
-    def further_devs(self) -> list[str]:
-        """Splits that are scored beside dev and pick nothing: ``dev_mismatched``, where such files are there."""
-        splits = [split for split in self.files.splits if split.startswith("dev_")]
-        return [split for split in splits if not self.files.missing(self.name, split)]
+    def weighted(self, weights: str) -> Self:
+        """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
+        raise usage_error(f"{self.name} has no classes of texts to weigh.")
 
-    def labelled(self, split: str) -> list[Any]:
-        """The examples in the files of a split that have a gold answer."""
-        return [example for example in self.rows(split) if example.label is not None]
+    def calibrate(self, examples: Sequence[E], predictions: Sequence[P]) -> tuple[Self, Sequence[P]]:
+        """The task with the thresholds that score best on ``examples``, and the predictions under them.
 
-    def __post_init__(self) -> None:
-        if self.max_length < _SHORTEST:
-            raise usage_error(
-                f"max_length is {self.max_length}; {_SHORTEST} tokens are the least, one of them of a word."
-            )
-
-    @abstractmethod
-    def columns_of(self, path: Path) -> Columns:
-        """Where a file has the texts and the answer."""
-
-    @abstractmethod
-    def rows(self, split: str) -> Iterator[Any]:
-        """Every example in the files of a split, with a gold answer or without."""
-
-    @abstractmethod
-    def read(self, path: Path) -> Iterator[Any]:
-        """New input of the task's own kind, to be answered; gold answers in it are passed over."""
-
-    @abstractmethod
-    def read_line(self, name: str, line: str) -> Any:
-        """The same from one line of a stream; ``name`` becomes its id where the line brings none."""
-
-    def look_through(self, path: Path) -> tuple[int, list[str]]:
-        """How many examples new input has, and what a person should know of it, one sentence each."""
-        ids = [example.id for example in self.read(path)]
-        return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))
-
-    def calibrate(self, examples: Sequence[Any], predictions: Sequence[Any]) -> tuple[Self, Sequence[Any]]:
-        """The task with its thresholds where they score best on ``examples``, and the predictions as it then decides.
-
-        A task that decides nothing by a threshold gives back itself and them.
+        A task without thresholds returns itself and ``predictions``.
         """
         return self, predictions
 
-    def reconsider(self, prediction: Any) -> Any:
-        """What an answer that was given under another task of the same shape says under this one."""
+    def reconsider(self, prediction: P) -> P:
+        """A prediction that was made under another task of the same type, as this task decides it."""
         return prediction
 
-    def score_parts(self, examples: Iterable[Any], predictions: Iterable[Any]) -> list[ClassScore]:
-        """Precision, recall and F1 of whatever answers consist of: types of entities, labels of which several apply.
-
-        Nothing where an answer is one thing.
-        """
+    def score_parts(self, examples: Iterable[E], predictions: Iterable[P]) -> list[ClassScore]:
+        """Precision, recall and F1 of each type of entity, or of each label where several apply; else nothing."""
         return []
 
+    def resampling_statistic(
+        self, examples: Sequence[E], predictions: Sequence[P], scores: Sequence[str]
+    ) -> Statistic | None:
+        """A function that computes ``scores`` on many resamples at once; None where the task has none."""
+        return None
+
+    @property
+    def further_answer_files(self) -> tuple[str, ...]:
+        """Fields of ``describe`` that the official programs read from a JSON file of their own."""
+        return ()
+
     def advise_on_cuts(self) -> str:
-        """What to do where the texts of examples do not fit into ``max_length``, in a sentence."""
+        """A sentence that says what to do where examples do not fit into ``max_length``."""
         return f"Make room: --set task.max_length={2 * self.max_length}"
 
     @abstractmethod
-    def notes(self) -> list[str]:
-        """What a person should know about train and dev before trusting a score, one sentence each."""
+    def describe(self, example: E, prediction: P) -> AnswerRecord:
+        """A prediction as one JSON record of a file of predictions; it begins with the ``id`` of the example."""
 
-    @abstractmethod
-    def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
-        """An answer as one JSON record of a file of predictions, beginning with the ``id`` of the example."""
-
-    def mark(self, example: Any, prediction: Any) -> ExampleReport:
-        """What a report says of one answered example."""
+    def report(self, example: E, prediction: P) -> ExampleReport:
+        """What an evaluation shows of one example and its prediction."""
         described = self.describe(example, prediction)
-        return mark_answer(example, prediction, described, lambda: self.score([example], [prediction])[self.metric])
+        return report_prediction(
+            example, prediction, described, lambda: self.score([example], [prediction])[self.metric]
+        )
+
+
+def type_name(kind: type[FileTask]) -> str:
+    """The name of a class of tasks in a record: ``tagging``, or ``my_lab.ranking:RankingTask`` of a user's module."""
+    package, _, module = kind.__module__.rpartition(".")
+    return module if package == __package__ else f"{kind.__module__}:{kind.__qualname__}"
+
+
+def same_answers(first: FileTask, second: FileTask) -> bool:
+    """Whether a model for one task gives answers for the other: the type and the labels are the same."""
+    return type(first) is type(second) and first.labels == second.labels
+
+
+def refuse_unlabelled(labels: Sequence[object]) -> None:
+    """Raise an error if an example that is to be scored has no gold answer."""
+    if unknown := sum(label is None for label in labels):
+        raise data_error(f"{unknown:,} of {len(labels):,} examples have no label; they cannot be scored.")

@@ -1,57 +1,62 @@
-"""What a report says of one answered example: its input, both answers, and how wrong the given one is."""
+"""What an evaluation shows of one example: its input, the gold answer, the prediction, and how wrong it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any
+
+from bertkit.contracts import Example
 
 _NOT_SHOWN = {"id", "label"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleReport:
-    """``size`` of the mistake: 0 is right; else the probability of a wrong class, the distance of a number, 1 - score.
+    """``error`` is 0 if right; else the probability of the wrong class, the distance of a number, or 1 - score.
 
-    ``cut`` counts tokens that the model was not shown. ``confidence`` is None where the answer has no probability.
+    ``num_truncated`` counts tokens that the model has not read. ``confidence`` is None without a probability.
     """
 
     id: str
     text: str
     gold: str
     answer: str
-    size: float
+    error: float
     confidence: float | None = None
     num_truncated: int = 0
 
     @property
     def words(self) -> int:
-        """The length of the input."""
+        """The length of the input in words."""
         return len(self.text.split())
 
 
-def mark_answer(
-    example: Any, prediction: Any, described: Mapping[str, Any], score: Callable[[], float]
+def report_prediction(
+    example: Example, prediction: object, described: Mapping[str, object], score: Callable[[], float]
 ) -> ExampleReport:
-    """The mark of an answer of any shape; ``described`` is its record in a file of predictions, ``score`` its own."""
+    """The report of a prediction of any type.
+
+    ``described`` is its record in a file of predictions, and ``score`` computes the metric for this example alone.
+    """
     probabilities = getattr(prediction, "scores", None)
     answer = getattr(prediction, "label", None)
     probability = probabilities.get(answer) if isinstance(probabilities, Mapping) else None
     confidence = None if probability is None else float(probability)
+    num_truncated = described.get("num_truncated", 0)
+    assert isinstance(num_truncated, int)
     return ExampleReport(
-        id=str(example.id),
-        text=" | ".join(
-            spell_value(getattr(example, each.name)) for each in fields(example) if _is_shown(example, each)
-        ),
+        id=example.id,
+        text=" | ".join(_texts(example)),
         gold=spell_value(example.label),
         answer=_spell_record(described) if answer is None else spell_value(answer),
-        size=_size(example.label, answer, confidence, score),
+        error=_error(example.label, answer, confidence, score),
         confidence=confidence,
-        num_truncated=int(described.get("num_truncated", 0)),
+        num_truncated=num_truncated,
     )
 
 
-def spell_value(value: Any) -> str:
+def spell_value(value: object) -> str:
     """A text, a number, or several of them."""
     if isinstance(value, float):
         return f"{value:g}"
@@ -60,17 +65,22 @@ def spell_value(value: Any) -> str:
     return str(value)
 
 
-def _is_shown(example: Any, field: Any) -> bool:
+def _texts(example: Any) -> list[str]:
+    """The fields of an example, which is a dataclass, that are texts or lists of texts."""
+    return [spell_value(getattr(example, each.name)) for each in fields(example) if _is_shown(example, each)]
+
+
+def _is_shown(example: Example, field: Field[object]) -> bool:
     value = getattr(example, field.name)
     texts = value if isinstance(value, list | tuple) else [value]
     return field.name not in _NOT_SHOWN and bool(texts) and all(isinstance(text, str) for text in texts)
 
 
-def _spell_record(described: Mapping[str, Any]) -> str:
+def _spell_record(described: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {spell_value(value)}" for name, value in described.items() if name != "id")
 
 
-def _size(gold: Any, answer: Any, confidence: float | None, score: Callable[[], float]) -> float:
+def _error(gold: object, answer: object, confidence: float | None, score: Callable[[], float]) -> float:
     if answer is not None and answer == gold:
         return 0.0
     if isinstance(gold, int | float) and isinstance(answer, int | float):

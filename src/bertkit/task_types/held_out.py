@@ -1,20 +1,19 @@
-"""Which examples are kept from training for want of a dev file, and what train and dev have in common.
+"""Which examples are held out as dev where there is no dev file, and what train and dev have in common.
 
-The choice hangs on the text alone (its hash), so it is the same on every machine and in every order of the
-rows, and two rows of the same text never end up on different sides.
+The choice depends only on the hash of the text. It is the same on every machine and in every order of the rows, and two
+rows with the same text are never split.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 
-@runtime_checkable
 class Labelled(Protocol):
-    """What is needed of an example here."""
+    """An example with one text or two, and a gold answer."""
 
     @property
     def first(self) -> str:
@@ -32,30 +31,38 @@ class Labelled(Protocol):
         ...
 
 
-Example = TypeVar("Example", bound=Labelled)
+L = TypeVar("L", bound=Labelled)
 
 
 def text_key(example: Labelled) -> str:
-    """The hash of an example's text, blind to case and spacing."""
-    texts = [" ".join(text.casefold().split()) for text in (example.first, example.second or "")]
-    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    """The hash of an example's text, in which case and spacing are ignored."""
+    return hash_texts(example.first, example.second or "")
 
 
-def hold_out(examples: Sequence[Example], share: float) -> tuple[list[Example], list[Example]]:
-    """(kept, held out): of every class about ``share`` of its rows, texts in the order of their hashes.
+def hash_texts(*texts: str) -> str:
+    """The hash of several texts, in which case and spacing are ignored."""
+    plain = "\0".join(" ".join(text.casefold().split()) for text in texts)
+    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
-    A class with two different texts or more gives one at least; numbers are one class. A text with several labels,
-    in one row or in several, goes with the first of them.
+
+def hold_out(
+    examples: Sequence[L], share: float, *, key: Callable[[L], str] = text_key, by_class: bool = True
+) -> tuple[list[L], list[L]]:
+    """(kept, held out): about ``share`` of the rows of every class, in the order of the hashes of their texts.
+
+    A class with at least two different texts gives at least one; numbers are one class, and so are all examples unless
+    ``by_class``. A text that has several labels, in one row or in several, belongs to the class of the first. Examples
+    with the same ``key`` stay together.
     """
-    keys = [text_key(example) for example in examples]
+    keys = [key(example) for example in examples]
     sizes = Counter(keys)
     first = dict(zip(reversed(keys), reversed(examples), strict=True))
     classes: dict[str, list[str]] = {}
-    for key, example in first.items():
-        classes.setdefault(_class_of(example.label), []).append(key)
-    chosen = {key for members in classes.values() for key in _choose(sorted(members), sizes, share)}
-    kept = [example for key, example in zip(keys, examples, strict=True) if key not in chosen]
-    held = [example for key, example in zip(keys, examples, strict=True) if key in chosen]
+    for name, example in first.items():
+        classes.setdefault(_class_of(example.label) if by_class else "", []).append(name)
+    chosen = {name for members in classes.values() for name in _choose(sorted(members), sizes, share)}
+    kept = [example for name, example in zip(keys, examples, strict=True) if name not in chosen]
+    held = [example for name, example in zip(keys, examples, strict=True) if name in chosen]
     return kept, held
 
 
@@ -65,7 +72,7 @@ def _class_of(label: object) -> str:
 
 
 def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list[str]:
-    """Texts whose rows add up to ``share`` of all rows and no more, or the one with the fewest."""
+    """Texts whose rows add up to at most ``share`` of all rows, or the text with the fewest rows."""
     room = round(share * sum(sizes[key] for key in keys))
     chosen = []
     for key in keys:
@@ -77,8 +84,21 @@ def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list
     return chosen
 
 
+def describe_held_out(train: Sequence[object], held: Sequence[object], *, share: str = "") -> str:
+    """How many of the examples in the training file are held out, and how they were chosen."""
+    return (
+        f"no dev file: {len(held):,} of {len(train):,} examples are held out as dev "
+        f"({share}chosen by the hash of the text; equal texts stay together)"
+    )
+
+
+def describe_unlabelled(split: str, count: int) -> list[str]:
+    """A sentence if some rows of a split have no label."""
+    return [f"{count:,} rows of {split} have no label and are left out"] if count else []
+
+
 def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> list[str]:
-    """A sentence if an id comes more than once among the (id, label) of a split."""
+    """A sentence if an id occurs more than once among the (id, label) of a split."""
     labels: dict[str, list[object]] = {}
     for id, label in rows:
         labels.setdefault(id, []).append(label)
@@ -92,7 +112,7 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
-    """A sentence if dev has texts of train, and one if train contradicts itself."""
+    """A sentence if dev has texts of train, and one if a text of train has different labels."""
     notes = []
     labels: dict[str, set[object]] = {}
     for example in train:

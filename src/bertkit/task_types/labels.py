@@ -16,7 +16,7 @@ from bertkit.task_types.task_files import Cells
 _RARE = 50
 """A label is rare beside another that occurs this many times as often, or three times to its once."""
 
-_SEPARATORS = (";", "|", ",")
+SEPARATORS = (";", "|", ",")
 
 _SHORTEST_TYPO = 4
 """Characters; shorter labels (``en``, ``es``, ``pos``) differ by one letter on purpose."""
@@ -47,10 +47,10 @@ def find_separator(labels: Labels) -> str | None:
     parts than there are different cells: ``a``, ``b;c``, ``c`` and ``a;b`` are three labels, ``Arts; music`` is one.
     """
     if labels.counts and all(label.startswith("[") for label in labels.counts):
-        return _SEPARATORS[0]
+        return SEPARATORS[0]
     if "[]" in labels.counts:
-        return next((mark for mark in _SEPARATORS if any(mark in label for label in labels.counts)), _SEPARATORS[0])
-    for mark in _SEPARATORS:
+        return next((mark for mark in SEPARATORS if any(mark in label for label in labels.counts)), SEPARATORS[0])
+    for mark in SEPARATORS:
         parts = {part.strip() for label in labels.counts for part in label.split(mark)}
         if len(parts) < len(labels.counts):
             return mark
@@ -59,7 +59,7 @@ def find_separator(labels: Labels) -> str | None:
 
 def may_hold_several(labels: Labels) -> bool:
     """Whether some cells, cut at a mark, have a part in common: ``bad``, ``bad;dull``, ``fine`` and ``fine;long``."""
-    for mark in _SEPARATORS:
+    for mark in SEPARATORS:
         parts = [part for cell in labels.counts for part in {part.strip() for part in cell.split(mark)}]
         if len(set(parts)) < len(parts):
             return True

@@ -1,118 +1,137 @@
-"""Several labels for one text or pair: a yes or no for each, by a threshold of its own."""
+"""Several labels for one text or pair: each applies or not, by a threshold of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import IGNORE, Feature, Label
-from bertkit.contracts import Encoder, Objective
+from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 from bertkit.objectives.multi_label import MultiLabelClassification
-from bertkit.task_types.class_weights import balance_labels, spread_weights
-from bertkit.task_types.labels import read_labels, write_labels
-from bertkit.task_types.text_classification import Prediction, TextClassificationTask, TextExample, mean_output
+from bertkit.task_types.base import AnswerColumns, AnswerRecord
+from bertkit.task_types.class_weights import balance_labels, check_weights, parse_weights, spread_weights
+from bertkit.task_types.labels import SEPARATORS, read_labels, write_labels
+from bertkit.task_types.text_reader import Answer, TextExample
+from bertkit.task_types.text_task import (
+    Prediction,
+    TextTask,
+    count_truncated,
+    find_class,
+    mean_output,
+    prediction_record,
+)
+from bertkit.task_types.thresholds import EVEN, best_f1_threshold
 
-_EVEN = 0.5
-"""The threshold of a label before any is set."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiLabelTask(TextClassificationTask):
-    """Which of ``labels`` apply to a text, or to a pair: none, one or several.
-
-    A cell of the files names them with ``separator`` between them, or is a JSON list; ``[]`` says that none applies,
-    an empty cell that nobody knows. A label is told where its probability reaches its threshold. The weight of a label
-    multiplies the loss of the rows that have it.
-    """
-
-    shape: ClassVar[str] = "labels"
-
-    metric: str = "micro_f1"
-    also: tuple[str, ...] = ("macro_f1", "subset_accuracy")
-    separator: str = ";"
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-
-    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
-        """A fresh head with a sigmoid for each label."""
-        weights = spread_weights(self.labels, self.class_weights)
-        return {"labels": MultiLabelClassification(encoder.hidden_size, len(self.labels), weights=weights)}
-
-    def decode(
-        self, example: TextExample, features: Sequence[Feature], outputs: Sequence[Mapping[str, NDArray[Any]]]
-    ) -> Prediction:
-        """The labels that reach their thresholds, with the probability of every one; windows speak with their mean."""
-        scores = _sigmoid(mean_output(outputs, "logits"))
-        named = dict(zip(self.labels, scores.tolist(), strict=True))
-        return Prediction(self._told(named), named, sum(feature.num_truncated for feature in features))
-
-    def calibrate(self, examples: Sequence[Any], predictions: Sequence[Any]) -> tuple[Self, Sequence[Any]]:
-        """Set each threshold where the F1 of its label is highest on ``examples``.
-
-        A label that none of them has keeps its threshold.
-        """
-        thresholds = dict(self.thresholds)
-        for label in self.labels:
-            gold = np.array([label in example.label for example in examples])
-            if gold.any():
-                thresholds[label] = _best_threshold(gold, np.array([each.scores[label] for each in predictions]))
-        task = replace(self, thresholds=thresholds)
-        return task, [replace(each, label=task._told(each.scores)) for each in predictions]
-
-    def score_parts(self, examples: Iterable[Any], predictions: Iterable[Any]) -> list[ClassScore]:
-        """Precision, recall and F1 of each label."""
-        gold = [example.label for example in examples]
-        return score_labels(gold, [prediction.label for prediction in predictions], labels=self.labels)
-
-    def spell(self, prediction: Prediction) -> str:
-        """The labels as a cell of the files."""
-        assert isinstance(prediction.label, tuple)
-        return write_labels(prediction.label, self.separator)
-
-    def _told(self, scores: Mapping[str, float]) -> tuple[str, ...]:
-        return tuple(label for label in self.labels if scores[label] >= self.thresholds.get(label, _EVEN))
-
-    def _balance(self, answers: Sequence[Any]) -> dict[str, float]:
-        return balance_labels(self.labels, answers)
-
-    def _read_label(self, cell: str, where: str) -> tuple[str, ...]:
-        """Each once, in the order of ``labels``."""
-        applying = {self._class(name, where) for name in read_labels(cell, self.separator, where)}
-        return tuple(label for label in self.labels if label in applying)
-
-    def _encode_label(self, label: Any) -> dict[str, Label]:
-        cells = [IGNORE if label is None else int(name in label) for name in self.labels]
-        return {"labels": np.array(cells, dtype=np.int64)}
-
-    def _score(self, name: str, gold: list[Any], answers: list[Any]) -> float:
-        return _SCORES[name](gold, answers)
-
-
-_SCORES: Mapping[str, Callable[[list[Any], list[Any]], float]] = {
+_SCORES: Mapping[str, Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], float]] = {
     "micro_f1": micro_f1,
     "macro_f1": macro_f1,
     "subset_accuracy": subset_accuracy,
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class MultiLabelTask(TextTask):
+    """Which of ``labels`` apply to a text, or to a pair: none, one or several.
+
+    A cell of the files has the labels with ``separator`` between them, or as a JSON list; ``[]`` means that none
+    applies, an empty cell that the labels are not known. A label is predicted where its probability reaches its
+    threshold. The weight of a label in ``class_weights`` multiplies the loss of the rows that have it. ``spellings``
+    are the labels as the files write them, where that differs.
+    """
+
+    pipeline_method = "classify"
+    answer_columns = AnswerColumns(columns=("id", "label"), join=lambda labels: write_labels(labels, SEPARATORS[0]))
+
+    metric: str = "micro_f1"
+    also: tuple[str, ...] = ("macro_f1", "subset_accuracy")
+    spellings: tuple[str, ...] = ()
+    class_weights: Mapping[str, float] = field(default_factory=dict)
+    separator: str = SEPARATORS[0]
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_weights(self.name, self.labels, self.class_weights)
+
+    def weighted(self, weights: str) -> Self:
+        """The same task with weights of its labels: ``balanced``, or such as ``urgent=2,spam=0.5``."""
+        if weights != "balanced":
+            return replace(self, class_weights=parse_weights(weights))
+        gold = [_labels(example.label) for example in self.examples("train")]
+        return replace(self, class_weights=balance_labels(self.labels, gold))
+
+    def read_label(self, cell: str, where: str) -> tuple[str, ...]:
+        """The labels in a cell, each once, in the order of ``labels``."""
+        applying = {
+            find_class(name, self.labels, self.spellings, task=self.name, where=where)
+            for name in read_labels(cell, self.separator, where)
+        }
+        return tuple(label for label in self.labels if label in applying)
+
+    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+        """(L,) 1 for the labels that apply."""
+        cells = [IGNORE if label is None else int(name in _labels(label)) for name in self.labels]
+        return {MultiLabelClassification.label: np.array(cells, dtype=np.int64)}
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        """An untrained head with a sigmoid for each label."""
+        weights = spread_weights(self.labels, self.class_weights)
+        return {"labels": MultiLabelClassification(encoder.hidden_size, len(self.labels), weights=weights)}
+
+    def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
+        """The labels that reach their thresholds, with the probability of each; logits of windows are averaged."""
+        scores = dict(zip(self.labels, _sigmoid(mean_output(outputs, "logits")).tolist(), strict=True))
+        return Prediction(self._reached(scores), scores, count_truncated(features))
+
+    def calibrate(
+        self, examples: Sequence[TextExample], predictions: Sequence[Prediction]
+    ) -> tuple[Self, Sequence[Prediction]]:
+        """Set the threshold of each label where its F1 on ``examples`` is highest.
+
+        A label that none of them has keeps its threshold.
+        """
+        thresholds = dict(self.thresholds)
+        for label in self.labels:
+            gold = np.array([label in _labels(example.label) for example in examples])
+            if gold.any():
+                probabilities = np.array([prediction.scores[label] for prediction in predictions])
+                thresholds[label] = best_f1_threshold(gold, probabilities)
+        task = replace(self, thresholds=thresholds)
+        return task, [replace(each, label=task._reached(each.scores)) for each in predictions]
+
+    def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
+        """``id``, ``label`` with the labels that apply, and the ``scores`` of all."""
+        return prediction_record(example, prediction)
+
+    def spell(self, prediction: Prediction) -> str:
+        """The labels as a cell of the files."""
+        return write_labels(_labels(prediction.label), self.separator)
+
+    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+        """F1 over all labels, mean F1 of the labels, or the share of examples with all labels right."""
+        return _SCORES[name](list(map(_labels, gold)), list(map(_labels, answers)))
+
+    def score_parts(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> list[ClassScore]:
+        """Precision, recall and F1 of each label."""
+        gold = [_labels(example.label) for example in examples]
+        return score_labels(gold, [_labels(prediction.label) for prediction in predictions], labels=self.labels)
+
+    def _reached(self, scores: Mapping[str, float]) -> tuple[str, ...]:
+        return tuple(label for label in self.labels if scores[label] >= self.thresholds.get(label, EVEN))
+
+
+def _labels(answer: Answer | None) -> tuple[str, ...]:
+    assert isinstance(answer, tuple | list)
+    return tuple(answer)
+
+
 def _sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Not scipy's expit, which differs in the last bit, so that predictions would change.
     shares: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * logits))
     return shares
-
-
-def _best_threshold(gold: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
-    """Half way between two neighbouring scores, where F1 is highest; of several such places the nearest to one half."""
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    told = np.arange(1, len(ranked) + 1)
-    f1 = 2 * np.cumsum(gold[order]) / (told + gold.sum())
-    below = np.append(ranked[1:], 0.0)
-    apart = ranked > below  # a threshold cannot part equal scores
-    middles = (ranked + below)[apart] / 2
-    best = middles[f1[apart] >= f1[apart].max() - 1e-12]
-    return float(best[np.abs(best - _EVEN).argmin()])

@@ -19,7 +19,7 @@ from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
 from bertkit.task_types.task_files import Columns
 
-Fault = Literal["moved", "lost", "repeated", "empty", "torn", "none", "unasked"]
+Fault = Literal["moved", "lost", "repeated", "empty", "torn", "none", "without answer"]
 Faults = Counter[Fault]
 
 COLUMNS = Columns(first="question", second="context", label="answer", id="id")
@@ -88,7 +88,7 @@ class SpanExample:
 
 def read_questions(path: Path, faults: Faults) -> Iterator[SpanExample]:
     """The questions of a ``.json`` file or of a table; ``faults`` counts what was wrong with them."""
-    for example in _read_squad(path) if _is_squad(path) else _read_table(path):
+    for example in _read_squad(path) if is_squad(path) else _read_table(path):
         yield _mend(example, faults)
 
 
@@ -119,18 +119,19 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
         "evaluation expects the answers",
         "none": "{} questions of {} have an empty list of answers and are not marked as impossible: nothing is learnt "
         "from them",
-        "unasked": "{} questions of {} have no answer and are left out: the task asks those alone that have one",
+        "without answer": "{} questions of {} have no answer and are left out: the task asks those alone that have one",
     }
     return [text.format(f"{faults[kind]:,}", split) for kind, text in sentences.items() if faults[kind]]
 
 
-def holds_questions(path: Path) -> bool:
-    """Whether a file is laid out as SQuAD's, or is a table with a question, a context and an answer a row."""
-    return _is_squad(path) or {"question", "context", "answer"} <= set(Table(path).columns)
-
-
-def _is_squad(path: Path) -> bool:
+def is_squad(path: Path) -> bool:
+    """Whether the name of a file is that of one in SQuAD's format."""
     return Path(path.name.removesuffix(".gz")).suffix == ".json"
+
+
+def has_question_columns(table: Table) -> bool:
+    """Whether a table has a question, a context and an answer per row."""
+    return {"question", "context", "answer"} <= set(table.columns)
 
 
 def _mend(example: SpanExample, faults: Faults) -> SpanExample:

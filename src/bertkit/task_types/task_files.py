@@ -1,12 +1,13 @@
-"""Where the examples of a task are: which files, which columns, and the cells found there."""
+"""Where the examples of a task are: which files, which columns, and the cells in them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.tables import Format, Table
@@ -15,7 +16,7 @@ from bertkit.storage.checksums import sha256_of
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """The columns that hold the text or the two texts, the label and the name of an example."""
+    """The columns of the text or the two texts, of the label and of the id of an example."""
 
     first: str
     second: str | None = None
@@ -23,15 +24,15 @@ class Columns:
     id: str | None = None
 
     def used(self) -> list[str]:
-        """Those that there are."""
+        """The names of the columns that are set."""
         return [column for column in (self.first, self.second, self.label, self.id) if column is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """The files of one split and how to read them; ``form`` None is found out from each file.
+    """The files of one split and how to read them; with ``form`` None the format of each file is guessed.
 
-    ``may_lack_labels``: an empty label cell is an example without a label, and not an error.
+    With ``may_lack_labels`` an empty label cell is an example without a label, and not an error.
     """
 
     files: tuple[str, ...]
@@ -41,7 +42,7 @@ class Split:
 
 
 class Cells(NamedTuple):
-    """One row as text, and where it stands for complaints about it."""
+    """The cells of one row, and where the row is, for error messages."""
 
     path: Path
     line: int
@@ -53,38 +54,56 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFiles:
-    """The splits of a task, and the folder that their file names start from.
+    """The splits of a task, and the folder that their file names are relative to.
 
-    ``home`` is where below ``BERTKIT_DATA`` the folder is looked up when ``folder`` was not given; a task without a
-    home names its files outright.
+    ``home`` is the folder below ``BERTKIT_DATA`` that is used when ``folder`` is not given; a task without a home has
+    absolute file names. A table is opened when it is first needed, and read once: ``table`` returns the opened one
+    until ``close``.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
     home: str = ""
     folder: Path | None = None
 
+    @cached_property
+    def _opened(self) -> dict[tuple[Path, Format | None], Table]:
+        return {}
+
+    def table(self, path: Path, form: Format | None = None) -> Table:
+        """The table in a file, which keeps its rows for a second reading."""
+        if (path, form) not in self._opened:
+            self._opened[path, form] = Table(path, form, keeps_rows=True)
+        return self._opened[path, form]
+
+    def adopt(self, tables: Mapping[Path, Table]) -> None:
+        """Take over tables that were opened before it was known what their columns are."""
+        self._opened.update({(path, None): table for path, table in tables.items()})
+
+    def close(self) -> None:
+        """Release the opened tables; they are opened again when they are needed again."""
+        self._opened.clear()
+
     def replaced(self, name: str, files: tuple[str, ...]) -> TaskFiles:
-        """The same with other files for a split, read by its columns (or those of train, if it is a new one).
+        """The same with other files for a split, read by its columns (or those of train, if the split is new).
 
-        Further splits of that kind (``dev_mismatched`` beside ``dev``) go with the files that are replaced.
-
-        A file of another kind than the split's own is not cut into cells as that one is.
+        Further splits of that name (``dev_mismatched`` beside ``dev``) are removed. The format of the split is kept
+        only for files with the same suffixes as the split's own.
         """
         split = self.splits.get(name) or self.splits.get("train") or next(iter(self.splits.values()))
-        same_kind = {_kind(file) for file in files} == {_kind(file) for file in split.files}
+        same_kind = {_suffix(file) for file in files} == {_suffix(file) for file in split.files}
         absolute = tuple(str(Path(file).resolve()) for file in files)
         changed = replace(split, files=absolute, form=split.form if same_kind else None)
         kept = {other: each for other, each in self.splits.items() if not other.startswith(f"{name}_")}
         return replace(self, splits={**kept, name: changed})
 
     def missing(self, task: str, split: str) -> list[Path]:
-        """The files of a split that are not there."""
+        """The files of a split that do not exist."""
         return [path for file in self._split(task, split).files if not (path := self._path(task, file)).exists()]
 
-    def fingerprints(self, task: str, split: str) -> list[dict[str, Any]]:
-        """``file``, ``bytes`` and ``sha256`` of the files of a split, and of those in a folder that stands for a table.
+    def fingerprints(self, task: str, split: str) -> list[dict[str, str | int]]:
+        """``file``, ``bytes`` and ``sha256`` of each file of a split, and of the files in a table that is a folder.
 
-        Files that are missing are missing here too.
+        Missing files are left out.
         """
         paths = [path for file in self._split(task, split).files if (path := self._path(task, file)).exists()]
         files = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
@@ -100,11 +119,11 @@ class TaskFiles:
             yield from read_cells(table, self.splits[split].columns)
 
     def tables(self, task: str, split: str) -> list[Table]:
-        """The files of a split, opened."""
-        return [Table(path, self.splits[split].form) for path in self.paths(task, split)]
+        """The opened tables of a split."""
+        return [self.table(path, self.splits[split].form) for path in self.paths(task, split)]
 
     def paths(self, task: str, split: str) -> list[Path]:
-        """The files of a split; one that is not where the task looks for it is an error."""
+        """The files of a split; one that does not exist is an error."""
         return [self._find(task, file) for file in self._split(task, split).files]
 
     def _split(self, task: str, split: str) -> Split:
@@ -138,12 +157,12 @@ class TaskFiles:
         )
 
 
-def _kind(file: str) -> str:
+def _suffix(file: str) -> str:
     return Path(file.removesuffix(".gz")).suffix
 
 
 def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
-    """The rows of a table by the columns of a task; where there is no column of ids, a row has its line for one."""
+    """The rows of a table by the columns of a task; without a column of ids, the id of a row is its line number."""
     columns = columns if columns.id in table.columns else replace(columns, id=None)
     used = columns.used()
     for row in table.rows(*used):

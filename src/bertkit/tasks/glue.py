@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bertkit.formats.tables import Format
+from bertkit.task_types.regression import Numbers, RegressionTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
-from bertkit.task_types.text_classification import Numbers, TextClassificationTask
+from bertkit.task_types.text_classification import TextClassificationTask
+from bertkit.task_types.text_task import TextTask
 
 _LITERAL = Format(kind="delimited", delimiter="\t", quotes=False)
 _NAMELESS_COLA = replace(_LITERAL, names=("source", "label", "original_mark", "sentence"))
@@ -80,7 +82,7 @@ mrpc = TextClassificationTask(
     about="Do two sentences from the news mean the same? Microsoft Research Paraphrase Corpus (Dolan et al. 2005).",
 )
 
-stsb = TextClassificationTask(
+stsb = RegressionTask(
     name="glue:stsb",
     metric="spearman",
     also=("pearson",),
@@ -167,9 +169,9 @@ class Submitted(NamedTuple):
     """A ``file`` of a submission: the answers to a ``split`` of ``task`` by a model fine-tuned on ``answerer``."""
 
     file: str
-    task: TextClassificationTask
+    task: TextTask
     split: str
-    answerer: TextClassificationTask
+    answerer: TextTask
 
 
 SUBMISSION = (
@@ -192,7 +194,7 @@ class Column(NamedTuple):
     """A column of the paper's Table 1: which score of which task. ``counts`` in the average."""
 
     name: str
-    task: TextClassificationTask
+    task: TextTask
     score: str
     counts: bool = True
 

@@ -1,0 +1,45 @@
+"""The task of a fine-tuned model in Hugging Face's format, from the architecture that its ``config.json`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bertkit.task_types import (
+    FileTask,
+    MultiLabelTask,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    RegressionTask,
+    TaggingTask,
+    TextClassificationTask,
+)
+
+_UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
+"""The labels of a ``config.json`` without ``id2label``: Hugging Face does not write its default of two labels."""
+
+_LONGEST_CONTEXT = 384
+"""Tokens of a window of a context, as in google-research/bert ``run_squad.py``; other inputs fill all positions."""
+
+
+def find_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:
+    """The task ``name`` of a model with these ``metadata`` that reads up to ``positions`` tokens; None if it has none.
+
+    ``metadata`` has ``architectures``, ``labels``, and ``several_labels`` for a multi-label classifier.
+    """
+    labels = tuple(metadata.get("labels", ())) or _UNNAMED_LABELS
+    architectures = metadata.get("architectures", ())
+    match [architecture.removeprefix("Roberta").removeprefix("Bert") for architecture in architectures]:
+        case ["ForQuestionAnswering"]:
+            return QuestionAnsweringTask(name=name, max_length=min(_LONGEST_CONTEXT, positions))
+        case ["ForMultipleChoice"]:
+            return MultipleChoiceTask(name=name, max_length=positions)
+        case ["ForTokenClassification"]:
+            return TaggingTask(name=name, labels=labels, max_length=positions)
+        case ["ForSequenceClassification"] if metadata.get("several_labels"):
+            return MultiLabelTask(name=name, labels=labels, max_length=positions)
+        case ["ForSequenceClassification"] if len(labels) == 1:
+            return RegressionTask(name=name, metric="pearson", max_length=positions)
+        case ["ForSequenceClassification"]:
+            return TextClassificationTask(name=name, metric="accuracy", labels=labels, max_length=positions)
+    return None

@@ -1,0 +1,107 @@
+"""The formats of a file of predictions: JSON Lines, JSON, CSV, TSV, Parquet and plain text.
+
+Each is written from a file of records, one JSON object per line, as ``task.describe`` gives them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from bertkit.errors import did_you_mean, usage_error
+from bertkit.optional import require
+from bertkit.task_types import AnswerColumns
+
+Writer = Callable[[Path, Path, AnswerColumns], None]
+"""Writes the records in the first file into the second."""
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a cell that begins like this for a formula."""
+
+
+def find_writer(output: Path) -> Writer:
+    """The writer for the suffix of ``output``; an unknown suffix, or a missing library, is an error now."""
+    suffix = output.suffix.lower()
+    if suffix not in _WRITERS:
+        known = ", ".join(_WRITERS)
+        raise usage_error(f'{output}: no format named "{suffix}".{did_you_mean(suffix, _WRITERS)} There are: {known}.')
+    if suffix == ".parquet":
+        _require_arrow()
+    return _WRITERS[suffix]
+
+
+def names_answers_by_id(output: Path) -> bool:
+    """Whether the format of ``output`` is one object of id -> answer, so that no id may occur twice."""
+    return output.suffix.lower() == ".json"
+
+
+def write_object(records: Path, path: Path, field: str) -> None:
+    """One JSON object, id -> ``field``, as the official programs of SQuAD read it."""
+    by_id = {str(record["id"]): record[field] for record in _read(records)}
+    path.write_text(json.dumps(by_id, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(records: Path) -> Iterator[Mapping[str, object]]:
+    with records.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def _write_jsonl(records: Path, path: Path, columns: AnswerColumns) -> None:
+    path.write_bytes(records.read_bytes())
+
+
+def _write_json(records: Path, path: Path, columns: AnswerColumns) -> None:
+    write_object(records, path, columns.answer)
+
+
+def _write_txt(records: Path, path: Path, columns: AnswerColumns) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{_cell(record[columns.answer], columns)}\n" for record in _read(records))
+
+
+def _write_csv(records: Path, path: Path, columns: AnswerColumns, *, delimiter: str = ",") -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(columns.columns)
+        for record in _read(records):
+            writer.writerow([_without_formula(_cell(record.get(name, ""), columns)) for name in columns.columns])
+
+
+def _write_tsv(records: Path, path: Path, columns: AnswerColumns) -> None:
+    _write_csv(records, path, columns, delimiter="\t")
+
+
+def _write_parquet(records: Path, path: Path, columns: AnswerColumns) -> None:
+    arrow, parquet = _require_arrow()
+    rows = [{name: record.get(name) for name in columns.columns} for record in _read(records)]
+    parquet.write_table(arrow.Table.from_pylist(rows), path)
+
+
+def _require_arrow() -> tuple[ModuleType, ModuleType]:
+    arrow, parquet = (
+        require(module, extra="parquet", purpose="writing .parquet") for module in ("pyarrow", "pyarrow.parquet")
+    )
+    return arrow, parquet
+
+
+def _cell(value: object, columns: AnswerColumns) -> object:
+    """The value as one cell; several values, such as tags, are joined as the task does."""
+    return columns.join(value) if isinstance(value, list) else value
+
+
+def _without_formula(cell: object) -> object:
+    """A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
+
+
+_WRITERS: Mapping[str, Writer] = {
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".jsonl": _write_jsonl,
+    ".json": _write_json,
+    ".parquet": _write_parquet,
+    ".txt": _write_txt,
+}

@@ -1,0 +1,133 @@
+"""Reads prompts with several choices: tables and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Table
+from bertkit.task_types.choice_columns import (
+    ChoiceCells,
+    Spelling,
+    find_choices,
+    find_columns,
+    find_texts,
+    read_choice_cells,
+    read_place,
+)
+from bertkit.task_types.held_out import (
+    describe_held_out,
+    describe_overlap,
+    describe_repeated_ids,
+    describe_unlabelled,
+    hold_out,
+)
+from bertkit.task_types.reader import Reader
+from bertkit.task_types.task_files import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceExample:
+    """Each choice continues ``stem``; ``label`` is the index of the right choice, from 0, None if not known."""
+
+    id: str
+    prompt: str
+    choices: tuple[str, ...]
+    stem: str = ""
+    label: int | None = None
+
+    @property
+    def first(self) -> str:
+        """The text that all choices share."""
+        return self.prompt
+
+    @property
+    def second(self) -> str:
+        """The texts that differ."""
+        return "\0".join((self.stem, *self.choices))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceReader(Reader[ChoiceExample]):
+    """Reads tables of prompts and choices; ``choices`` and ``spelling`` are those of MultipleChoiceTask."""
+
+    choices: tuple[str, ...]
+    spelling: Spelling
+
+    def rows(self, split: str) -> Iterator[ChoiceExample]:
+        """Every row of the files of a split, with a label or without."""
+        for table in self.files.tables(self.name, split):
+            where = self.files.splits[split]
+            for cells in read_choice_cells(table, where.columns, self._choices_in(table)):
+                yield self._example(cells, may_lack_label=where.may_lack_labels)
+
+    def read(self, path: Path) -> Iterator[ChoiceExample]:
+        """New input without labels: a table with the task's columns."""
+        table = Table(path)
+        for cells in read_choice_cells(table, self._columns_in(table), self._choices_in(table)):
+            yield self._example(cells)
+
+    def read_line(self, name: str, line: str) -> ChoiceExample:
+        """A prompt and its choices, with tabs between them."""
+        prompt, *choices = line.split("\t")
+        return make_example(name, prompt, choices, where=f"line {name}")
+
+    def columns_of(self, path: Path) -> Columns:
+        """The columns of the prompt and the label, found by their names."""
+        table = Table(path)
+        return find_columns(table, self._choices_in(table))
+
+    def split_train(self) -> tuple[list[ChoiceExample], list[ChoiceExample]]:
+        """(train, dev): the examples that are held out are chosen by the hash of their texts."""
+        return hold_out(self.labelled("train"), self.heldout)
+
+    def notes(self) -> list[str]:
+        """Rows without a label, repeated ids, what is held out, and texts that train and dev share."""
+        notes: list[str] = []
+        train = self._labelled_with_notes("train", notes)
+        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
+        if self.heldout:
+            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1]))
+        return notes + describe_overlap(train, dev)
+
+    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[ChoiceExample]:
+        rows = list(self.rows(split))
+        labelled = [example for example in rows if example.label is not None]
+        notes += describe_unlabelled(split, len(rows) - len(labelled))
+        if self.files.splits[split].columns.id is not None:
+            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
+        return labelled
+
+    def _columns_in(self, table: Table) -> Columns:
+        """The columns of train without the label, and without the id if the table has none."""
+        splits = list(self.files.splits.values())
+        columns = replace(splits[0].columns, label=None) if splits else find_texts(table, self._choices_in(table))
+        return columns if columns.id in table.columns else replace(columns, id=None)
+
+    def _choices_in(self, table: Table) -> tuple[str, ...]:
+        found = self.choices or find_choices(table.columns)
+        if not found:
+            raise usage_error(f"{table.path} has no columns of choices, such as choice0, choice1 or A, B.")
+        return found
+
+    def _example(self, cells: ChoiceCells, *, may_lack_label: bool = False) -> ChoiceExample:
+        where = at_line(cells.path, cells.line)
+        example = make_example(cells.id, cells.prompt, cells.choices, stem=cells.stem, where=where)
+        if cells.label is None or (not cells.label and may_lack_label):
+            return example
+        return replace(example, label=read_place(cells.label, cells.choices, self.spelling, where))
+
+
+def make_example(id: str, prompt: str, choices: Sequence[str], *, where: str, stem: str = "") -> ChoiceExample:
+    """An example without a label; fewer than two choices, or an empty one, are an error at ``where``."""
+    if len(choices) < 2:
+        raise data_error(
+            f"{where}: {len(choices)} choice{'s' * (not choices)}; there must be at least two to choose from."
+        )
+    for number, choice in enumerate(choices):
+        if not choice.strip():
+            raise data_error(f"{where}: choice {number} of 0 to {len(choices) - 1} is empty. Give it a text.")
+    return ChoiceExample(id, prompt, tuple(choices), stem)

@@ -1,0 +1,98 @@
+"""Reads questions about contexts: files in SQuAD's format, tables, and lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.errors import data_error
+from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
+from bertkit.task_types.reader import Reader
+from bertkit.task_types.squad_files import COLUMNS, Faults, SpanExample, describe_faults, name_apart, read_questions
+from bertkit.task_types.task_files import Columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionReader(Reader[SpanExample]):
+    """Reads questions; without ``null`` those that are marked as impossible are left out."""
+
+    makes_ids_unique = True
+
+    null: bool
+
+    def rows(self, split: str) -> Iterator[SpanExample]:
+        """Every question in the files of a split; an answer with a wrong place is moved to where its text is."""
+        return self._rows(split, Faults())
+
+    def read(self, path: Path) -> Iterator[SpanExample]:
+        """Questions of a ``.json`` file in SQuAD's format, or of a table with ``question`` and ``context``."""
+        return name_apart(read_questions(path, Faults()), Faults())
+
+    def columns_of(self, path: Path) -> Columns:
+        """The columns of every table of questions."""
+        return COLUMNS
+
+    def look_through(self, path: Path) -> tuple[int, list[str]]:
+        """The number of questions in a file, and what is wrong with them."""
+        faults = Faults()
+        count = sum(1 for _ in name_apart(read_questions(path, faults), faults))
+        return count, describe_faults(path.name, Faults({kind: faults[kind] for kind in ("repeated", "empty")}))
+
+    def read_line(self, name: str, line: str) -> SpanExample:
+        """A JSON object with ``question`` and ``context``, or the two with a tab between them."""
+        if not line.lstrip().startswith("{"):
+            question, _, context = line.partition("\t")
+            return SpanExample(name, question, context)
+        try:
+            record = json.loads(line)
+            return SpanExample(str(record.get("id", name)), str(record["question"]), str(record["context"]))
+        except (KeyError, json.JSONDecodeError) as error:
+            raise data_error(f'line {name}: not a JSON object with "question" and "context" ({error}).') from error
+
+    def trainable(self, examples: list[SpanExample]) -> list[SpanExample]:
+        """The questions with an answer in their context, and with ``null`` the impossible ones."""
+        return [example for example in examples if self._is_trainable(example)]
+
+    def split_train(self) -> tuple[list[SpanExample], list[SpanExample]]:
+        """(train, dev): whole contexts are held out, chosen by their hash."""
+        train, dev = self._hold_out(self.labelled("train"))
+        return self.trainable(train), dev
+
+    def notes(self) -> list[str]:
+        """Faults of single questions, what is held out, and texts that train and dev share."""
+        notes: list[str] = []
+        found: dict[str, list[SpanExample]] = {}
+        for split in ("train", "dev"):
+            if split in self.files.splits:
+                faults = Faults()
+                found[split] = list(self._rows(split, faults))
+                notes += describe_faults(split, faults)
+        train = found.get("train", [])
+        if self.heldout:
+            held = self._hold_out([example for example in train if example.label is not None])[1]
+            notes.append(
+                f"no dev file: {len(held):,} of {len(train):,} questions are held out as dev "
+                f"({self.heldout:.0%}, chosen by the hash of the context; questions about one stay together)"
+            )
+        return notes + describe_overlap(train, found.get("dev", []))
+
+    def _rows(self, split: str, faults: Faults) -> Iterator[SpanExample]:
+        paths = self.files.paths(self.name, split)
+        return name_apart((each for path in paths for each in self._kept(path, faults)), faults)
+
+    def _kept(self, path: Path, faults: Faults) -> Iterator[SpanExample]:
+        for example in read_questions(path, faults):
+            if self.null or example.answers or not example.impossible:
+                yield example
+            else:
+                faults["without answer"] += 1
+
+    def _is_trainable(self, example: SpanExample) -> bool:
+        if example.answers == ():
+            return self.null and example.impossible
+        return example.target is not None and not example.contradicts_itself
+
+    def _hold_out(self, examples: Sequence[SpanExample]) -> tuple[list[SpanExample], list[SpanExample]]:
+        return hold_out(examples, self.heldout, key=lambda example: hash_texts(example.context, ""), by_class=False)

@@ -1,0 +1,78 @@
+"""What reads the examples of a task: the files of its splits, and new input."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Generic
+
+from bertkit.contracts import E
+from bertkit.task_types.held_out import describe_repeated_ids
+from bertkit.task_types.task_files import Columns, TaskFiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader(ABC, Generic[E]):
+    """Reads the ``files`` of the task ``name``; ``heldout`` is the share of train that serves as dev.
+
+    Where ``makes_ids_unique``, a repeated id in new input is changed by ``read``.
+    """
+
+    makes_ids_unique: ClassVar[bool] = False
+
+    name: str
+    files: TaskFiles
+    heldout: float = 0.0
+
+    @abstractmethod
+    def rows(self, split: str) -> Iterator[E]:
+        """Every example in the files of a split, with a gold answer or without."""
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[E]:
+        """New input to be predicted; gold answers in it are ignored."""
+
+    @abstractmethod
+    def read_line(self, name: str, line: str) -> E:
+        """New input from one line of a stream; ``name`` becomes its id unless the line has one."""
+
+    @abstractmethod
+    def columns_of(self, path: Path) -> Columns:
+        """Where a file has the texts and the answer."""
+
+    @abstractmethod
+    def split_train(self) -> tuple[list[E], list[E]]:
+        """(train, dev): the labelled examples of train without those that are held out, and those."""
+
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """What a user should know about train and dev before trusting a score, one sentence each."""
+
+    def examples(self, split: str) -> list[E]:
+        """The examples of a split in the order of the files; in train and dev, only those with a gold answer."""
+        if split not in ("train", "dev"):
+            return list(self.rows(split))
+        if self.heldout:
+            train, dev = self.split_train()
+            return train if split == "train" else dev
+        return self.trainable(self.labelled(split)) if split == "train" else self.labelled(split)
+
+    def labelled(self, split: str) -> list[E]:
+        """The examples in the files of a split that have a gold answer."""
+        return [example for example in self.rows(split) if example.label is not None]
+
+    def trainable(self, examples: list[E]) -> list[E]:
+        """The examples that a model can be trained on; all, unless a reader says otherwise."""
+        return examples
+
+    def further_devs(self) -> list[str]:
+        """Splits that are scored beside dev, such as ``dev_mismatched``, if their files exist."""
+        splits = [split for split in self.files.splits if split.startswith("dev_")]
+        return [split for split in splits if not self.files.missing(self.name, split)]
+
+    def look_through(self, path: Path) -> tuple[int, list[str]]:
+        """The number of examples in new input, and what a user should know about it, one sentence each."""
+        ids = [example.id for example in self.read(path)]
+        return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))

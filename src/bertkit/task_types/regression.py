@@ -1,0 +1,93 @@
+"""A number for a text or for a pair of texts, such as their similarity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bertkit.batch import IGNORE, Feature, Label
+from bertkit.contracts import Encoder, Objective, OutputArrays
+from bertkit.errors import data_error
+from bertkit.metrics.bootstrap import Statistic, resample_numbers
+from bertkit.metrics.correlation import pearson, spearman
+from bertkit.objectives.regression import Regression
+from bertkit.task_types.base import AnswerRecord
+from bertkit.task_types.text_reader import Answer, TextExample
+from bertkit.task_types.text_task import Prediction, TextTask, count_truncated, mean_output, prediction_record
+
+_SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"pearson": pearson, "spearman": spearman}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """The numbers of a task are between ``lowest`` and ``highest``; the model learns (number - origin) / unit."""
+
+    lowest: float | None = None
+    highest: float | None = None
+    origin: float = 0.0
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionTask(TextTask):
+    """A number for a text, or for two (``pair``)."""
+
+    pipeline_method = "predict"
+
+    numbers: Numbers = field(default_factory=Numbers)
+
+    def read_label(self, cell: str, where: str) -> float:
+        """The number in a cell; one that is not finite or out of bounds is an error."""
+        try:
+            number = float(cell)
+        except ValueError as error:
+            raise data_error(f'{where}: "{cell}" is not a number.') from error
+        lowest, highest = self.numbers.lowest, self.numbers.highest
+        if not math.isfinite(number):
+            raise data_error(f"{where}: {cell} is not a finite number.")
+        if (lowest is not None and number < lowest) or (highest is not None and number > highest):
+            raise data_error(f"{where}: {cell} is outside {lowest} to {highest}.")
+        return number
+
+    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+        """The number on the scale that the model learns."""
+        assert label is None or isinstance(label, int | float)
+        scaled = float(IGNORE) if label is None else (float(label) - self.numbers.origin) / self.numbers.unit
+        return {Regression.label: scaled}
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        """An untrained regressor."""
+        return {"number": Regression(encoder.hidden_size)}
+
+    def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
+        """The number on the scale of the files; the values of windows are averaged."""
+        value = float(mean_output(outputs, "value"))
+        return Prediction(value * self.numbers.unit + self.numbers.origin, num_truncated=count_truncated(features))
+
+    def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
+        """``id`` and ``label``, the number."""
+        return prediction_record(example, prediction)
+
+    def spell(self, prediction: Prediction) -> str:
+        """The number within its bounds, with three decimals."""
+        lowest, highest = self.numbers.lowest, self.numbers.highest
+        assert isinstance(prediction.label, float)
+        number = prediction.label if lowest is None else max(prediction.label, lowest)
+        return f"{number if highest is None else min(number, highest):.3f}"
+
+    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+        """Pearson's or Spearman's correlation."""
+        return _SCORES[name](_floats(gold), _floats(answers))
+
+    def resampling_statistic(
+        self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
+    ) -> Statistic | None:
+        """The correlations, for a whole matrix of resamples at a time."""
+        gold = _floats([example.label for example in examples])
+        answers = _floats([prediction.label for prediction in predictions])
+        return resample_numbers(gold, answers, scores) if _SCORES.keys() >= set(scores) else None
+
+
+def _floats(answers: Sequence[Answer | None]) -> list[float]:
+    return [float(answer) for answer in answers if isinstance(answer, int | float)]

@@ -1,0 +1,144 @@
+"""Reads sentences whose words have tags: files in CoNLL's columns, and texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar
+
+from bertkit.errors import data_error, did_you_mean
+from bertkit.formats.lines import at_line, open_lines
+from bertkit.metrics.entities import SCHEMES, convert
+from bertkit.task_types.conll_files import COLUMNS, Sentence, read_sentences
+from bertkit.task_types.held_out import describe_overlap, hold_out
+from bertkit.task_types.reader import Reader
+from bertkit.task_types.task_files import Columns
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class TagExample:
+    """A sentence; ``label`` has its tags in IOB2, None if unknown. ``before`` and ``after`` are the words around it.
+
+    ``source`` is the text that the words were split from; without one they have spaces between them.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    label: tuple[str, ...] | None = None
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    source: str | None = None
+    second: ClassVar[None] = None
+
+    @property
+    def first(self) -> str:
+        """The text of the sentence."""
+        return " ".join(self.words) if self.source is None else self.source
+
+    @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """The characters of each word in the text."""
+        found, end = [], 0
+        for word in self.words:
+            start = self.first.index(word, end)
+            end = start + len(word)
+            found.append((start, end))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagReader(Reader[TagExample]):
+    """Reads tags that are among ``labels``; an example has up to ``context`` words before and after it."""
+
+    labels: tuple[str, ...]
+    context: int
+
+    def rows(self, split: str) -> Iterator[TagExample]:
+        """Every sentence in the files of a split."""
+        for path in self.files.paths(self.name, split):
+            yield from self._read(path, tagged=True)
+
+    def read(self, path: Path) -> Iterator[TagExample]:
+        """Sentences in columns, of which the first is the word, or a text per line of a ``.txt`` file."""
+        if not path.name.removesuffix(".gz").endswith(".txt"):
+            yield from self._read(path, tagged=False)
+            return
+        with open_lines(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                yield self.read_line(str(number), line.rstrip("\r\n"))
+
+    def read_line(self, name: str, line: str) -> TagExample:
+        """A text, split into words at spaces and around punctuation."""
+        return TagExample(name, tuple(_WORD.findall(line)), source=line)
+
+    def columns_of(self, path: Path) -> Columns:
+        """The first and the last column."""
+        return COLUMNS
+
+    def split_train(self) -> tuple[list[TagExample], list[TagExample]]:
+        """(train, dev): the sentences that are held out are chosen by the hash of their text."""
+        return hold_out(self.labelled("train"), self.heldout)
+
+    def notes(self) -> list[str]:
+        """Ill-formed tags, words that give no token, what is held out, and texts that train and dev share."""
+        found = {split: self.labelled(split) for split in ("train", "dev") if split in self.files.splits}
+        notes = [note for split in found for note in self._describe_faults(split)]
+        if self.heldout:
+            held = len(hold_out(found["train"], self.heldout)[1])
+            notes.append(f"no dev file: {held:,} of {len(found['train']):,} sentences are held out as dev")
+        return notes + describe_overlap(found.get("train", []), found.get("dev", []))
+
+    def _describe_faults(self, split: str) -> list[str]:
+        paths = self.files.paths(self.name, split)
+        sentences = [sentence for path in paths for sentence in read_sentences(path)]
+        notes = []
+        if ill_formed := count_ill_formed(sentences):
+            notes.append(f"{ill_formed:,} tags of {split} are ill-formed, and are read as conlleval reads them")
+        if unread := sum(not _is_readable(word) for sentence in sentences for word in sentence.words):
+            notes.append(f"{unread:,} words of {split} have no character that is read; they are predicted as O")
+        return notes
+
+    def _read(self, path: Path, *, tagged: bool) -> Iterator[TagExample]:
+        for _, members in groupby(read_sentences(path, tagged=tagged), key=lambda sentence: sentence.document):
+            document = list(members)
+            words = [word for sentence in document for word in sentence.words]
+            start = 0
+            for sentence in document:
+                end = start + len(sentence.words)
+                yield TagExample(
+                    str(sentence.line),
+                    sentence.words,
+                    self._tags(sentence, path) if tagged else None,
+                    tuple(words[max(0, start - self.context) : start]),
+                    tuple(words[end : end + self.context]),
+                )
+                start = end
+
+    def _tags(self, sentence: Sentence, path: Path) -> tuple[str, ...]:
+        tags = tuple(convert(sentence.tags, "iob2"))
+        for number, tag in enumerate(tags):
+            if tag not in self.labels:
+                known = ", ".join(self.labels)
+                where, hint = at_line(path, sentence.line + number), did_you_mean(tag, self.labels)
+                raise data_error(f'{where}: unknown tag "{tag}". {self.name} knows: {known}.{hint}')
+        return tags
+
+
+def count_ill_formed(sentences: Sequence[Sentence]) -> int:
+    """The tags that break the scheme (IOB1, IOB2, ...) that fits most of them."""
+    tags = [sentence.tags for sentence in sentences]
+    return min(
+        sum(found != valid for each in tags for found, valid in zip(each, convert(each, scheme), strict=True))
+        for scheme in SCHEMES
+    )
+
+
+def _is_readable(word: str) -> bool:
+    """Whether a word has a character that tokenizers keep: control characters, spaces and U+FFFD give no token."""
+    return any(each.isprintable() and not each.isspace() and each != "\ufffd" for each in word)

@@ -1,0 +1,130 @@
+"""Reads texts and pairs of texts, with a label of any kind, from tables and from lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Format, Table, sniff
+from bertkit.task_types.columns import guess_columns
+from bertkit.task_types.held_out import (
+    describe_held_out,
+    describe_overlap,
+    describe_repeated_ids,
+    describe_unlabelled,
+    hold_out,
+)
+from bertkit.task_types.reader import Reader
+from bertkit.task_types.task_files import Cells, Columns, read_cells
+
+Answer = str | float | tuple[str, ...]
+"""A class, a number, or the labels that apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextExample:
+    """A text, or a pair; ``label`` is a class, a number, or several labels, and None where it is not known."""
+
+    id: str
+    first: str
+    second: str | None = None
+    label: Answer | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextReader(Reader[TextExample]):
+    """Reads one text per example, or two (``pair``); ``read_label(cell, where)`` reads the cell of a label."""
+
+    pair: bool
+    read_label: Callable[[str, str], Answer]
+
+    def rows(self, split: str) -> Iterator[TextExample]:
+        """Every row of the files of a split, with a label or without."""
+        for cells in self.files.read(self.name, split):
+            yield self._example(cells, split)
+
+    def read(self, path: Path, columns: Columns | None = None) -> Iterator[TextExample]:
+        """New input without labels: a table with the task's columns, or one text (a pair: tab-separated) per line.
+
+        A task without files of its own reads the columns ``text`` and ``pair``.
+        """
+        table, own = self._open(path)
+        for cells in read_cells(table, columns or own):
+            yield TextExample(cells.id, cells.first, cells.second)
+
+    def read_line(self, name: str, line: str) -> TextExample:
+        """One text, or a pair with a tab between its texts."""
+        first, tab, second = line.partition("\t") if self.pair else (line, "", "")
+        return TextExample(name, first, second if tab else None)
+
+    def columns_of(self, path: Path) -> Columns:
+        """The columns, guessed as for a user's table."""
+        return guess_columns(Table(path), text=None, pair=None, label=None)
+
+    def split_train(self) -> tuple[list[TextExample], list[TextExample]]:
+        """(train, dev): the share of every class that is held out is chosen by the hash of the text."""
+        return hold_out(self.labelled("train"), self.heldout)
+
+    def notes(self) -> list[str]:
+        """Rows that are left out, repeated ids, texts that train and dev share, and what is held out."""
+        notes: list[str] = []
+        train = self._labelled_with_notes("train", notes)
+        dev = self._labelled_with_notes("dev", notes) if "dev" in self.files.splits else []
+        if self.heldout:
+            share = f"{self.heldout:.0%} of every class, "
+            notes.append(describe_held_out(train, hold_out(train, self.heldout)[1], share=share))
+        return notes + describe_overlap(train, dev)
+
+    def _labelled_with_notes(self, split: str, notes: list[str]) -> list[TextExample]:
+        """The labelled examples of a split; what is unusual about the split is added to ``notes``."""
+        tables = self.files.tables(self.name, split)
+        columns = self.files.splits[split].columns
+        rows = [self._example(cells, split) for table in tables for cells in read_cells(table, columns)]
+        labelled = [example for example in rows if example.label is not None]
+        notes += describe_unlabelled(split, len(rows) - len(labelled))
+        if broken := sum(table.broken for table in tables):
+            notes.append(f"{broken:,} broken rows of {split} are left out")
+        if empty := sum(_lacks_text(example) for example in labelled):
+            notes.append(f"{empty:,} examples of {split} have an empty text, and are kept")
+        notes += _describe_single_class(split, labelled)
+        if columns.id is not None:
+            notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
+        return labelled
+
+    def _example(self, cells: Cells, split: str) -> TextExample:
+        label = None
+        if cells.label is not None and (cells.label or not self.files.splits[split].may_lack_labels):
+            label = self.read_label(cells.label, at_line(cells.path, cells.line))
+        return TextExample(cells.id, cells.first, cells.second, label)
+
+    def _open(self, path: Path) -> tuple[Table, Columns]:
+        """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
+        suffix = path.name.removesuffix(".gz").rpartition(".")[2]
+        if suffix == "txt":
+            form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
+            return Table(path, form), Columns(first="first", second="second" if self.pair else None)
+        literal = any(split.form and not split.form.quotes for split in self.files.splits.values())
+        table = Table(path, replace(sniff(path), quotes=False) if suffix == "tsv" and literal else None)
+        return table, self._columns_in(table)
+
+    def _columns_in(self, table: Table) -> Columns:
+        """The columns of the first split whose texts the table has; else those of train, for the error."""
+        known = [replace(split.columns, label=None) for split in self.files.splits.values()]
+        for columns in known:
+            present = replace(columns, id=columns.id if columns.id in table.columns else None)
+            if set(present.used()) <= set(table.columns):
+                return present
+        return known[0] if known else Columns(first="text", second="pair" if self.pair else None)
+
+
+def _lacks_text(example: TextExample) -> bool:
+    return not example.first.strip() or (example.second is not None and not example.second.strip())
+
+
+def _describe_single_class(split: str, labelled: Sequence[TextExample]) -> list[str]:
+    labels = {example.label for example in labelled}
+    if len(labels) == 1 and isinstance(label := labels.pop(), str):
+        return [f'every example of {split} has the label "{label}": there is nothing to learn']
+    return []

@@ -1,0 +1,140 @@
+"""The base of the tasks on one text or a pair: classification, regression and multi-label classification."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.batch import Feature, Label
+from bertkit.contracts import OutputArrays, Tokenizer
+from bertkit.errors import data_error, did_you_mean
+from bertkit.task_types.base import AnswerRecord, FileTask, refuse_unlabelled
+from bertkit.task_types.text_encoder import TextEncoder
+from bertkit.task_types.text_reader import Answer, TextExample, TextReader
+
+_LABELS_IN_AN_ERROR = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """``label`` is a class, a number or several labels; ``scores`` has the probability of every class or label.
+
+    ``num_truncated`` counts the tokens at the end of the text that the model has not read.
+    """
+
+    label: Answer
+    scores: Mapping[str, float] = field(default_factory=dict)
+    num_truncated: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextTask(FileTask[TextExample, Prediction]):
+    """A prediction for a text, or for two (``pair``).
+
+    ``metric`` and ``also`` are names of scores. With a ``stride`` a text that is too long is read in windows that begin
+    every ``stride`` tokens; each of them is an example in training, and the prediction is the mean of theirs. Without,
+    its end is cut off.
+
+    With ``both_orders`` a pair is read twice, the second time with its texts exchanged, and the prediction is made from
+    the sum of the two states: for tasks in which the texts have no order (Radford et al. 2018, section 3.3).
+    """
+
+    pipeline_tag = "text-classification"
+
+    also: tuple[str, ...] = ()
+    pair: bool = False
+    stride: int = 0
+    both_orders: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.encoder  # which checks the settings
+
+    @abstractmethod
+    def read_label(self, cell: str, where: str) -> Answer:
+        """The gold answer in a cell of the files; ``where`` is its place, for errors."""
+
+    @abstractmethod
+    def encode_label(self, label: Answer | None) -> dict[str, Label]:
+        """The label of a feature, by the name of the loss that reads it; IGNORE for None."""
+
+    @abstractmethod
+    def spell(self, prediction: Prediction) -> str:
+        """The prediction as a cell of the task's files."""
+
+    @abstractmethod
+    def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
+        """The score ``name``."""
+
+    @property
+    def reader(self) -> TextReader:
+        """What reads the files of the task, and new input."""
+        return TextReader(
+            name=self.name, files=self.files, heldout=self.heldout, pair=self.pair, read_label=self.read_label
+        )
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """What makes features of texts."""
+        return TextEncoder(
+            name=self.name,
+            pair=self.pair,
+            max_length=self.max_length,
+            stride=self.stride,
+            both_orders=self.both_orders,
+        )
+
+    def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
+        """Features of at most ``max_length`` tokens; one, unless there is a ``stride``."""
+        return self.encoder.encode(example, tokenizer, self.encode_label(example.label))
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        """``metric`` and ``also``, by name; every example needs its label."""
+        labels = [example.label for example in examples]
+        refuse_unlabelled(labels)
+        gold = [label for label in labels if label is not None]
+        answers = [prediction.label for prediction in predictions]
+        return {name: self.score_answers(name, gold, answers) for name in (self.metric, *self.also)}
+
+    def advise_on_cuts(self) -> str:
+        """How a text that is too long can be read to its end."""
+        return self.encoder.advise_on_cuts()
+
+
+def mean_output(outputs: Sequence[OutputArrays], name: str) -> NDArray[np.float64]:
+    """The mean over the windows of one example (Sun et al. 2019, section 5.3)."""
+    return np.asarray(np.mean([output[name] for output in outputs], axis=0, dtype=np.float64))
+
+
+def count_truncated(features: Sequence[Feature]) -> int:
+    """The tokens that were cut off all features of one example."""
+    return sum(feature.num_truncated for feature in features)
+
+
+def find_class(cell: str, labels: Sequence[str], spellings: Sequence[str], *, task: str, where: str) -> str:
+    """The class that a cell names: by its spelling in the files, or by its own name."""
+    if cell in spellings:
+        return labels[spellings.index(cell)]
+    if cell in labels:
+        return cell
+    known = spellings or labels
+    shown = ", ".join(known[:_LABELS_IN_AN_ERROR]) + (", ..." if len(known) > _LABELS_IN_AN_ERROR else "")
+    raise data_error(f'{where}: unknown label "{cell}". {task} knows: {shown}.{did_you_mean(cell, known)}')
+
+
+def prediction_record(
+    example: TextExample, prediction: Prediction, *, probability: float | None = None
+) -> AnswerRecord:
+    """``id``, ``label``, ``probability``, ``scores`` and ``num_truncated``, without those that there are not."""
+    record: AnswerRecord = {"id": example.id, "label": prediction.label}
+    if probability is not None:
+        record["probability"] = round(probability, 6)
+    if prediction.scores:
+        record["scores"] = {label: round(score, 6) for label, score in prediction.scores.items()}
+    if prediction.num_truncated:
+        record["num_truncated"] = prediction.num_truncated
+    return record

@@ -1,0 +1,38 @@
+"""The threshold at which a score is highest on dev."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+EVEN = 0.5
+"""The threshold of a label before one is chosen on dev."""
+
+
+def best_f1_threshold(gold: NDArray[np.bool_], probabilities: NDArray[np.float64]) -> float:
+    """The threshold on ``probabilities`` (N,) with the highest F1 of a label, given where it applies.
+
+    It is half way between two neighbouring probabilities; of several such thresholds, the one nearest to one half.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    ranked = probabilities[order]
+    predicted = np.arange(1, len(ranked) + 1)
+    f1 = 2 * np.cumsum(gold[order]) / (predicted + gold.sum())
+    below = np.append(ranked[1:], 0.0)
+    apart = ranked > below  # a threshold cannot separate equal probabilities
+    middles = (ranked + below)[apart] / 2
+    best = middles[f1[apart] >= f1[apart].max() - 1e-12]
+    return float(best[np.abs(best - EVEN).argmin()])
+
+
+def best_gain_threshold(odds: NDArray[np.float64], gains: NDArray[np.float64]) -> float:
+    """The threshold below which the sum of ``gains`` is highest: an example with lower ``odds`` adds its gain.
+
+    Equal odds are on the same side of the threshold.
+    """
+    order = np.argsort(odds, kind="stable")
+    totals = np.concatenate([[0.0], np.cumsum(gains[order])])
+    ranked = np.concatenate([[odds.min() - 2.0], odds[order], [odds.max() + 2.0]])
+    totals[ranked[1:] == ranked[:-1]] = -np.inf
+    best = int(totals.argmax())
+    return float((ranked[best] + ranked[best + 1]) / 2)
