@@ -11,12 +11,12 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.task_types import Prediction, RegressionTask, TextClassificationTask, TextExample
+from bertkit.task_types import FileTask, Prediction, RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 
-def save(folder: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> Pipeline:
+def save(folder: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece) -> Pipeline:
     model = Model(encoder, task.objectives(encoder))
     save_model(folder / "model", model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
     return load(folder)
