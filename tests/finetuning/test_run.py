@@ -1,115 +1,90 @@
-"""What fine-tuning does for small data, seen in the weights that it leaves."""
-
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
-from torch import Tensor
+from tests.tiny_runs import WORDS
 
 from bertkit import api
-from bertkit.encoders.bert import tiny
-from bertkit.errors import BertkitError
-from bertkit.finetuning.train_seed import layer_lr_scales
-from bertkit.model import Model
-from bertkit.objectives.sequence_classification import SequenceClassification
-from bertkit.runs import read_run
-from bertkit.training.optimizer import OptimizerConfig, build_optimizer, set_lr
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.finetuning import run as finetuning
+from bertkit.finetuning.results import FinetuneResult, read_results
+from bertkit.finetuning.train_seed import train_seed
+from bertkit.runs import read_metrics, read_run
+
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
 
 
-def weights(folder: Path) -> dict[str, Tensor]:
-    return {name.removeprefix("bert."): value for name, value in load_file(folder / "model.safetensors").items()}
+def finetune(table: Path, model: Path, output: Path, **options: Any) -> FinetuneResult:
+    return api.finetune(table, model=model, output=output, **{**QUICK, **options})
 
 
-def finetune(table: Path, model: Path, output: Path, lr: float, **options: object) -> dict[str, Tensor]:
-    fixed = {"epochs": 1, "batch_size": 13, "progress": "quiet"}
-    api.finetune(table, model=model, output=output, lr=lr, **fixed, **options)  # type: ignore[arg-type]
-    return weights(output / "model")
-
-
-def test_the_rate_falls_from_the_heads_to_the_embeddings() -> None:
-    encoder = tiny()
-    model = Model(encoder, {"class": SequenceClassification(encoder.hidden_size, 3)})
-    optimizer = build_optimizer(model, OptimizerConfig(), layer_lr_scales(model, 0.5))
-    set_lr(optimizer, 0.8)
-    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
-    found = {name: rates[id(parameter)] for name, parameter in model.named_parameters()}
-    wanted = {
-        "objectives.class": 0.8,
-        "encoder.pooler": 0.8,
-        "encoder.layers.2": 0.4,
-        "encoder.layers.1": 0.2,
-        "encoder.layers.0": 0.1,
-        "encoder.embeddings": 0.05,
-    }
-    for name, rate in found.items():
-        (expected,) = [value for part, value in wanted.items() if name.startswith(f"{part}.")]
-        assert rate == pytest.approx(expected, rel=1e-12), name
-
-
-def test_so_many_dev_examples_are_scored(table: Path, model: Path, tmp_path: Path) -> None:
-    fixed = {"epochs": 1, "batch_size": 13, "limit": 13, "progress": "quiet"}
-    run = api.finetune(table, model=model, output=tmp_path / "run", set=["dev_limit=7"], **fixed).folder  # type: ignore[arg-type]
-    assert read_run(run)["examples"] == {"train": 13, "dev": 7}
-    assert "Only the first 7 dev examples were scored." in (run / "model" / "README.md").read_text()
-    with pytest.raises(BertkitError, match="dev_limit is 0"):
-        api.finetune(table, model=model, output=tmp_path / "none", set=["dev_limit=0"], **fixed)  # type: ignore[arg-type]
-
-
-def test_the_last_layers_are_drawn_anew_and_the_others_kept(table: Path, model: Path, tmp_path: Path) -> None:
-    before = weights(model)
-    after = finetune(table, model, tmp_path / "run", 0.0, reinit_layers=1)
-    for name, value in before.items():
-        drawn = name.startswith(("encoder.layer.2.", "pooler.")) and name.endswith("dense.weight")
-        drawn |= name.startswith("encoder.layer.2.attention.self.") and name.endswith("weight")
-        assert torch.equal(value, after[name]) is not drawn, name
-
-
-def test_lower_layers_learn_less(table: Path, model: Path, tmp_path: Path) -> None:
-    before = weights(model)
-    after = finetune(table, model, tmp_path / "run", 1e-2, layer_decay=1e-30)
-    moved = {name for name, value in before.items() if not torch.allclose(value, after[name], atol=1e-9)}
-    assert moved == {"pooler.dense.weight", "pooler.dense.bias"}
-
-
-def test_gradient_checkpointing_changes_nothing(table: Path, model: Path, tmp_path: Path) -> None:
-    kept = finetune(table, model, tmp_path / "a", 1e-3)
-    computed_again = finetune(table, model, tmp_path / "b", 1e-3, set=["gradient_checkpointing=true"])
-    assert all(torch.equal(weight, computed_again[name]) for name, weight in kept.items())
-
-
-def test_restarts_draw_different_layers_and_the_same_seed_the_same(table: Path, model: Path, tmp_path: Path) -> None:
-    name = "encoder.layer.1.output.dense.weight"
-    drawn = [
-        finetune(table, model, tmp_path / str(number), 0.0, reinit_layers=2, first_seed=seed)[name]
-        for number, seed in enumerate((3, 3, 4))
-    ]
-    assert torch.equal(drawn[0], drawn[1])
-    assert not torch.equal(drawn[0], drawn[2])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"reinit_layers": 4}, "reinit_layers is 4; .*tiny has 3"),
-        ({"reinit_layers": -1}, "reinit_layers is -1; it must be 0 or more"),
-        ({"layer_decay": 0.0}, "layer_decay is 0.0; it must be above 0 and at most 1"),
-        ({"layer_decay": 1.5}, "layer_decay is 1.5; it must be above 0 and at most 1"),
-    ],
-)
-def test_impossible_wishes_are_refused(
-    options: dict[str, object], message: str, table: Path, model: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(BertkitError, match=message):
-        finetune(table, model, tmp_path / "run", 1e-3, **options)
+def test_a_run_folder_holds_results_plots_and_a_model(table: Path, model: Path, tmp_path: Path) -> None:
+    result = finetune(table, model, tmp_path / "run", seeds=2)
+    assert read_results(tmp_path / "run") == result
+    for name in ("epochs.png", "confusion.png", "model/README.md", "model/model.safetensors"):
+        assert (tmp_path / "run" / name).stat().st_size > 0, name
+    record = read_run(tmp_path / "run")
+    assert (record["kind"], record["ended"], record["mean"]) == ("finetune", "done", result.mean)
+    assert record["best"] == result.best.scores
+    assert set(record["data"]) == {"train"}
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_what_ended_before_its_first_step_does_not_hold_its_folder(table: Path, model: Path, tmp_path: Path) -> None:
+def test_finished_seeds_are_not_trained_again(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+
+    def fail_at_seed_1(data: Any, seed: int, *more: Any) -> Any:
+        seeds.append(seed)
+        if seed == 1 and len(seeds) == 2:
+            raise KeyboardInterrupt
+        return train_seed(data, seed, *more)
+
+    monkeypatch.setattr(finetuning, "train_seed", fail_at_seed_1)
+    with pytest.raises(KeyboardInterrupt):
+        finetune(table, model, tmp_path / "run", seeds=3)
+    result = finetune(table, model, tmp_path / "run", seeds=3)
+    assert seeds == [0, 1, 1, 2]
+    assert [each.seed for each in result.seeds] == [0, 1, 2]
+    records = [each for each in read_metrics(tmp_path / "run" / "metrics.jsonl") if each["kind"] == "train"]
+    steps = [(each["seed"], each["step"]) for each in records]
+    assert len(steps) == len({*steps})
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_other_settings_in_the_same_folder_are_refused(table: Path, model: Path, tmp_path: Path) -> None:
+    finetune(table, model, tmp_path / "run", lr=1e-3)
+    with pytest.raises(BertkitError, match="holds another run") as caught:
+        finetune(table, model, tmp_path / "run", lr=1e-4)
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_changed_data_files_are_refused(model: Path, tmp_path: Path) -> None:
+    table = tmp_path / "reviews.csv"
+    rows = [f"{WORDS[row % 7]} {WORDS[row % 11]},{('bad', 'good')[row % 2]}\n" for row in range(60)]
+    table.write_text("review,label\n" + "".join(rows))
+    finetune(table, model, tmp_path / "run")
+    table.write_text("review,label\n" + "".join(rows[::-1]))
+    with pytest.raises(BertkitError, match=r"the data files of .*run have changed since it began"):
+        finetune(table, model, tmp_path / "run")
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_run_that_failed_before_its_first_step_does_not_block_its_folder(
+    table: Path, model: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BertkitError, match="no model at"):
-        finetune(table, tmp_path / "nowhere", tmp_path / "run", 1e-3)
-    finetune(table, model, tmp_path / "run", 1e-3)
-    with pytest.raises(BertkitError, match="holds another run"):
-        finetune(table, model, tmp_path / "run", 1e-4)
+        finetune(table, tmp_path / "nowhere", tmp_path / "run")
+    assert finetune(table, model, tmp_path / "run").best.epochs
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_origins_of_settings_are_recorded(table: Path, model: Path, tmp_path: Path) -> None:
+    finetune(table, model, tmp_path / "run", set=["schedule.warmup=0.2"])
+    origins = read_run(tmp_path / "run")["origins"]
+    assert origins["schedule.warmup"] == "--set"
+    assert origins["batch_size"] == "--batch-size"

@@ -18,7 +18,7 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
     examples, sd = record["examples"], results["sd"]
     seeds = [(f"seed {each['seed']}", each["best_epoch"], *each["scores"].values()) for each in results["seeds"]]
     spread = "" if sd is None else f"; {results['metric']} {results['mean']:.4f} ± {sd:.4f} over {len(seeds)} seeds"
-    fresh = ", with fresh weights," if run.from_scratch else ""
+    fresh = ", with new weights," if run.from_scratch else ""
     limits = [
         "The epoch and the best seed were chosen by the scores on dev, so these scores are optimistically biased.",
         f"Inputs have at most {task.max_length} tokens.",
