@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.workspace import build_workspace
 
 from bertkit.batch import Batch
 
@@ -41,6 +42,14 @@ def padded_batch() -> Batch:
     input_ids = torch.randint(5, 99, (4, 13)).masked_fill(~real, 0)
     segment_ids = (torch.arange(13) >= lengths[:, None] // 2).long().masked_fill(~real, 0)
     return Batch(input_ids=input_ids, segment_ids=segment_ids, attention_mask=real, labels={})
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text, a table, a tokenizer, shards, a pre-training ``run`` and a fine-tuning ``tuned``; not to be changed."""
+    folder = tmp_path_factory.mktemp("a workspace")
+    build_workspace(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from bertkit.report.progress import Mode, Progress, describe_duration
+from bertkit.options.job import ProgressMode
+from bertkit.report.progress import Progress, describe_duration
 
 
 class Terminal(io.StringIO):
@@ -21,7 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def run_job(mode: Mode, clock: list[float]) -> None:
+def run_job(mode: ProgressMode, clock: list[float]) -> None:
     with Progress(mode) as progress:
         progress.say("13 files\x1b[2J")
         progress.start("training", 99, "step")

@@ -12,13 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 
-Mode = Literal["auto", "plain", "json", "quiet"]
+from bertkit.options.job import ProgressMode
 
 SECONDS_BETWEEN_LINES = 5.0
 _MOST_HOURS = 100
@@ -144,13 +143,13 @@ class _Bar(_View):
         self.message(_summary(job))
 
 
-_VIEWS: dict[Mode, type[_View]] = {"plain": _Lines, "json": _JsonLines, "quiet": _Quiet}
+_VIEWS: dict[ProgressMode, type[_View]] = {"plain": _Lines, "json": _JsonLines, "quiet": _Quiet}
 
 
 class Progress:
     """The messages of a run and the state of its current job; leaving ``with`` ends a job that was cut short."""
 
-    def __init__(self, mode: Mode = "auto") -> None:
+    def __init__(self, mode: ProgressMode = "auto") -> None:
         self._view = _VIEWS.get(mode, _Bar if sys.stderr.isatty() else _Lines)()
         self._job: _Job | None = None
 

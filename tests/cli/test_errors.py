@@ -1,0 +1,36 @@
+"""What a command that failed prints, and its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from bertkit.cli.errors import explain
+from bertkit.errors import data_error
+
+
+class OutOfMemoryError(RuntimeError):
+    """As PyTorch names it."""
+
+
+class Stopped(Exception):  # noqa: N818 - as Interrupted, it is not an error
+    exit_code = 143
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "exit_code"),
+    [
+        (data_error("shard 3 is torn."), "error: shard 3 is torn.", 3),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (Stopped("saved"), "saved", 143),
+        (SystemExit(143), "", 143),
+        (MemoryError(), "error: out of memory. Give --set micro_batch_size", 1),
+        (MemoryError("7 GiB"), "error: out of memory: 7 GiB. Give --set micro_batch_size", 1),
+        (OutOfMemoryError("tried 7 GiB."), "error: tried 7 GiB. Give --set micro_batch_size", 1),
+        (OSError(28, "No space left on device", "a/b"), "error: a/b: No space left on device.", 1),
+        (KeyError("x"), "error: KeyError: 'x' (a mistake in bertkit?", 1),
+    ],
+)
+def test_every_error_has_its_line_and_exit_code(error: BaseException, line: str, exit_code: int) -> None:
+    message, code = explain(error)
+    assert message.startswith(line)
+    assert code == exit_code

@@ -1,0 +1,36 @@
+"""fill and predict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.workspace import run, run_json
+
+
+def test_masks_are_filled(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    masks = run_json(capsys, "fill", workspace / "run", "River [MASK] early [MASK].", "--top-k", 3, "--json")
+    assert [len(fillings) for fillings in masks] == [3, 3]
+    run("fill", workspace / "run", "River [MASK].")
+    assert capsys.readouterr().out.splitlines()[0].split() == ["guess", "probability"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt", ".parquet"])
+def test_every_row_of_a_file_is_predicted(workspace: Path, tmp_path: Path, suffix: str) -> None:
+    run("predict", workspace / "tuned", workspace / "reviews.csv", "-o", tmp_path / f"out{suffix}", "--quiet")
+    assert [path.name for path in tmp_path.iterdir()] == [f"out{suffix}"]
+    if suffix != ".parquet":
+        lines = (tmp_path / f"out{suffix}").read_text().splitlines()
+        assert len(lines) == 99 + (suffix in (".csv", ".tsv"))
+
+
+def test_a_stream_is_predicted(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", iter(["river stone\n", "early garden\n"]))
+    capsys.readouterr()
+    run("predict", workspace / "tuned", "-", "-o", "-", "--quiet")
+    predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["id"] for each in predictions] == ["1", "2"]
+    assert {each["label"] for each in predictions} <= {"bad", "good"}

@@ -1,0 +1,44 @@
+"""pretrain: plans, runs, and runs that are continued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.workspace import run, run_json
+
+from bertkit import api
+from bertkit.errors import BertkitError
+
+
+def test_a_plan_trains_nothing(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertkit.pretraining.planning._SECONDS_TO_MEASURE", 0.01)
+    words = ("pretrain", workspace / "data", "--size", "1/12/2", "--seq-length", 13, "--batch-size", 7, "--steps", 99)
+    plan = run_json(capsys, *words, "--plan", "--json", "-o", tmp_path / "run")
+    assert plan["steps"] == 99
+    assert not (tmp_path / "run").exists()
+    run(*words, "--plan")
+    assert "parameters" in capsys.readouterr().out
+
+
+def test_a_finished_run_can_be_resumed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("pretrain", "--resume", workspace / "run", "--progress", "plain")
+    printed = capsys.readouterr()
+    assert "7 steps" in printed.out
+    assert printed.err.splitlines()[-1].startswith("next: bertkit fill")
+
+
+@pytest.mark.parametrize(("kind", "architecture"), [("bpe", "gpt"), ("words", "elmo")])
+def test_fill_is_suggested_for_masked_language_models_only(
+    workspace: Path, tmp_path: Path, kind: str, architecture: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok, data, folder = (tmp_path / name for name in ("tok", "data", "run"))
+    run("tokenizer", "train", workspace / "a.txt", "--kind", kind, "--vocab-size", 99, "-o", tok, "--quiet")
+    run("prepare", workspace / "a.txt", "--tokenizer", tok, "-o", data, "--heldout", 0, "--quiet")
+    sizes = ("--architecture", architecture, "--size", "1/12/2", "--seq-length", 17, "--batch-size", 3, "--steps", 2)
+    run("pretrain", data, *sizes, "-o", folder, "--progress", "plain")
+    assert capsys.readouterr().err.splitlines()[-1] == f"next: bertkit finetune TASK --model {folder} -o RUN"
+    with pytest.raises(BertkitError, match=r"this model (fills in no words|has no masked-LM head)"):
+        api.fill(folder, "River [MASK].")

@@ -1,0 +1,46 @@
+"""corpus check, tokenizer train, tokenizer show, prepare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.workspace import run, run_json
+
+from bertkit.cli import app
+
+
+def test_tokens_of_a_text_are_shown(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = run_json(capsys, "tokenizer", "show", workspace / "tok", "Winter river", "--json")
+    assert "".join("Winter river"[each["start"] : each["end"]] for each in tokens) == "Winterriver"
+    run("tokenizer", "show", workspace / "tok", "Winter")
+    assert capsys.readouterr().out.splitlines()[0].split() == ["token", "id", "characters", "text"]
+
+
+def test_a_text_may_begin_with_a_dash(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = run_json(capsys, "tokenizer", "show", workspace / "tok", "-winter", "--json")
+    assert (tokens[0]["start"], tokens[-1]["end"]) == (0, len("-winter"))
+
+
+def test_files_are_checked(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_json(capsys, "corpus", "check", workspace / "a.txt", "--json")
+    run("corpus", "check", workspace / "a.txt")
+    assert "13" in capsys.readouterr().out
+    (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    assert app.run(["corpus", "check", str(tmp_path / "latin.txt")]) == 3
+    assert "UTF-8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "architecture"), [("bpe", "gpt"), ("byte-bpe", "roberta"), ("words", "elmo")])
+def test_the_suggested_command_has_the_architecture_of_the_tokenizer(
+    workspace: Path, tmp_path: Path, kind: str, architecture: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok, data = tmp_path / "tok", tmp_path / "data"
+    run("tokenizer", "train", workspace / "a.txt", "--kind", kind, "--vocab-size", 299, "-o", tok, "--quiet")
+    run("prepare", workspace / "a.txt", "--tokenizer", tok, "-o", data, "--heldout", 0, "--progress", "plain")
+    assert f"next: bertkit pretrain {data} --architecture {architecture} --size mini" in capsys.readouterr().err
+
+
+def test_bert_needs_no_architecture(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "-o", tmp_path / "data")
+    assert f"next: bertkit pretrain {tmp_path / 'data'} --size mini" in capsys.readouterr().err
