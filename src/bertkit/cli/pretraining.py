@@ -28,7 +28,7 @@ def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> N
         if result.heldout:
             show_table(("held out", ""), result.heldout.items())
     run = options.output or options.resume
-    if read_run(result.folder)["run"]["task"]["words"] == "masked":
+    if "mlm" in read_run(result.folder)["run"]["task"]["objectives"]:
         verbosity.suggest("bertkit", "fill", run, "The capital of France is [MASK].")
     else:
         verbosity.suggest("bertkit", "finetune", "TASK", "--model", run, "-o", "RUN")
