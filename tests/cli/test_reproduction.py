@@ -22,8 +22,8 @@ def test_two_processes_pretrain_together_and_divide_the_rest(data_folder: Path, 
     found = run([*torchrun, "-o", str(tmp_path / "out"), *SMALL], data_folder)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("Left to right, 2/2") == 1, "one process speaks for both"
-    assert found.stdout.splitlines()[0] == "Figure 5. MNLI after so many steps of pre-training"
-    assert len(list((tmp_path / "out" / "finetuning").glob("*/mnli/results.json"))) == 4
+    assert found.stdout.splitlines()[0] == "Figure 5. MNLI accuracy by steps of pre-training"
+    assert len(list((tmp_path / "out" / "finetuning").glob("*/glue-mnli/results.json"))) == 4
     record = json.loads((tmp_path / "out" / "pretraining" / "ltr" / "run.json").read_text())
     assert record["ended"] == "done"
 

@@ -1,4 +1,4 @@
-"""The page of the paper's tables."""
+"""Tables and their page in Markdown, and their pictures."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from bertkit.reproduction.pages import Cost, Finding, FoundRow, FoundTable, write_tables
+from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable, write_tables
 
-TABLE = FoundTable(
+TABLE = ResultTable(
     name="table5",
     title="Tasks",
     columns=["MNLI-m", "LM ppl"],
     rows=[
-        FoundRow(
+        ResultRow(
             name="BERT-Base",
-            findings=[Finding(ours=[50.0, 53.0, 56.0], paper=84.4), Finding(ours=[7.25], paper=None)],
+            cells=[Cell(ours=[50.0, 53.0, 56.0], paper=84.4), Cell(ours=[7.25], paper=None)],
             cost=Cost(parameters=1_230_000, pretraining_flop=4.5e15, pretraining_seconds=13, finetuning_seconds=7),
         ),
-        FoundRow(name="Human", findings=[Finding(paper=82.1), Finding()]),
-        FoundRow(name="Broken", findings=[Finding(paper=80.5, why="failed"), Finding(ours=[9.0], paper=5.84)]),
+        ResultRow(name="Human", cells=[Cell(paper=82.1), Cell()]),
+        ResultRow(name="Broken", cells=[Cell(paper=80.5, why="failed"), Cell(ours=[9.0], paper=5.84)]),
     ],
     notes=["The paper's figures are those of test."],
     command="bertkit reproduce table5",
 )
 
 
-def test_a_cell_is_ours_and_the_papers() -> None:
+def test_a_cell_shows_our_figure_and_the_papers() -> None:
     shown = TABLE.markdown()
     assert shown.startswith("## Table 5. Tasks\n")
     assert "| BERT-Base | 53.0 ± 3.0 / 84.4 " in shown
     assert " 7.2 / – " in shown.replace("7.3", "7.2")
-    assert "| 1.23 M     | 4.5e+15           | 13 s     | 7 s         |" in shown
+    assert "| 1.23 M     | 4.5e+15           | 13 s              | 7 s              |" in shown
     assert "| Human     | – / 82.1 " in shown
     assert "| Broken    | failed / 80.5 " in shown
     assert "- The paper's figures are those of test.\n" in shown
     assert "$ bertkit reproduce table5" in shown
 
 
-def test_the_page_has_every_table_and_its_picture(tmp_path: Path) -> None:
-    rows = [FoundRow(name=f"LTR, {place}/2", findings=[Finding(ours=[50.0 + place])], step=place) for place in (1, 2)]
+def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
+    rows = [ResultRow(name=f"LTR, {place}/2", cells=[Cell(ours=[50.0 + place])], step=place) for place in (1, 2)]
     curve = replace(TABLE, name="figure5", columns=["MNLI-m"], rows=rows, curves=["LTR"])
     nothing = replace(TABLE, name="table3", rows=[TABLE.rows[1]])
     names = ["figure5", "table3", "table4", "table5"]

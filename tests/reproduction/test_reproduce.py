@@ -1,4 +1,4 @@
-"""Tables of the paper made again, on real files, at a scale of seconds."""
+"""Tables of the paper reproduced on real files, at a scale of seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from bertkit import api
 from bertkit.errors import BertkitError
-from bertkit.reproduction.reproduce import Reproduction, ReproductionPlan
+from bertkit.reproduction.estimate import ReproductionEstimate
+from bertkit.reproduction.reproduce import Reproduction
 
 SMALL = ["steps=3", "limit=13", "dev_limit=13", "corpus_megabytes=0.3", "words=700", "span_length=96"]
 MINUTES = 15
@@ -22,44 +23,46 @@ def reproduce(table: str, output: Path, data: Path, *, settings: list[str] = SMA
     return found
 
 
-def test_a_table_with_every_kind_of_contender(data_folder: Path, tmp_path: Path) -> None:
+def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     (table,) = reproduce("table4", out, data_folder).tables
     found = {row.name: row for row in table.rows}
     for name in ("ESIM+GloVe", "ESIM+ELMo", "OpenAI GPT", "BERT-Base", "BERT-Large"):
-        (score,) = found[name].findings[0].ours
+        (score,) = found[name].cells[0].ours
         assert 0 <= score <= 100
         assert score / 100 * 13 == pytest.approx(round(score / 100 * 13)), "13 dev examples"
-    assert found["BERT-Base"].findings[0].paper == 81.6
-    assert found["Human (expert)"].findings[0].ours == []
+    assert found["BERT-Base"].cells[0].paper == 81.6
+    assert found["Human (expert)"].cells[0].ours == []
     cost = found["BERT-Base"].cost
     assert cost is not None
     assert cost.pretraining_flop is not None
     page = (out / "reproduction.md").read_text()
     assert "figures mean nothing" in page
-    assert "codah-train.csv" in page, "what stands in is said"
+    assert "codah-train.csv" in page, "replaced files are named"
     assert "$ bertkit reproduce table4 -o" in page
 
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("results.json")}
     assert len(stamps) == 5
     begin = time.monotonic()
-    assert reproduce("4", out, data_folder).tables[0].cells() == table.cells()
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("results.json")} == stamps, "nothing is done twice"
+    assert reproduce("4", out, data_folder).tables[0].text_rows() == table.text_rows()
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("results.json")} == stamps, (
+        "finished runs are not repeated"
+    )
     assert time.monotonic() - begin < 5
 
-    with pytest.raises(BertkitError, match="tables of another scale or corpus: seeds not as there"):
+    with pytest.raises(BertkitError, match=r"was made with other settings \(seeds differ\)"):
         reproduce("table4", out, data_folder, settings=[*SMALL, "seeds=2"])
-    assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].cells() == table.cells()
+    assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].text_rows() == table.text_rows()
 
 
-def test_a_plan_names_the_work_and_its_cost_and_does_nothing(data_folder: Path, tmp_path: Path) -> None:
+def test_a_plan_estimates_the_cost_and_trains_nothing(data_folder: Path, tmp_path: Path) -> None:
     plan = api.reproduce("all", data=data_folder, output=tmp_path / "out", scale="paper", plan=True)
-    assert isinstance(plan, ReproductionPlan)
+    assert isinstance(plan, ReproductionEstimate)
     assert not (tmp_path / "out").exists()
     by_name = {each.name: each for each in plan.pretrainings}
     assert by_name["bert-base"].parameters == pytest.approx(110e6, rel=0.02)
     assert by_name["bert-large"].parameters == pytest.approx(336e6, rel=0.02)
-    # 6 FLOP a parameter of the blocks and a token: 85 M of them, 128 tokens in 9 of 10 steps and 512 in the last.
+    # 6 FLOP per parameter of the layers (85 M) and token: 128 tokens in 9 of 10 steps and 512 in the last tenth.
     least = 6 * 85e6 * 256 * (0.9 * 128 + 0.1 * 512) * 1e6
     assert least < by_name["bert-base"].flop < 1.5 * least
     assert {"gpt", "elmo", "roberta", "ltr", "no-nsp", "size-1", "masks-0-0-100", "bert-base-cased"} <= set(by_name)
@@ -81,13 +84,13 @@ def test_a_plan_names_the_work_and_its_cost_and_does_nothing(data_folder: Path, 
         ("table5", "smoke", ["seq_length=0"], "seq_length is 0; it must be from 8 to 512"),
         ("table5", "smoke", ["long_seq_length=513"], "long_seq_length is 513; it must be from 8 to 512"),
         ("table5", "smoke", ["long_share=1"], "long_share is 1.0; it must be from 0 to below 1"),
-        ("table5", "smoke", ["rival_share=0"], "rival_share is 0.0; it must be above 0"),
+        ("table5", "smoke", ["baseline_share=0"], "baseline_share is 0.0; it must be above 0"),
         ("table5", "smoke", ["steps=1"], "snapshots is 2; it must be at most steps, which is 1"),
         ("table5", "smoke", ["learning_rates=1e-3"], "expected a list in brackets, each of it a number"),
         ("table5", "smoke", ["sizes=1/32/2"], "expected a list of 6 in brackets, each of it text"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_mistakes_are_reported_before_any_work(
     table: str, scale: str, settings: list[str], message: str, data_folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BertkitError) as error:
@@ -96,7 +99,7 @@ def test_mistakes_are_one_line(
     assert not any(tmp_path.iterdir())
 
 
-def test_what_cannot_hold_the_tables_is_named(data_folder: Path, tmp_path: Path) -> None:
+def test_unusable_output_and_corpus_are_reported(data_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(BertkitError, match=r"cannot write to .*file: File exists\. Choose another -o folder"):
@@ -105,7 +108,7 @@ def test_what_cannot_hold_the_tables_is_named(data_folder: Path, tmp_path: Path)
         api.reproduce("table5", data=data_folder, output=file, corpus=[tmp_path], progress="quiet")
 
 
-def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:
+def test_missing_data_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"corpora has no enwiki\* and no books"):
         api.reproduce("table5", data=tmp_path, output=tmp_path / "out", scale="smoke", progress="quiet")
     text = tmp_path / "text.txt"
@@ -115,14 +118,14 @@ def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_tables_are_made_in_minutes(data_folder: Path, tmp_path: Path) -> None:
+def test_all_tables_take_minutes(data_folder: Path, tmp_path: Path) -> None:
     begin = time.monotonic()
     found = reproduce("all", tmp_path / "out", data_folder, settings=[])
     assert time.monotonic() - begin < MINUTES * 60
     assert len(found.tables) == 10
     for table in found.tables:
         content = json.loads((tmp_path / "out" / f"{table.name}.json").read_text())
-        asked = [row for row in content["rows"] if row["cost"] is not None]
-        assert asked, table.name
-        for row in asked:
-            assert row["findings"][0]["ours"], f"{table.name}: {row['name']}"
+        with_system = [row for row in content["rows"] if row["cost"] is not None]
+        assert with_system, table.name
+        for row in with_system:
+            assert row["cells"][0]["ours"], f"{table.name}: {row['name']}"

@@ -12,20 +12,21 @@ from bertkit.errors import usage_error
 from bertkit.options.command import spell_command
 from bertkit.options.reproduction import ReproduceOptions
 from bertkit.report.progress import Progress
-from bertkit.reproduction.reproduce import Reproduction, ReproductionPlan, plan_reproduction
+from bertkit.reproduction.estimate import ReproductionEstimate
+from bertkit.reproduction.reproduce import Reproduction, estimate_reproduction
 from bertkit.reproduction.reproduce import reproduce as run_reproduction
 from bertkit.training.distributed import rank
 
 
 @verb(ReproduceOptions)
-def reproduce(options: ReproduceOptions) -> Reproduction | ReproductionPlan:
+def reproduce(options: ReproduceOptions) -> Reproduction | ReproductionEstimate:
     """The ``tables`` and the ``page`` that shows them; with ``plan``, what would be trained and what it would cost."""
     data = _find_data(options)
     corpus = existing(options.corpus) if options.corpus else []
     vectors = existing([options.vectors])[0] if options.vectors else None
     settings = parse_settings(options.set)
     if options.plan:
-        return plan_reproduction(
+        return estimate_reproduction(
             options.table, data=data, scale=options.scale, corpus=corpus, vectors=vectors, settings=settings
         )
     if options.output is None:

@@ -11,7 +11,7 @@ from bertkit.options.reproduction import ReproduceOptions
 def reproduce(options: ReproduceOptions, *, json: bool, verbosity: Verbosity) -> None:
     """Show the tables; a cell is ours / the paper's."""
     from bertkit import api
-    from bertkit.reproduction.reproduce import ReproductionPlan
+    from bertkit.reproduction.estimate import ReproductionEstimate
     from bertkit.training.distributed import rank
     from bertkit.training.interrupts import Interrupted
 
@@ -25,11 +25,11 @@ def reproduce(options: ReproduceOptions, *, json: bool, verbosity: Verbosity) ->
         return
     if json:
         show_json(result)
-    elif isinstance(result, ReproductionPlan):
+    elif isinstance(result, ReproductionEstimate):
         show_lines(result.lines())
     else:
         for table in result.tables:
             show_lines([table.heading])
-            show_table(("", *table.columns), table.cells())
+            show_table(("", *table.columns), table.text_rows())
             show_lines([""])
         show_lines([f"{result.page}: all of it, with costs, notes and plots; a cell is ours / the paper's"])

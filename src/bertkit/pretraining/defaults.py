@@ -52,19 +52,28 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
     if context_of(encoder) == "bidirectional":
         settings["task.masking.rate"] = 0.3
     if width <= _SMALL_WIDTH:
-        settings |= {
-            "batch_size": 64,
-            "optimizer.lr": _RATES.get(width, 1e-3),
-            "optimizer.bias_correction": True,
-            "schedule.warmup": 0.05,
-            "schedule.decay": "linear",
-            "encoder.dropout": 0.0,
-            "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
-            "seq_length": 32,
-            "long_seq_length": 128,
-            "long_share": 0.3,
-        }
+        settings |= quick_training_settings(encoder, lr=_RATES.get(width, 1e-3), decay="linear")
+        settings |= {"batch_size": 64, "seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
     return {path: value for path, value in settings.items() if path not in defaults.not_fast and _has(encoder, path)}
+
+
+def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) -> dict[str, object]:
+    """Settings of networks that train for minutes or hours: a high learning rate, no dropout, sinusoidal positions.
+
+    ``lr`` is the peak learning rate and ``decay`` the kind of its schedule.
+    """
+    width = getattr(encoder, "hidden_size", 0)
+    settings: dict[str, object] = {
+        "optimizer.lr": lr,
+        "optimizer.bias_correction": True,
+        "schedule.warmup": 0.05,
+        "schedule.decay": decay,
+        "encoder.dropout": 0.0,
+        "encoder.attention_dropout": 0.0,
+        "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
+        "encoder.position_init": "sinusoidal",
+    }
+    return {path: value for path, value in settings.items() if _has(encoder, path)}
 
 
 def _has(encoder: EncoderConfig, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""From the corpus to what pre-trainings read: the text, a vocabulary of each kind, and the shards cut with it."""
+"""The input of pre-trainings: the text of the corpus, a vocabulary of each kind, and the shards tokenized with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus
@@ -22,17 +21,17 @@ from bertkit.text.loading import load_tokenizer
 from bertkit.text.words import WordLevel
 
 _SOURCES = ("enwiki*", "books/*")
-"""What stands for English Wikipedia and the BooksCorpus below ``corpora``."""
+"""Files below ``corpora`` that take the place of English Wikipedia and the BooksCorpus."""
 
-_MEGABYTES_FOR_PIECES = 50
-"""A vocabulary of word pieces hardly changes behind so much text."""
+_MEGABYTES_FOR_SUBWORDS = 50
+"""More text hardly changes a vocabulary of subwords."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpora:
-    """The works that a reproduction in ``output`` begins with.
+    """The work that prepares the corpus ``files`` in the folder ``output``.
 
-    ``files`` is the corpus. Without a ``vectors_file`` vectors are learned on it.
+    Without a ``vectors_file`` word vectors are trained on the corpus.
     """
 
     scale: Scale
@@ -42,7 +41,7 @@ class Corpora:
 
     @property
     def text(self) -> Unit:
-        """The part of the corpus that is read, as one file where it is not all of it."""
+        """The text that is read: one file with a part of the corpus, if the scale does not read all of it."""
         return Unit(name="text", make=lambda progress: self._write_text(), is_done=lambda: self._texts()[0].exists())
 
     def tokenizer(self, kind: str) -> Unit:
@@ -50,13 +49,13 @@ class Corpora:
         folder = self.folder_of_tokenizer(kind)
         return Unit(
             name=f"tokenizer-{kind}",
-            make=lambda progress: self._learn(kind, progress),
+            make=lambda progress: self._train_tokenizer(kind, progress),
             is_done=folder.exists,
             needs=[self.text],
         )
 
     def data(self, kind: str) -> Unit:
-        """The text in pieces of this kind, as pre-training reads it."""
+        """The text tokenized with this kind of vocabulary, in shards."""
         folder = self.folder_of_data(kind)
         return Unit(
             name=f"data-{kind}",
@@ -67,10 +66,10 @@ class Corpora:
 
     @property
     def vectors(self) -> Unit:
-        """Vectors of the words: those of a file that was named, or learned on the corpus."""
+        """Word vectors: those of ``vectors_file``, or trained on the corpus."""
         return Unit(
             name="vectors",
-            make=lambda progress: self._learn_vectors(progress),
+            make=lambda progress: self._train_vectors(progress),
             is_done=self.file_of_vectors.exists,
             needs=[self.data("words")],
         )
@@ -81,7 +80,7 @@ class Corpora:
         return self.vectors_file or self.output / "vectors.txt"
 
     def words(self) -> WordLevel:
-        """The vocabulary of words."""
+        """The vocabulary of whole words."""
         return WordLevel.load(self.folder_of_tokenizer("words"))
 
     def folder_of_tokenizer(self, kind: str) -> Path:
@@ -93,36 +92,36 @@ class Corpora:
         return self.output / "data" / kind
 
     def texts(self) -> Iterator[str]:
-        """All text that is read, in pieces."""
+        """All text that is read, in chunks."""
         return read_texts(self._texts())
 
     def _texts(self) -> Sequence[Path]:
         return self.files if self.scale.corpus_megabytes is None else [self.output / "corpus.jsonl"]
 
     def _write_text(self) -> None:
-        """As much of every kind of source, whole pieces of documents in turn."""
+        """Take the same amount of text from every folder of the corpus."""
         assert self.scale.corpus_megabytes is not None
-        room = int(self.scale.corpus_megabytes * 1e6)
-        folders = {path.parent for path in self.files}
+        folders = sorted({path.parent for path in self.files})
+        characters = int(self.scale.corpus_megabytes * 1e6) // len(folders)
         parts = [
             text
-            for folder in sorted(folders)
-            for text in _take(read_texts([path for path in self.files if path.parent == folder]), room // len(folders))
+            for folder in folders
+            for text in _take(read_texts([path for path in self.files if path.parent == folder]), characters)
         ]
         make_folder(self.output)
         lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in parts)
         write_file(self._texts()[0], lambda path: path.write_text(lines, encoding="utf-8"))
 
-    def _learn(self, kind: str, progress: Progress) -> None:
-        progress.say(f"learning a vocabulary of {self.scale.vocab_size:,} ({kind})")
-        texts = self.texts() if kind == "words" else _take(self.texts(), _MEGABYTES_FOR_PIECES * 1_000_000)
+    def _train_tokenizer(self, kind: str, progress: Progress) -> None:
+        progress.say(f"training a vocabulary of {self.scale.vocab_size:,} ({kind})")
+        texts = self.texts() if kind == "words" else _take(self.texts(), _MEGABYTES_FOR_SUBWORDS * 1_000_000)
         make_folder(self.folder_of_tokenizer(kind).parent)
-        write_folder(self.folder_of_tokenizer(kind), _LEARN[kind](texts, self.scale).save)
+        write_folder(self.folder_of_tokenizer(kind), _TRAINERS[kind](texts, self.scale))
 
-    def _learn_vectors(self, progress: Progress) -> None:
-        progress.say(f"learning vectors of {self.scale.vector_size} numbers")
-        learned = train_vectors(Corpus.open(self.folder_of_data("words")), self.scale.vector_size)
-        write_vectors(self.file_of_vectors, self.words().vocabulary, learned)
+    def _train_vectors(self, progress: Progress) -> None:
+        progress.say(f"training word vectors of size {self.scale.vector_size}")
+        vectors = train_vectors(Corpus.open(self.folder_of_data("words")), self.scale.vector_size)
+        write_vectors(self.file_of_vectors, self.words().vocabulary, vectors)
 
     def _prepare(self, kind: str, progress: Progress) -> None:
         progress.say(f"preparing the corpus ({kind})")
@@ -134,13 +133,14 @@ class Corpora:
         )
 
 
-_LEARN: Mapping[str, Callable[[Iterable[str], Scale], Any]] = {
-    "wordpiece": lambda texts, scale: wordpiece.train(texts, vocab_size=scale.vocab_size, cased=scale.cased),
-    "wordpiece-cased": lambda texts, scale: wordpiece.train(texts, vocab_size=scale.vocab_size, cased=True),
-    "bpe": lambda texts, scale: bpe.train(texts, vocab_size=scale.vocab_size),
-    "byte-bpe": lambda texts, scale: byte_bpe.train(texts, vocab_size=scale.vocab_size),
-    "words": lambda texts, scale: words.train(texts, vocab_size=scale.words, word_length=scale.word_length),
+_TRAINERS: Mapping[str, Callable[[Iterable[str], Scale], Callable[[Path], None]]] = {
+    "wordpiece": lambda texts, scale: wordpiece.train(texts, vocab_size=scale.vocab_size, cased=scale.cased).save,
+    "wordpiece-cased": lambda texts, scale: wordpiece.train(texts, vocab_size=scale.vocab_size, cased=True).save,
+    "bpe": lambda texts, scale: bpe.train(texts, vocab_size=scale.vocab_size).save,
+    "byte-bpe": lambda texts, scale: byte_bpe.train(texts, vocab_size=scale.vocab_size).save,
+    "words": lambda texts, scale: words.train(texts, vocab_size=scale.words, word_length=scale.word_length).save,
 }
+"""By kind of tokenizer, a function that trains it and returns the one that saves it."""
 
 
 def find_corpus(data: Path) -> tuple[Path, ...]:
@@ -152,7 +152,7 @@ def find_corpus(data: Path) -> tuple[Path, ...]:
 
 
 def _take(texts: Iterable[str], size: int) -> Iterator[str]:
-    """Texts up to so many characters, the last one cut."""
+    """The first ``size`` characters of the texts; the last text is cut."""
     for text in texts:
         if size <= 0:
             return

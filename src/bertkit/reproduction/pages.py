@@ -1,4 +1,4 @@
-"""A table of the paper made again: ours beside the paper's in Markdown, as a picture and as JSON."""
+"""Reproduced tables of the paper: our figures beside the paper's in Markdown, as a picture and as JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bertkit.report.style import FAINT, INK, PALE, PALETTE, explain, figure_with
 from bertkit.report.tables import Summary, markdown_table, summarise
 from bertkit.storage.atomic import write_file, write_json
 
-_NOTHING = "–"
+_NO_FIGURE = "–"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One cell: our score of every seed, and the paper's figure. ``why`` says why there are none of ours."""
+class Cell:
+    """Our score of every seed, and the paper's figure. ``why`` says why there is no score of ours."""
 
     ours: list[float] = field(default_factory=list)
     paper: float | None = None
@@ -26,23 +26,23 @@ class Finding:
 
     @property
     def summary(self) -> Summary | None:
-        """Mean and spread of ours."""
+        """Mean and standard deviation of our scores."""
         return summarise(self.ours) if self.ours else None
 
     def __str__(self) -> str:
         """``61.2 ± 0.8 / 84.4``."""
-        return f"{self._mean()} / {_NOTHING if self.paper is None else _as_printed(self.paper)}"
+        return f"{self._mean()} / {_NO_FIGURE if self.paper is None else _format_figure(self.paper)}"
 
     def _mean(self) -> str:
         found = self.summary
         if found is None:
-            return self.why or _NOTHING
+            return self.why or _NO_FIGURE
         return f"{found.mean:.1f}" if found.sd is None else f"{found.mean:.1f} ± {found.sd:.1f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a row took: numbers in the pre-trained network, floating-point operations, seconds."""
+    """Parameters of the pre-trained network, floating-point operations and seconds of its training."""
 
     parameters: int | None = None
     pretraining_flop: float | None = None
@@ -50,77 +50,76 @@ class Cost:
     finetuning_seconds: float = 0.0
 
     def cells(self) -> list[str]:
-        """As a row shows them."""
+        """The cells of a row."""
         return [
-            _NOTHING if self.parameters is None else f"{self.parameters / 1e6:.2f} M",
-            _NOTHING if self.pretraining_flop is None else f"{self.pretraining_flop:.1e}",
+            _NO_FIGURE if self.parameters is None else f"{self.parameters / 1e6:.2f} M",
+            _NO_FIGURE if self.pretraining_flop is None else f"{self.pretraining_flop:.1e}",
             _duration(self.pretraining_seconds),
             _duration(self.finetuning_seconds),
         ]
 
 
-_COST_COLUMNS = ("parameters", "pre-training FLOP", "its time", "fine-tuning")
+_COST_COLUMNS = ("parameters", "pre-training FLOP", "pre-training time", "fine-tuning time")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundRow:
-    """A system with its findings in the order of the columns. ``step`` places a point of a curve."""
+class ResultRow:
+    """A system with its cells in the order of the columns. ``step`` is the position of a point on a curve."""
 
     name: str
-    findings: list[Finding]
+    cells: list[Cell]
     cost: Cost | None = None
     step: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundTable:
-    """A table as it came out. ``notes`` are what a reader has to know, a sentence each."""
+class ResultTable:
+    """A table with our figures. ``notes`` are sentences that explain it."""
 
     name: str
     title: str
     columns: list[str]
-    rows: list[FoundRow]
+    rows: list[ResultRow]
     notes: list[str]
     command: str
     curves: list[str] = field(default_factory=list)
 
     @property
     def heading(self) -> str:
-        """``Table 5. What the tasks of pre-training are worth``."""
+        """``Table 5. Effect of the pre-training tasks``."""
         kind, number = self.name[:-1], self.name[-1]
         return f"{kind.capitalize()} {number}. {self.title}" if number.isdecimal() else self.title
 
-    def cells(self) -> list[list[str]]:
+    def text_rows(self) -> list[list[str]]:
         """The rows for a terminal, without their costs."""
-        return [[row.name, *map(str, row.findings)] for row in self.rows]
+        return [[row.name, *map(str, row.cells)] for row in self.rows]
 
     def markdown(self) -> str:
-        """The table with its heading, its notes and its command. A cell is ours / the paper's."""
+        """The table with its heading, its notes and its command. A cell shows our figure / the paper's."""
         header = ["", *(f"{column}, ours / paper" for column in self.columns), *_COST_COLUMNS]
         rows = [
-            [row.name, *map(str, row.findings), *(row.cost.cells() if row.cost else [_NOTHING] * len(_COST_COLUMNS))]
+            [row.name, *map(str, row.cells), *(row.cost.cells() if row.cost else [_NO_FIGURE] * len(_COST_COLUMNS))]
             for row in self.rows
         ]
         notes = "".join(f"- {each}\n" for each in self.notes)
         return f"## {self.heading}\n\n{markdown_table(header, rows)}\n{notes}\n```console\n$ {self.command}\n```\n"
 
 
-def write_tables(tables: Sequence[FoundTable], folder: Path, opening: str, names: Sequence[str]) -> Path:
-    """``NAME.json``, ``NAME.png`` and ``NAME.md`` of every table.
+def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str, names: Sequence[str]) -> Path:
+    """Write ``NAME.json``, ``NAME.png`` and ``NAME.md`` of every table, and ``reproduction.md``, which is returned.
 
-    ``reproduction.md``, which is returned, has all that are there by now, those of earlier times too, in the order of
-    ``names``.
+    The latter shows every table that ``folder`` has by now, from earlier commands too, in the order of ``names``.
     """
     for table in tables:
         write_json(folder / f"{table.name}.json", asdict(table))
         text = table.markdown()
-        if any(finding.ours for row in table.rows for finding in row.findings):
+        if any(cell.ours for row in table.rows for cell in row.cells):
             plot_table(table, folder / f"{table.name}.png")
             text += f"\n![{table.heading}]({table.name}.png)\n"
         _write(folder / f"{table.name}.md", text)
-    there = [path.read_text(encoding="utf-8") for name in names if (path := folder / f"{name}.md").exists()]
+    pages = [path.read_text(encoding="utf-8") for name in names if (path := folder / f"{name}.md").exists()]
     page = folder / "reproduction.md"
-    _write(page, "\n".join([opening, *there]))
+    _write(page, "\n".join([introduction, *pages]))
     return page
 
 
@@ -128,8 +127,8 @@ def _write(path: Path, text: str) -> None:
     write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def plot_table(table: FoundTable, output: Path) -> None:
-    """Ours as dots with their spread, the paper's as rings: a panel a column, or curves over steps."""
+def plot_table(table: ResultTable, output: Path) -> None:
+    """Our means as dots with error bars, the paper's figures as rings: one panel per column, or curves over steps."""
     if table.curves:
         _plot_curves(table, output)
         return
@@ -138,7 +137,7 @@ def plot_table(table: FoundTable, output: Path) -> None:
         len(table.columns), width=2.6 + 1.7 * len(table.columns), height=height, title=table.heading
     )
     for place, (panel, column) in enumerate(zip(panels, table.columns, strict=True)):
-        _draw_column(panel, [row.findings[place] for row in table.rows])
+        _draw_column(panel, [row.cells[place] for row in table.rows])
         note(panel, column)
         panel.set_yticks(range(len(table.rows)), [row.name for row in table.rows] if place == 0 else [])
         write_plainly(*panel.get_yticklabels())
@@ -146,29 +145,29 @@ def plot_table(table: FoundTable, output: Path) -> None:
     save(figure, output)
 
 
-def _draw_column(panel: Axes, findings: Sequence[Finding]) -> None:
-    places = range(len(findings))
-    ours = [(each.summary, place) for each, place in zip(findings, places, strict=True)]
+def _draw_column(panel: Axes, cells: Sequence[Cell]) -> None:
+    places = range(len(cells))
+    ours = [(each.summary, place) for each, place in zip(cells, places, strict=True)]
     found = [(summary.mean, summary.sd or 0.0, place) for summary, place in ours if summary is not None]
     if found:
         means, sds, at = zip(*found, strict=True)
         panel.errorbar(means, at, xerr=sds, fmt="o", color=PALETTE[0], markersize=6, linewidth=1.5, label="ours")
-    paper = [(each.paper, place) for each, place in zip(findings, places, strict=True) if each.paper is not None]
+    paper = [(each.paper, place) for each, place in zip(cells, places, strict=True) if each.paper is not None]
     if paper:
         figures, at = zip(*paper, strict=True)
         panel.plot(figures, at, "o", color=INK, mfc="white", mew=1.2, markersize=6, label="paper")
-    panel.set_ylim(len(findings) - 0.5, -0.5)
+    panel.set_ylim(len(cells) - 0.5, -0.5)
     panel.grid(axis="x", color=PALE, linewidth=0.5)
     panel.margins(x=0.15)
 
 
-def _plot_curves(table: FoundTable, output: Path) -> None:
+def _plot_curves(table: ResultTable, output: Path) -> None:
     figure, (panel,) = figure_with(1, width=6.4, height=4.2, title=table.heading)
     for curve, colour in zip(table.curves, PALETTE, strict=False):
         points = [
             (row.step, summary.mean, summary.sd or 0.0)
             for row in table.rows
-            if row.name.startswith(curve) and row.step is not None and (summary := row.findings[0].summary) is not None
+            if row.name.startswith(curve) and row.step is not None and (summary := row.cells[0].summary) is not None
         ]
         if points:
             steps, means, sds = zip(*points, strict=True)
@@ -179,10 +178,10 @@ def _plot_curves(table: FoundTable, output: Path) -> None:
     save(figure, output)
 
 
-def _as_printed(figure: float) -> str:
-    """With one digit behind the point, as the paper has all but perplexities."""
+def _format_figure(figure: float) -> str:
+    """With one decimal, or two if it has them: the paper's perplexities."""
     return f"{figure:.1f}" if round(figure, 1) == figure else f"{figure:.2f}"
 
 
 def _duration(seconds: float) -> str:
-    return describe_duration(seconds) if seconds else _NOTHING
+    return describe_duration(seconds) if seconds else _NO_FIGURE

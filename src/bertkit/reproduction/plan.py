@@ -1,95 +1,157 @@
-"""What a reproduction would train and what that would cost, before anything is there.
-
-Operations are counted on a made-up row that is full. A machine does them at half the speed of its matrix products: so
-much the trainer was seen to reach (docs/results/speed.md).
-"""
+"""The plan of a reproduction: the pre-trainings and fine-tunings that the cells of some tables need, each once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-import torch
+from bertkit.config import Setting, apply
+from bertkit.finetuning.defaults import finetuning_profile_settings
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.run import finetune
+from bertkit.reproduction.benchmarks import Benchmark, find_benchmark
+from bertkit.reproduction.corpora import Corpora
+from bertkit.reproduction.estimate import ReproductionEstimate, estimate_pretrainings, measure_speed
+from bertkit.reproduction.paper import Column, Row, Table
+from bertkit.reproduction.pretrainings import Settings
+from bertkit.reproduction.systems import SystemModel, Systems
+from bertkit.scheduling import Unit, in_order
+from bertkit.tasks.conll2003 import conll2003
 
-from bertkit.batch import IGNORE, Batch
-from bertkit.pretraining.model_size import sketch_model
-from bertkit.pretraining.record import PretrainRun
-from bertkit.report.progress import describe_duration
-from bertkit.report.tables import markdown_table
-from bertkit.training.flops import count_flops
-from bertkit.training.precision import choose_precision, default_device, measure_matmul_speed
-
-_REACHED = 0.5
+_SETTINGS_AT_ANY_SCALE = ("lm_loss_weight", "task.both_orders", "task.crf", "task.context")
+"""Published settings that small scales share: what is trained, unlike the learning rate and the number of epochs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedPretraining:
-    """A network that would be pre-trained: its parameters, steps, and floating-point operations."""
+class PlannedCell:
+    """The fine-tunings of one cell by output folder, one per learning rate; none where the cell needs none."""
 
+    column: Column
+    benchmark: Benchmark | None
+    finetunings: dict[Path, Unit]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRow:
+    """A row with its system and cells; ``model`` is None for a row of the paper's figures alone."""
+
+    row: Row
     name: str
-    parameters: int
-    steps: int
-    flop: float
+    model: SystemModel | None
+    cells: list[PlannedCell]
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlannedTable:
+    """A table with its planned rows."""
+
+    table: Table
+    rows: list[PlannedRow]
+
+
 class ReproductionPlan:
-    """``finetunings`` counts trainings: every task, network, learning rate and seed. ``speed`` is in FLOP/s."""
+    """Everything that ``tables`` need, below the output folder of ``corpora``. ``data`` has the files of the tasks."""
 
-    pretrainings: list[PlannedPretraining]
-    finetunings: int
-    speed: float
+    def __init__(self, tables: Sequence[Table], data: Path, corpora: Corpora) -> None:
+        self._scale = corpora.scale
+        self._data = data
+        self._output = corpora.output
+        self._systems = Systems(corpora)
+        self._benchmarks: dict[tuple[str, str | None], Benchmark] = {}
+        self._finetunings: dict[tuple[str, str], dict[Path, Unit]] = {}
+        self.tables = [self._plan_table(table) for table in tables]
 
-    def lines(self) -> list[str]:
-        """The plan for a person."""
-        rows = [
-            (each.name, f"{each.parameters / 1e6:,.2f} M", f"{each.steps:,}", f"{each.flop:.1e}", self._time(each.flop))
-            for each in self.pretrainings
-        ]
-        total = sum(each.flop for each in self.pretrainings)
-        table = markdown_table(("pre-training", "parameters", "steps", "FLOP", "time here"), rows)
-        return [
-            *table.rstrip("\n").split("\n"),
-            "",
-            f"pre-training in all  {total:.1e} FLOP: about {self._time(total)} on one such device, at "
-            f"{self.speed / 1e9:,.0f} GFLOP/s",
-            f"fine-tuning          {self.finetunings:,} trainings; what they take is not in that",
-        ]
+    def units(self) -> list[Unit]:
+        """The fine-tunings and pre-trainings that the cells are read from, without what these need."""
+        found: list[Unit] = []
+        for row in (row for table in self.tables for row in table.rows if row.model is not None):
+            assert row.model is not None
+            for cell in row.cells:
+                found += [row.model.unit] if cell.column.kind == "perplexity" else cell.finetunings.values()
+        return found
 
-    def _time(self, flop: float) -> str:
-        return describe_duration(flop / self.speed)
+    def estimate(self) -> ReproductionEstimate:
+        """What the plan costs on this machine."""
+        units = in_order(self.units())
+        known = self._systems.pretrainings
+        pretrainings = [known[unit.name] for unit in units if unit.name in known]
+        finetunings = {unit.name for runs in self._finetunings.values() for unit in runs.values()}
+        return ReproductionEstimate(
+            pretrainings=estimate_pretrainings(pretrainings, self._systems.network("bert-base")),
+            finetunings=self._scale.seeds * len(finetunings),
+            speed=measure_speed(),
+        )
 
+    def _plan_table(self, table: Table) -> PlannedTable:
+        return PlannedTable(table=table, rows=[self._plan_row(row, table.columns) for row in table.rows])
 
-def plan_pretraining(name: str, run: PretrainRun) -> PlannedPretraining:
-    """The cost of one run; its data need not be there."""
-    assert run.steps is not None
-    model = sketch_model(run)
-    long_steps = 0 if run.long_seq_length is None else int(run.steps * run.long_share)
-    phases = [(run.steps - long_steps, run.seq_length), (long_steps, run.long_seq_length or run.seq_length)]
-    flop = sum(steps * count_flops(model, _make_up_row(run, length)) for steps, length in phases)
-    return PlannedPretraining(
-        name=name,
-        parameters=sum(each.numel() for each in model.parameters()),
-        steps=run.steps,
-        flop=float(flop * run.batch_size),
-    )
+    def _plan_row(self, row: Row, columns: Sequence[Column]) -> PlannedRow:
+        if row.system is None:
+            return PlannedRow(row=row, name=row.name, model=None, cells=[])
+        name = row.name
+        if row.shows_size and self._scale.profile != "paper":
+            name = f"{name} (here {self._systems.network(row.system.network).size})"
+        cells = [self._plan_cell(row, column) for column in columns]
+        return PlannedRow(row=row, name=name, model=self._systems.find(row.system), cells=cells)
 
+    def _plan_cell(self, row: Row, column: Column) -> PlannedCell:
+        if column.task is None:
+            return PlannedCell(column=column, benchmark=None, finetunings={})
+        assert row.system is not None
+        features = row.features or column.features
+        key = (column.task.name, features)
+        if key not in self._benchmarks:
+            self._benchmarks[key] = find_benchmark(column.task, features, self._data, self._scale)
+        benchmark = self._benchmarks[key]
+        system = row.system
+        if column.task.name == conll2003.name and self._systems.has_cased(system):
+            system = replace(system, cased=True)
+        return PlannedCell(
+            column=column,
+            benchmark=benchmark,
+            finetunings=self._plan_finetunings(self._systems.find(system), benchmark),
+        )
 
-def measure_speed() -> float:
-    """FLOP/s that training is expected to reach here."""
-    device = default_device()
-    return _REACHED * measure_matmul_speed(device)[choose_precision(device)] * 1e9
+    def _plan_finetunings(self, model: SystemModel, benchmark: Benchmark) -> dict[Path, Unit]:
+        """A run for every learning rate that is tried, by its folder."""
+        key = (model.name, benchmark.name)
+        if key not in self._finetunings:
+            folder = self._output / "finetuning" / model.name / benchmark.name.replace(":", "-")
+            settings = self._settings(model, benchmark)
+            rates = self._scale.learning_rates
+            if "optimizer.lr" in settings or len(rates) == 1:
+                variants = {folder: {"optimizer.lr": rates[0], **settings}}
+            else:
+                variants = {folder / f"lr={rate:g}": {**settings, "optimizer.lr": rate} for rate in rates}
+            self._finetunings[key] = {
+                output: self._finetuning_unit(model, benchmark, variant, output) for output, variant in variants.items()
+            }
+        return self._finetunings[key]
 
+    def _settings(self, model: SystemModel, benchmark: Benchmark) -> Settings:
+        """Those of the task, of the published profile, and of the system; later ones override earlier ones."""
+        published: Settings = finetuning_profile_settings(model.profile, benchmark.task)
+        if self._scale.profile != "paper":
+            published = {path: value for path, value in published.items() if path in _SETTINGS_AT_ANY_SCALE}
+        return {**benchmark.settings, **published, **model.settings}
 
-def _make_up_row(run: PretrainRun, length: int) -> Batch:
-    """A row of this length with as many labels as real ones have."""
-    nothing = torch.zeros(1, length, dtype=torch.long)
-    every = {
-        "mlm": torch.where(torch.arange(length) < round(run.task.masking.rate * length), nothing, IGNORE),
-        "clm": torch.where(torch.arange(length) < length - 1, nothing, IGNORE),
-        "bilm": nothing[:, :, None].expand(-1, -1, 2),
-        "nsp": torch.zeros(1, dtype=torch.long),
-    }
-    labels = {name: every[name] for name in run.task.objectives}
-    return Batch(
-        input_ids=nothing, segment_ids=nothing, attention_mask=torch.ones(1, length, dtype=torch.bool), labels=labels
-    )
+    def _finetuning_unit(self, model: SystemModel, benchmark: Benchmark, settings: Settings, output: Path) -> Unit:
+        scale = self._scale
+        run = FinetuneRun(
+            task=benchmark.task,
+            model=model.model,
+            output=output,
+            seeds=scale.seeds,
+            epochs=scale.epochs,
+            batch_size=scale.batch,
+            limit=scale.limit,
+            dev_limit=scale.dev_limit,
+        )
+        run = apply(run, [Setting(path, value, f"--scale {scale.name}") for path, value in settings.items()])
+        return Unit(
+            name=str(output.relative_to(self._output)),
+            make=lambda progress: finetune(run, progress),
+            is_done=(output / "results.json").exists,
+            needs=[model.unit],
+        )

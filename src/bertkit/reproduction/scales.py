@@ -1,4 +1,4 @@
-"""How large a reproduction is: the paper's own sizes, or what a small machine can do."""
+"""The sizes of a reproduction: the paper's own, or those that a small machine can train."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 from bertkit.errors import usage_error
 
 LONGEST = 512
-"""Tokens that networks have positions for."""
+"""Positions of every network, in tokens."""
 
 _SHORTEST = 8
-"""Tokens that have room for a pair of texts between the marks."""
+"""Tokens in which a pair of texts fits between the special tokens."""
 
 _LEAST: Mapping[str, int] = {
     **dict.fromkeys(("steps", "batch_size", "snapshots", "targets", "vector_size"), 1),
-    **dict.fromkeys(("seeds", "epochs", "batch", "rival_epochs", "limit", "dev_limit"), 1),
-    "vocab_size": 261,  # every byte and RoBERTa's five marks
+    **dict.fromkeys(("seeds", "epochs", "batch", "baseline_epochs", "limit", "dev_limit"), 1),
+    "vocab_size": 261,  # every byte and RoBERTa's five special tokens
     "words": 5,
     "word_length": 3,
 }
@@ -25,16 +25,19 @@ _LEAST: Mapping[str, int] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Everything that the systems of the paper have in common. Fields can be set one by one with ``--set``.
+    """The sizes and settings that all systems of a reproduction share. ``--set`` changes single fields.
 
-    ``sizes`` are the six of Table 6, layers/width/heads, from the smallest to the largest; the fourth is BERT-Base, the
-    last BERT-Large. ``corpus_megabytes`` of text are read, all of it with None. ``profile`` says how pre-training goes
-    (``experiment/profiles.py``) where a field here does not. With ``cased`` one vocabulary serves all tasks; without
-    it, as in the paper, named entities have models of their own that keep capitals. The best of ``learning_rates``, on
-    dev, counts, as in the paper. ``elmo`` is a size of ELMo, ``words`` those that have vectors, of which it is asked
-    for the first ``targets``; rivals have LSTMs as wide as in their papers times ``rival_share``, and ``rival_epochs``
-    at ``rival_lr``, as nothing of them was trained before. ``masked`` is the share of pieces that are chosen. ``limit``
-    and ``dev_limit`` cut files of tasks.
+    ``sizes`` (layers/width/heads) are the six of Table 6 in ascending order; the fourth is BERT-Base, the last
+    BERT-Large. ``corpus_megabytes`` of text are read, or all of it with None; the share ``heldout`` is for evaluation.
+    ``profile`` names settings of pre-training (``pretraining/defaults.py``) that no field has. With ``cased`` one
+    vocabulary serves all tasks; without it, as in the paper, named entities have their own cased models. ``masked`` is
+    the share of tokens that are selected for prediction. ``snapshots`` models are saved during pre-training, for
+    Figure 5. ``elmo`` is a size of ELMo, ``words`` its vocabulary, of which the ``targets`` most frequent words are
+    predicted. Word models (``baseline_...``) have LSTMs of the published width times
+    ``baseline_share``, and learning rate and epochs of their own, as only their inputs are pre-trained. ``batch``,
+    ``epochs`` and ``learning_rates`` are those of fine-tuning; the learning rate that is best on dev counts, as in the
+    paper. ``limit`` and ``dev_limit`` are the largest numbers of training and dev examples; ``max_length`` and
+    ``span_length``, for SQuAD, are tokens.
     """
 
     name: str
@@ -56,13 +59,13 @@ class Scale:
     targets: int
     word_length: int
     vector_size: int
-    rival_share: float
+    baseline_share: float
     seeds: int
     epochs: int
     batch: int
     learning_rates: tuple[float, ...]
-    rival_lr: float
-    rival_epochs: int
+    baseline_lr: float
+    baseline_epochs: int
     limit: int | None
     dev_limit: int | None
     max_length: int
@@ -82,18 +85,18 @@ class Scale:
                 raise usage_error(f"{name} is {getattr(self, name)}; it must be above 0 and below 1.")
         if not 0 <= self.long_share < 1:
             raise usage_error(f"long_share is {self.long_share}; it must be from 0 to below 1.")
-        for name in ("corpus_megabytes", "rival_share"):
+        for name in ("corpus_megabytes", "baseline_share"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise usage_error(f"{name} is {value}; it must be above 0.")
         if self.snapshots > self.steps:
             raise usage_error(f"snapshots is {self.snapshots}; it must be at most steps, which is {self.steps}.")
         if not self.learning_rates:
-            raise usage_error("learning_rates is empty; one is needed at least.")
+            raise usage_error("learning_rates is empty; give at least one, such as [5e-5].")
 
     @property
     def base(self) -> str:
-        """The size of BERT-Base, and of its ablations and rivals."""
+        """The size of BERT-Base, of its ablations, and of the networks compared with it."""
         return self.sizes[3]
 
     @property
@@ -122,19 +125,19 @@ SMOKE = Scale(
     targets=1000,
     word_length=16,
     vector_size=16,
-    rival_share=0.05,
+    baseline_share=0.05,
     seeds=1,
     epochs=1,
     batch=16,
     learning_rates=(1e-3,),
-    rival_lr=1e-3,
-    rival_epochs=1,
+    baseline_lr=1e-3,
+    baseline_epochs=1,
     limit=48,
     dev_limit=48,
     max_length=64,
     span_length=128,
 )
-"""Proves that every path is there; its figures mean nothing."""
+"""Proves that every path works; its figures mean nothing."""
 
 TINY = Scale(
     name="tiny",
@@ -156,19 +159,19 @@ TINY = Scale(
     targets=8000,
     word_length=20,
     vector_size=100,
-    rival_share=0.25,
+    baseline_share=0.25,
     seeds=3,
     epochs=3,
     batch=32,
     learning_rates=(3e-4,),
-    rival_lr=1e-3,
-    rival_epochs=8,
+    baseline_lr=1e-3,
+    baseline_epochs=8,
     limit=3000,
     dev_limit=1000,
     max_length=128,
     span_length=256,
 )
-"""What a day of two cores allows: a step of BERT-Base takes 0.3 s of one there."""
+"""For a day on two cores: a step of BERT-Base takes 0.3 s on one core."""
 
 PAPER = Scale(
     name="paper",
@@ -190,18 +193,18 @@ PAPER = Scale(
     targets=793_471,
     word_length=50,
     vector_size=300,
-    rival_share=1.0,
+    baseline_share=1.0,
     seeds=5,
     epochs=3,
     batch=32,
     learning_rates=(5e-5, 4e-5, 3e-5, 2e-5),
-    rival_lr=1e-3,
-    rival_epochs=20,
+    baseline_lr=1e-3,
+    baseline_epochs=20,
     limit=None,
     dev_limit=None,
     max_length=128,
     span_length=384,
 )
-"""The recipe of the paper (sections 3.1, 4.1 and A.2)."""
+"""The settings of the paper (sections 3.1, 4.1 and A.2)."""
 
 SCALES: Mapping[str, Scale] = {scale.name: scale for scale in (SMOKE, TINY, PAPER)}

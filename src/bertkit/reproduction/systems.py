@@ -1,4 +1,4 @@
-"""Every system that the paper compares, as a model folder to fine-tune and the settings it is fine-tuned with."""
+"""Every system that the paper compares, as a model folder to fine-tune and the settings that it is fine-tuned with."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from bertkit.finetuning.word_models import build_word_model
 from bertkit.pretraining.run import pretrain, resume
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
-from bertkit.reproduction.plan import PlannedPretraining, plan_pretraining
+from bertkit.reproduction.paper import Match, System
 from bertkit.reproduction.pretrainings import Pretraining, Settings, list_pretrainings, match_flop, match_parameters
 from bertkit.scheduling import Unit
 from bertkit.storage.atomic import read_json
 
-PRETRAINING = "pretraining-"
-"""Before the name of a network, the name of the work."""
-
-CASED = "-cased"
-"""Behind the name of a contender: the same with a vocabulary that keeps capitals, for named entities."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Contender:
-    """``model`` is the folder that ``work`` leaves; ``pretraining`` the run that its cost is read from, of which it has
-    taken a ``share``, up to a ``step``.
+class SystemModel:
+    """The model folder of a system, and how it is made and fine-tuned.
+
+    ``unit`` makes the folder ``model``. The cost is read from the run ``pretraining``; a snapshot after ``step`` steps
+    has taken only a ``share`` of it. ``settings`` are those of every fine-tuning that differ from the ``profile``.
     """
 
     name: str
-    work: Unit
+    unit: Unit
     model: Path
     pretraining: Path | None = None
     profile: FinetuneProfile = "bert"
@@ -41,8 +37,8 @@ class Contender:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rival:
-    """A network that is put together of word vectors, or ELMo, or both; ``widths`` are fields of it as published."""
+class WordModel:
+    """A network on word vectors, on an ELMo, or on both; ``widths`` are fields of its configuration as published."""
 
     encoder: FinetuneProfile
     widths: Mapping[str, int]
@@ -50,139 +46,134 @@ class Rival:
     vectors: bool = False
 
 
-_RIVALS: Mapping[str, Rival] = {
-    "bilstm-elmo-attn": Rival(encoder="bilstm_attention", widths={"width": 1500, "hidden_size": 512}, elmo=True),
-    "esim-glove": Rival(encoder="esim", widths={"hidden_size": 300}, vectors=True),
-    "esim-elmo": Rival(encoder="esim", widths={"hidden_size": 300}, elmo=True),
-    "bidaf": Rival(encoder="bidaf", widths={"width": 100}, vectors=True),
-    "bidaf-elmo": Rival(encoder="bidaf", widths={"width": 100}, vectors=True, elmo=True),
-    "elmo-crf": Rival(encoder="tagger", widths={"hidden_size": 200}, vectors=True, elmo=True),
+_WORD_MODELS: Mapping[str, WordModel] = {
+    "bilstm-elmo-attn": WordModel(encoder="bilstm_attention", widths={"width": 1500, "hidden_size": 512}, elmo=True),
+    "esim-glove": WordModel(encoder="esim", widths={"hidden_size": 300}, vectors=True),
+    "esim-elmo": WordModel(encoder="esim", widths={"hidden_size": 300}, elmo=True),
+    "bidaf": WordModel(encoder="bidaf", widths={"width": 100}, vectors=True),
+    "bidaf-elmo": WordModel(encoder="bidaf", widths={"width": 100}, vectors=True, elmo=True),
+    "elmo-crf": WordModel(encoder="tagger", widths={"hidden_size": 200}, vectors=True, elmo=True),
 }
 
 
 class Systems:
-    """All of them at one scale, on one corpus."""
+    """All systems at one scale, on one corpus. Each is planned once."""
 
     def __init__(self, corpora: Corpora) -> None:
         self._scale = corpora.scale
         self._corpora = corpora
-        self._known = list_pretrainings(corpora.scale)
+        self._networks = list_pretrainings(corpora.scale)
+        self._models: dict[System, SystemModel] = {}
+        self._units: dict[str, Unit] = {}
+        self.pretrainings: dict[str, Pretraining] = {}
+        """The pre-trainings that the systems found so far need, by the name of their unit."""
 
-    def find(self, name: str) -> Contender:
-        """The contender of this name.
+    def find(self, system: System) -> SystemModel:
+        """Where the model of a system is, or will be."""
+        if system not in self._models:
+            self._models[system] = self._plan(system)
+        return self._models[system]
 
-        ``ltr+bilstm`` has LSTMs on top, ``ltr@2`` is the second of so many points on its way, ``gpt=flop`` was trained
-        for as many operations as BERT-Base, and what stands on an ELMo may have ``=parameters``.
+    def network(self, name: str, match: Match | None = None) -> Pretraining:
+        """The pre-training of a network."""
+        if name not in self._networks:
+            known = [*self._networks, *_WORD_MODELS]
+            raise usage_error(f'no system named "{name}".{did_you_mean(name, known)}')
+        return replace(self._networks[name], match=match)
+
+    def has_cased(self, system: System) -> bool:
+        """Whether there is a version of the system with a vocabulary that keeps capitals.
+
+        Where the scale's vocabulary keeps them anyway, and for other networks than BERT, there is none.
         """
-        if name.endswith("+bilstm"):
-            found = self.find(name.removesuffix("+bilstm"))
-            return replace(found, name=name, settings={**found.settings, "lstm_layers": 2})
-        base, _, match = name.partition("=")
-        if base in _RIVALS:
-            return self._assemble(name, _RIVALS[base], f"elmo={match}" if match else "elmo")
-        model, _, point = name.partition("@")
-        if model.partition("=")[0] not in self._known:
-            raise usage_error(f'no contender named "{model}".{did_you_mean(model, [*self._known, *_RIVALS])}')
-        return self._pretrained(name, model, int(point or self._scale.snapshots))
+        network = self._networks.get(system.network)
+        return not self._scale.cased and network is not None and network.tokenizer == "wordpiece"
 
-    def plan(self, pretraining: str) -> PlannedPretraining:
-        """What a pre-training would cost, with vocabularies of the size that is asked for."""
-        base, _, match = pretraining.partition("=")
-        run, bert = (self._known[name].build_unprepared() for name in (base, "bert-base"))
-        if match == "parameters":
-            run = match_parameters(run, bert)
-        planned = plan_pretraining(pretraining, run)
-        if match != "flop":
-            return planned
-        steps = max(1, round(planned.steps * plan_pretraining("bert-base", bert).flop / planned.flop))
-        return plan_pretraining(pretraining, replace(run, steps=steps))
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a pre-training."""
-        return name in self._known
-
-    def describe(self, name: str, contender: str) -> str:
-        """The name of a row, with the size that its network has here where that is not the paper's."""
-        if not name.startswith("L=") or self._scale.profile == "paper":
-            return name
-        return f"{name} (here {self._known[contender].size})"
-
-    def _pretrained(self, name: str, model: str, point: int) -> Contender:
-        run = self._folder(model)
-        plan = self._known[model.partition("=")[0]]
+    def _plan(self, system: System) -> SystemModel:
+        if system.network in _WORD_MODELS:
+            return self._plan_word_model(system, _WORD_MODELS[system.network])
+        pretraining = self.network(system.network, system.match)
+        if system.cased:
+            pretraining = replace(pretraining, cased=True, tokenizer="wordpiece-cased")
+        run = self._folder(pretraining)
         steps, snapshots = self._scale.steps, self._scale.snapshots
-        step = -(-point * steps // snapshots)
-        return Contender(
-            name=name,
-            work=self._pretrain(model, plan),
+        step = -(-(system.snapshot or snapshots) * steps // snapshots)
+        return SystemModel(
+            name=system.name,
+            unit=self._pretraining_unit(pretraining),
             model=run / "model" if step == steps else run / "models" / f"step-{step:08}",
             pretraining=run,
-            profile=plan.profile,
+            profile=pretraining.profile,
+            settings={"lstm_layers": 2} if system.lstm else {},
             step=step,
             share=step / steps,
         )
 
-    def _pretrain(self, name: str, plan: Pretraining) -> Unit:
-        base, _, match = name.partition("=")
-        needs = [self._corpora.data(plan.vocabulary)]
-        if match == "flop":
-            needs += [self._pretrain(each, self._known[each]) for each in ("bert-base", base)]
-        elif match == "parameters":
-            needs += [self._corpora.data(self._known["bert-base"].vocabulary)]
-        output = self._folder(name)
-        return Unit(
-            name=f"{PRETRAINING}{name}",
-            make=lambda progress: self._run(name, plan, progress),
+    def _pretraining_unit(self, pretraining: Pretraining) -> Unit:
+        name = f"pretraining-{pretraining.name}"
+        if name in self._units:
+            return self._units[name]
+        needs = [self._corpora.data(pretraining.tokenizer)]
+        bert = self.network("bert-base")
+        if pretraining.match == "flop":
+            needs += [self._pretraining_unit(each) for each in (bert, replace(pretraining, match=None))]
+        elif pretraining.match == "parameters":
+            needs += [self._corpora.data(bert.tokenizer)]
+        output = self._folder(pretraining)
+        self.pretrainings[name] = pretraining
+        self._units[name] = Unit(
+            name=name,
+            make=lambda progress: self._pretrain(pretraining, progress),
             is_done=lambda: has_ended(output),
             needs=needs,
             shared=True,
         )
+        return self._units[name]
 
-    def _run(self, name: str, plan: Pretraining, progress: Progress) -> None:
-        base, _, match = name.partition("=")
-        output = self._folder(name)
+    def _pretrain(self, pretraining: Pretraining, progress: Progress) -> None:
+        output, bert = self._folder(pretraining), self.network("bert-base")
         if (output / "run.json").exists():
             resume(output, progress)
             return
-        run = plan.build(self._corpora.folder_of_data(plan.vocabulary), output)
-        if match == "flop":
-            run = match_flop(run, self._folder(base), self._folder("bert-base"))
-        elif match == "parameters":
-            bert = self._known["bert-base"]
-            run = match_parameters(run, bert.build(self._corpora.folder_of_data(bert.vocabulary), output))
+        run = pretraining.build(self._corpora.folder_of_data(pretraining.tokenizer), output)
+        if pretraining.match == "flop":
+            run = match_flop(run, self._folder(replace(pretraining, match=None)), self._folder(bert))
+        elif pretraining.match == "parameters":
+            run = match_parameters(run, bert.build(self._corpora.folder_of_data(bert.tokenizer), output))
         pretrain(run, progress)
 
-    def _assemble(self, name: str, rival: Rival, elmo: str) -> Contender:
-        scale, output = self._scale, self._corpora.output / "assembled" / name
-        needs = [self._pretrain(elmo, self._known["elmo"])] if rival.elmo else [self._corpora.data("words")]
-        if rival.vectors:
+    def _plan_word_model(self, system: System, model: WordModel) -> SystemModel:
+        scale, output = self._scale, self._corpora.output / "word-models" / system.name
+        elmo = self.network("elmo", system.match)
+        needs = [self._pretraining_unit(elmo)] if model.elmo else [self._corpora.data("words")]
+        if model.vectors:
             needs.append(self._corpora.vectors)
-        changes = {field: max(4, 2 * round(scale.rival_share * width / 2)) for field, width in rival.widths.items()}
+        widths = {name: max(4, 2 * round(scale.baseline_share * width / 2)) for name, width in model.widths.items()}
 
         def make(progress: Progress) -> None:
             build_word_model(
-                rival.encoder,
+                model.encoder,
                 output,
-                elmo=self._folder(elmo) if rival.elmo else None,
-                vectors=self._corpora.file_of_vectors if rival.vectors else None,
+                elmo=self._folder(elmo) if model.elmo else None,
+                vectors=self._corpora.file_of_vectors if model.vectors else None,
                 words=self._corpora.words(),
-                settings=changes,
+                settings=widths,
             )
 
-        ours = {"optimizer.lr": scale.rival_lr, "epochs": scale.rival_epochs}
-        return Contender(
-            name=name,
-            work=Unit(name=f"assembled-{name}", make=make, is_done=output.exists, needs=needs),
+        settings = {"optimizer.lr": scale.baseline_lr, "epochs": scale.baseline_epochs}
+        return SystemModel(
+            name=system.name,
+            unit=Unit(name=f"word-model-{system.name}", make=make, is_done=output.exists, needs=needs),
             model=output,
-            pretraining=self._folder(elmo) if rival.elmo else None,
-            profile=rival.encoder,
-            settings={} if scale.profile == "paper" else ours,
+            pretraining=self._folder(elmo) if model.elmo else None,
+            profile=model.encoder,
+            settings={} if scale.profile == "paper" else settings,
         )
 
-    def _folder(self, pretraining: str) -> Path:
-        return self._corpora.output / "pretraining" / pretraining
+    def _folder(self, pretraining: Pretraining) -> Path:
+        return self._corpora.output / "pretraining" / pretraining.name
 
 
 def has_ended(run: Path) -> bool:
-    """Whether a pre-training has come to its end."""
+    """Whether a pre-training has made its last step."""
     return (run / "run.json").exists() and read_json(run / "run.json")["ended"] == "done"

@@ -1,0 +1,110 @@
+"""The results of a reproduction: its finished runs as the cells of tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from bertkit import config
+from bertkit.finetuning.results import FinetuneResult
+from bertkit.pretraining.cost import read_cost
+from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable
+from bertkit.reproduction.plan import PlannedCell, PlannedRow, PlannedTable, ReproductionPlan
+from bertkit.reproduction.systems import SystemModel
+from bertkit.runs import read_run
+from bertkit.storage.atomic import read_json
+
+_PERCENT = 100
+
+
+class ResultsReader:
+    """Reads what the runs of a plan have measured; ``failed`` has the units that failed, by name, with the reason."""
+
+    def __init__(self, plan: ReproductionPlan, failed: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._failed = failed
+
+    def read(self, command: str) -> list[ResultTable]:
+        """All tables of the plan; ``command`` is shown as the one that made them."""
+        return [self._read_table(planned, command) for planned in self._plan.tables]
+
+    def _read_table(self, planned: PlannedTable, command: str) -> ResultTable:
+        table = planned.table
+        return ResultTable(
+            name=table.name,
+            title=table.title,
+            columns=[column.name for column in table.columns],
+            rows=[self._read_row(row) for row in planned.rows],
+            notes=_list_notes(planned),
+            command=command,
+            curves=list(table.curves),
+        )
+
+    def _read_row(self, planned: PlannedRow) -> ResultRow:
+        row, model = planned.row, planned.model
+        if model is None:
+            return ResultRow(name=row.name, cells=[Cell(paper=each) for each in row.paper])
+        cells: list[Cell] = []
+        seconds: dict[str, float] = {}
+        for cell, paper in zip(planned.cells, row.paper, strict=True):
+            match cell.column.kind:
+                case "perplexity":
+                    cells.append(_read_perplexity(model, paper))
+                case "average":
+                    cells.append(_average(cells, paper))
+                case "test":
+                    cells.append(Cell(paper=paper))
+                case "dev":
+                    assert cell.benchmark is not None
+                    read, seconds[cell.benchmark.name] = self._read_cell(cell, paper)
+                    cells.append(read)
+        return ResultRow(
+            name=planned.name, cells=cells, cost=_read_costs(model, sum(seconds.values())), step=model.step
+        )
+
+    def _read_cell(self, cell: PlannedCell, paper: float | None) -> tuple[Cell, float]:
+        """The scores with the learning rate that is best on dev, and the seconds of all learning rates."""
+        results = [
+            config.from_json(FinetuneResult, read_json(path / "results.json"), source=str(path / "results.json"))
+            for path, unit in cell.finetunings.items()
+            if unit.is_done()
+        ]
+        if not results:
+            has_failed = any(unit.name in self._failed for unit in cell.finetunings.values())
+            return Cell(paper=paper, why="failed" if has_failed else ""), 0.0
+        best = max(results, key=lambda result: result.mean)
+        score = cell.column.score
+        scores = [_PERCENT * seed.scores[score] for seed in best.seeds if score in seed.scores]
+        return Cell(ours=scores, paper=paper), sum(seed.seconds for each in results for seed in each.seeds)
+
+
+def _read_perplexity(model: SystemModel, paper: float | None) -> Cell:
+    run = model.pretraining
+    heldout = read_run(run)["heldout"] if run and (run / "run.json").exists() else {}
+    found = [value for name, value in (heldout or {}).items() if name.endswith("_perplexity")]
+    return Cell(ours=found[:1], paper=paper)
+
+
+def _average(cells: Sequence[Cell], paper: float | None) -> Cell:
+    """The mean of the columns; none while one is missing."""
+    means = [summary.mean for cell in cells if (summary := cell.summary) is not None]
+    return Cell(ours=[statistics.fmean(means)] if len(means) == len(cells) else [], paper=paper)
+
+
+def _read_costs(model: SystemModel, finetuning_seconds: float) -> Cost:
+    if model.pretraining is None or not (model.pretraining / "model").exists():
+        return Cost(finetuning_seconds=finetuning_seconds)
+    cost = read_cost(model.pretraining)
+    return Cost(
+        parameters=cost.parameters,
+        pretraining_flop=cost.flop * model.share,
+        pretraining_seconds=cost.seconds * model.share,
+        finetuning_seconds=finetuning_seconds,
+    )
+
+
+def _list_notes(planned: PlannedTable) -> list[str]:
+    """The note of the table, and which files replace missing ones."""
+    benchmarks = [cell.benchmark for row in planned.rows for cell in row.cells if cell.benchmark is not None]
+    replaced = sorted({each.note for each in benchmarks if each.note})
+    return [*filter(None, [planned.table.note]), *replaced]
