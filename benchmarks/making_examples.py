@@ -1,4 +1,4 @@
-"""How fast are training examples made: pairs cut from shards, masked and collated, on one core?
+"""The speed of making training examples on one core: reading from shards, masking and collating.
 
     python benchmarks/making_examples.py DATA [--seq-length 128] [--batch-size 256]
 
@@ -24,7 +24,7 @@ REPEATS = 7
 
 
 def measure(source_folder: Path, task: PretrainingTask, seq_length: int, batch_size: int, batches: int) -> list[float]:
-    """Tokens a second, once a repeat."""
+    """Tokens per second of each repeat."""
     tokenizer = WordPiece.load(source_folder / "tokenizer")
     source = task.source(Corpus.open(source_folder), tokenizer, seq_length=seq_length, seed=0)
     batches = min(batches, batches_in_epoch(source, batch_size))
@@ -46,10 +46,10 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=40)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name, masking in (("pieces", Masking()), ("whole words", Masking(whole_word=True))):
+    for name, masking in (("subwords", Masking()), ("whole words", Masking(whole_word=True))):
         task = PretrainingTask(masking=masking)
         speeds = measure(arguments.data, task, arguments.seq_length, arguments.batch_size, arguments.batches)
-        print(f"{name:12} {statistics.median(speeds):12,.0f} tokens/s (least {min(speeds):,.0f})")
+        print(f"{name:12} {statistics.median(speeds):12,.0f} tokens/s (minimum {min(speeds):,.0f})")
 
 
 if __name__ == "__main__":

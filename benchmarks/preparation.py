@@ -1,10 +1,10 @@
-"""Preparing a corpus beside the bare tokenizer on the same text and cores.
+"""The speed of preparing a corpus, compared with the tokenizer alone on the same text and cores.
 
     python benchmarks/preparation.py FILE... [--vocab-size 8192] [--repeats 3]
 
-The bare side is what ``tokenizers`` does with the text already in memory, cut at line ends, in parallel over
-all cores and without offsets. Ours reads the files, finds documents and sentences, tokenizes, counts, hashes
-and writes the shards. The target is 0.8 of the bare speed, with under 1 GB of memory at the peak.
+The tokenizer alone is ``tokenizers`` on lines that are already in memory, in parallel over all cores and without
+offsets. ``bertkit prepare`` reads the files, finds documents and sentences, tokenizes, counts, hashes and writes
+shards. The target is 0.8 of the tokenizer's speed, with a peak of less than 1 GB of memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bertkit.text.wordpiece import WordPiece, train
 
 
 def time_bare(texts: list[str], tokenizer: WordPiece) -> float:
-    """Seconds for the bare tokenizer, which uses every core by itself."""
+    """Seconds for the tokenizer alone, which uses all cores."""
     begin = time.perf_counter()
     for start in range(0, len(texts), 10_000):
         tokenizer.encode_ids_batch(texts[start : start + 10_000])
@@ -52,9 +52,9 @@ def main() -> None:
         ours.append(time_ours(arguments.files, tokenizer))
     ratio = statistics.median(a / b for a, b in zip(bare, ours, strict=True))
     print(f"text               {megabytes:8.1f} MB")
-    print(f"bare tokenizer     {megabytes / statistics.median(bare):8.2f} MB/s")
+    print(f"tokenizer alone    {megabytes / statistics.median(bare):8.2f} MB/s")
     print(f"bertkit prepare    {megabytes / statistics.median(ours):8.2f} MB/s")
-    print(f"ours / bare        {ratio:8.2f}")
+    print(f"ratio              {ratio:8.2f}")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
     print(f"largest worker     {peak:8.2f} GB")
 

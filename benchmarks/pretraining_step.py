@@ -1,13 +1,13 @@
-"""One pre-training step (forward, backward, AdamW), ours beside Hugging Face's.
+"""The speed of a pre-training step (forward, backward, AdamW): bertkit compared with Hugging Face.
 
     python benchmarks/pretraining_step.py --size mini --batch 32 --tokens 128
     python benchmarks/pretraining_step.py --size base --batch 8 --tokens 128
 
-Dropout is on, 15 % of the pieces are masked, both learn MLM and NSP from the same batch with the same
-optimizer. Every contender has a process of its own, because ours tells the C library how to keep memory and
-that would help the others too. They take turns of a few seconds, one at a time, so that a busy machine slows
-all of them; medians and their ratios are printed. One more process does nothing but one large bfloat16 product: what
-share of its FLOP/s a step reaches, counted on the products that the step cannot do without, is printed too.
+Dropout is on, 15 % of the tokens are masked, and both systems learn MLM and NSP from the same batch with the same
+optimizer. Every system has its own process, because ours changes how the C library keeps memory, which would help the
+others too. They alternate in rounds of a few seconds, one at a time, so that a busy machine slows all of them; medians
+and their ratios are printed. One more process computes a single large bfloat16 product; the share of its FLOP/s that
+the necessary products of a step reach is printed too.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from bertkit.training.memory import disable_malloc_trim
 VOCAB = 30522
 CLS, SEP, MASK = 101, 102, 103
 CEILING = (4096, 768, 3072)
-"""Rows, inner and outer width of the product that stands for the chip's speed."""
+"""Rows, inner and outer width of the product that measures the speed of the chip."""
 
 Step = Callable[[], object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contest:
-    """What is trained, and how long a turn is."""
+class Setup:
+    """What is trained, and the seconds of a round."""
 
     size: str
     rows: int
@@ -59,7 +59,7 @@ class Contest:
 
 
 def make_batch(rows: int, tokens: int) -> Batch:
-    """Full rows of random pieces, masked as in pre-training."""
+    """Full rows of random tokens, masked as in pre-training."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(1000, VOCAB, (rows, tokens), generator=generator)
     ids[:, 0], ids[:, tokens // 2], ids[:, -1] = CLS, SEP, SEP
@@ -70,12 +70,12 @@ def make_batch(rows: int, tokens: int) -> Batch:
         attention_mask=torch.ones_like(ids, dtype=torch.bool),
         labels={"nsp": torch.randint(0, 2, (rows,), generator=generator)},
     )
-    draws = CounterRng(0, 0, np.arange(rows))
-    return mask_tokens(batch, draws, Masking(), vocab_size=VOCAB, mask_id=MASK, special_ids=(CLS, SEP))
+    rng = CounterRng(0, 0, np.arange(rows))
+    return mask_tokens(batch, rng, Masking(), vocab_size=VOCAB, mask_id=MASK, special_ids=(CLS, SEP))
 
 
 def make_step(model: nn.Module, find_loss: Callable[[], Tensor], precision: str, device: str = "cpu") -> Step:
-    """A whole step as a function; every contender gets the same optimizer and the same autocast."""
+    """A complete step as a function; every system gets the same optimizer and the same autocast."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> float:
@@ -90,7 +90,7 @@ def make_step(model: nn.Module, find_loss: Callable[[], Tensor], precision: str,
 
 
 def build_model(name: str) -> Model:
-    """A BERT with both heads."""
+    """A BERT with the heads of MLM and NSP."""
     encoder = Bert(size(name, vocab_size=VOCAB))
     heads: dict[str, Objective] = {
         "mlm": MaskedLanguageModel(encoder.embeddings.word),
@@ -100,14 +100,14 @@ def build_model(name: str) -> Model:
 
 
 def count_work(name: str, batch: Batch) -> int:
-    """The useful floating-point operations of a step."""
+    """The necessary floating-point operations of a step."""
     with torch.device("meta"):
         model = build_model(name)
     return count_flops(model, batch)
 
 
 def build_ours(name: str, batch: Batch) -> tuple[Model, Callable[[], Tensor]]:
-    """The model, where the batch is, and its loss."""
+    """bertkit's model on the device of the batch, and its loss."""
     model = build_model(name).train().to(batch.input_ids.device)
 
     def find_loss() -> Tensor:
@@ -118,7 +118,7 @@ def build_ours(name: str, batch: Batch) -> tuple[Model, Callable[[], Tensor]]:
 
 
 def build_theirs(name: str, batch: Batch) -> tuple[nn.Module, Callable[[], Tensor]]:
-    """Hugging Face's, with torch's own attention."""
+    """Hugging Face's model with torch's attention (sdpa), and its loss."""
     import transformers
 
     ours = size(name, vocab_size=VOCAB)
@@ -165,59 +165,57 @@ def make_ceiling(name: str, batch: Batch, precision: str) -> Step:
 
 
 MAKERS = {"ours": make_ours, "hugging face": make_theirs, "ceiling": make_ceiling}
-RIVALS = ["ours", "hugging face"]
+SYSTEMS = ["ours", "hugging face"]
 
 
-def run_turns(asked: Connection, contest: Contest, contender: str, precision: str) -> None:
-    """In a process of its own: warm up, then answer each request for a turn with steps a second."""
-    torch.set_num_threads(contest.threads)
+def run_rounds(requests: Connection, setup: Setup, system: str, precision: str) -> None:
+    """In its own process: warm up, then answer each request for a round with the steps per second."""
+    torch.set_num_threads(setup.threads)
     torch.manual_seed(0)
-    step = MAKERS[contender](contest.size, make_batch(contest.rows, contest.tokens), precision)
+    step = MAKERS[system](setup.size, make_batch(setup.rows, setup.tokens), precision)
     step()
     step()
-    asked.send("ready")
-    while asked.recv() == "turn":
+    requests.send("ready")
+    while requests.recv() == "round":
         steps, began = 0, time.perf_counter()
-        while steps == 0 or time.perf_counter() - began < contest.seconds:
+        while steps == 0 or time.perf_counter() - began < setup.seconds:
             step()
             steps += 1
-        asked.send(steps / (time.perf_counter() - began))
+        requests.send(steps / (time.perf_counter() - began))
 
 
-def measure(contest: Contest, contenders: list[tuple[str, str]], repeats: int) -> dict[str, list[float]]:
-    """Steps/s of every repeat, the contenders taking turns."""
+def measure(setup: Setup, systems: list[tuple[str, str]], repeats: int) -> dict[str, list[float]]:
+    """Steps/s of every repeat; the systems alternate."""
     spawn = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
-    for contender, precision in contenders:
-        here, there = spawn.Pipe()
-        spawn.Process(target=run_turns, args=(there, contest, contender, precision), daemon=True).start()
+    for system, precision in systems:
+        here, remote = spawn.Pipe()
+        spawn.Process(target=run_rounds, args=(remote, setup, system, precision), daemon=True).start()
         here.recv()
-        pipes[f"{contender} {precision}"] = here
+        pipes[f"{system} {precision}"] = here
     speeds: dict[str, list[float]] = {name: [] for name in pipes}
     for _ in range(repeats):
         for name, pipe in pipes.items():
-            pipe.send("turn")
+            pipe.send("round")
             speeds[name].append(pipe.recv())
     for pipe in pipes.values():
         pipe.send("end")
     return speeds
 
 
-def report(contest: Contest, speeds: dict[str, list[float]]) -> dict[str, float]:
-    """Print the table; medians of tokens/s, and of the GFLOP/s of the ceiling."""
-    tokens = contest.rows * contest.tokens
-    useful = count_work(contest.size, make_batch(contest.rows, contest.tokens)) / 1e9
+def report(setup: Setup, speeds: dict[str, list[float]]) -> dict[str, float]:
+    """Print the table; return the medians of tokens/s, and the GFLOP/s of the ceiling."""
+    tokens = setup.rows * setup.tokens
+    necessary = count_work(setup.size, make_batch(setup.rows, setup.tokens)) / 1e9
     steps = {name: statistics.median(values) for name, values in speeds.items()}
     ceiling = steps.pop("ceiling bf16") * 2 * math.prod(CEILING) / 1e9
-    rivals = {name: speed for name, speed in steps.items() if not name.startswith("ours")}
-    print(
-        f"BERT-{contest.size}, {contest.rows} x {contest.tokens}, {contest.threads} threads, torch {torch.__version__}"
-    )
+    baselines = {name: speed for name, speed in steps.items() if not name.startswith("ours")}
+    print(f"BERT-{setup.size}, {setup.rows} x {setup.tokens}, {setup.threads} threads, torch {torch.__version__}")
     for name, speed in steps.items():
-        ratios = "".join(f"   {speed / other:5.2f} x {rival}" for rival, other in rivals.items())
-        share = f"{speed * useful / ceiling:4.0%} of the bf16 ceiling"
+        ratios = "".join(f"   {speed / other:5.2f} x {baseline}" for baseline, other in baselines.items())
+        share = f"{speed * necessary / ceiling:4.0%} of the bf16 ceiling"
         print(f"{name:22} {speed * tokens:9,.0f} tokens/s   {share}{ratios}")
-    print(f"ceiling                {ceiling:9,.0f} GFLOP/s in bf16; a step has {useful:,.0f} useful GFLOP")
+    print(f"ceiling                {ceiling:9,.0f} GFLOP/s in bf16; a step has {necessary:,.0f} necessary GFLOP")
     return {"ceiling GFLOP/s": ceiling, **{name: speed * tokens for name, speed in steps.items()}}
 
 
@@ -227,22 +225,26 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--precision", nargs="+", default=["float32", "bf16"], choices=["float32", "bf16"])
-    parser.add_argument("--contenders", nargs="+", default=RIVALS, choices=RIVALS)
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=SYSTEMS)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of one turn")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one round")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
-    asked = parser.parse_args()
-    contest = Contest(
-        size=asked.size, rows=asked.batch, tokens=asked.tokens, threads=asked.threads, seconds=asked.seconds
+    arguments = parser.parse_args()
+    setup = Setup(
+        size=arguments.size,
+        rows=arguments.batch,
+        tokens=arguments.tokens,
+        threads=arguments.threads,
+        seconds=arguments.seconds,
     )
-    contenders = [(contender, precision) for precision in asked.precision for contender in asked.contenders]
-    contenders.append(("ceiling", "bf16"))
-    speeds = measure(contest, contenders, asked.repeats)
-    medians = report(contest, speeds)
-    if asked.json:
-        record = {"contest": vars(contest), "steps_per_second": speeds, "medians": medians}
-        asked.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    systems = [(system, precision) for precision in arguments.precision for system in arguments.systems]
+    systems.append(("ceiling", "bf16"))
+    speeds = measure(setup, systems, arguments.repeats)
+    medians = report(setup, speeds)
+    if arguments.json:
+        record = {"setup": vars(setup), "steps_per_second": speeds, "medians": medians}
+        arguments.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""How much sooner does profile ``fast`` reach a held-out loss than profile ``paper``?
+"""The time in which profile ``fast`` and profile ``paper`` reach the same held-out losses.
 
     OMP_NUM_THREADS=1 python benchmarks/profiles.py OUT [--minutes 14] [--size mini] [--points 20] [--corpus FILE...]
 
-Both train on the same text (Wikipedia below BERTKIT_DATA, unless --corpus names files) for the same minutes, one after
-the other on the same threads, and keep models on the way. Each model is then asked for the same held-out words: rows of
-128 with 15 % hidden as the paper hides them, whatever it was trained on. The time to a loss is that of the first model
-at or below it; evaluating and saving are not in it. OUT holds the runs and ``profiles.json``; the same command goes on
-where it was stopped.
+Both train on the same text (Wikipedia in $BERTKIT_DATA, unless --corpus names files) for the same minutes, one after
+the other on the same threads, and save models at intervals. Each model is then evaluated on the same held-out rows of
+128 tokens, of which 15 % are masked as in the paper, whatever it was trained on. The time to a loss is the time of the
+first model at or below it, without evaluating and saving. OUT has the runs and ``profiles.json``; the same command
+continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NEVER = 10**9
 
 
 class Point(NamedTuple):
-    """What a model on the way has cost, and its held-out loss."""
+    """The training time of an intermediate model, and its held-out loss."""
 
     seconds: float
     loss: float
 
 
 def prepare(arguments: argparse.Namespace) -> Path:
-    """The text in pieces, cut once for both."""
+    """The corpus, tokenized once for both profiles."""
     tokenizer, data = arguments.out / "tokenizer", arguments.out / "data"
     files = arguments.corpus or sorted((Path(os.environ["BERTKIT_DATA"]) / "corpora").glob("enwiki-*.jsonl.zst"))
     if not tokenizer.exists():
@@ -54,14 +54,14 @@ def prepare(arguments: argparse.Namespace) -> Path:
 
 
 def train(profile: Profile, data: Path, arguments: argparse.Namespace) -> Path:
-    """A run of ``profile``, from whatever of it is there; nothing but training in its minutes."""
+    """Start or continue the run of ``profile``; its minutes are spent on training only."""
     run = Path(arguments.out / profile)
     if (run / "run.json").exists():
         if not (run / "model").exists():
             bertkit.pretrain(resume=run)
         return run
-    asked = {"snapshots": arguments.points, "log_every": 1, "evaluate_every": NEVER, "evaluation_examples": 1}
-    settings = [f"{name}={value}" for name, value in asked.items()]
+    options = {"snapshots": arguments.points, "log_every": 1, "evaluate_every": NEVER, "evaluation_examples": 1}
+    settings = [f"{name}={value}" for name, value in options.items()]
     bertkit.pretrain(data, output=run, size=arguments.size, profile=profile, minutes=arguments.minutes, set=settings)
     return run
 
@@ -87,12 +87,12 @@ def make_head(encoder: object) -> dict[str, MaskedLanguageModel]:
 
 
 def find_seconds(points: list[Point], loss: float) -> float | None:
-    """When ``loss`` was first reached; None if it never was."""
+    """When ``loss`` was first reached; None if never."""
     return next((point.seconds for point in points if point.loss <= loss), None)
 
 
 def show(curves: dict[Profile, list[Point]]) -> list[dict[str, float | None]]:
-    """Print a row for every loss that ``paper`` came to for the first time; the gain is in its last column."""
+    """Print a row for every new lowest loss of ``paper``; the last column is the ratio of the times."""
     print("| held-out loss | paper, s | fast, s | gain |\n|---|---|---|---|")
     table, best = [], float("inf")
     for seconds, loss in curves["paper"]:

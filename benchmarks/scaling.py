@@ -1,10 +1,10 @@
-"""Pre-training by one process and by several of one thread each, through torchrun: tokens a second and efficiency.
+"""Pre-training with one process and with several of one thread each, through torchrun: tokens per second, efficiency.
 
     python benchmarks/scaling.py --size mini --batch 64 --processes 1 2
 
 The batch stays the same, so each of two processes computes half of it and then waits for the sum of the gradients,
-which is also timed by itself. Numbers of processes take turns, so that a busy machine slows all of them; the best turn
-of each counts. Processes that share a machine also share its memory and its turbo, which is part of what is measured.
+which is also timed on its own. The numbers of processes alternate, so that a busy machine slows all of them; the best
+round of each counts. Processes on one machine share its memory and its turbo clock, which is part of the measurement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SUMS = 5
 
 
 class FullRows:
-    """Rows without padding, as many as wanted."""
+    """Any number of rows without padding."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
@@ -49,18 +49,18 @@ class FullRows:
         return make_batch(len(indices), self.tokens)
 
 
-def train(group: ProcessGroup, asked: argparse.Namespace) -> dict[str, float]:
-    """Tokens a second of all processes together, and the seconds of one sum of gradients."""
+def train(group: ProcessGroup, arguments: argparse.Namespace) -> dict[str, float]:
+    """Tokens per second of all processes together, and the seconds of one sum of gradients."""
     torch.manual_seed(0)
-    encoder = Bert(size(asked.size, vocab_size=VOCAB))
+    encoder = Bert(size(arguments.size, vocab_size=VOCAB))
     model = Model(
         encoder,
         {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(encoder.hidden_size)},
     )
     state = TrainingState(model, build_optimizer(model, OptimizerConfig()))
-    total = _WARM_UP + asked.steps
-    plan = Plan(total_steps=total, batch_size=asked.batch, precision=asked.precision)
-    steps = list(fit(state, FullRows(asked.tokens), plan, group=group))[_WARM_UP:]
+    total = _WARM_UP + arguments.steps
+    plan = Plan(total_steps=total, batch_size=arguments.batch, precision=arguments.precision)
+    steps = list(fit(state, FullRows(arguments.tokens), plan, group=group))[_WARM_UP:]
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     group.barrier()
@@ -78,13 +78,16 @@ def train(group: ProcessGroup, asked: argparse.Namespace) -> dict[str, float]:
 def launch(processes: int, arguments: list[str]) -> dict[str, float]:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), __file__, *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([*command, "--worker"], env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    measured: dict[str, float] = json.loads(ended.stdout)
+    process = subprocess.run([*command, "--worker"], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    measured: dict[str, float] = json.loads(process.stdout)
     return measured
 
 
-def report(asked: argparse.Namespace, best: dict[int, dict[str, float]]) -> None:
-    print(f"BERT-{asked.size}, batch {asked.batch} x {asked.tokens}, {asked.precision}, torch {torch.__version__}")
+def report(arguments: argparse.Namespace, best: dict[int, dict[str, float]]) -> None:
+    print(
+        f"BERT-{arguments.size}, batch {arguments.batch} x {arguments.tokens}, {arguments.precision}, "
+        f"torch {torch.__version__}"
+    )
     print(f"{'processes':>9} {'tokens/s':>10} {'efficiency':>10} {'step':>9} {'all-reduce':>10}")
     base = best[min(best)]["tokens_per_second"] / min(best)
     for processes, found in best.items():
@@ -99,31 +102,33 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64, help="rows of all processes together")
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
-    parser.add_argument("--steps", type=int, default=8, help="steps in a turn, after two that are not timed")
+    parser.add_argument("--steps", type=int, default=8, help="steps in a round, after two that are not timed")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.worker:
+    arguments = parser.parse_args()
+    if arguments.worker:
         torch.set_num_threads(1)
         with join_process_group() as group:
-            found = train(group, asked)
+            found = train(group, arguments)
             if group.is_first:
                 print(json.dumps(found))
         return
-    turns: list[dict[str, Any]] = [
+    rounds: list[dict[str, Any]] = [
         {"processes": processes, **launch(processes, sys.argv[1:])}
-        for _ in range(asked.repeats)
-        for processes in asked.processes
+        for _ in range(arguments.repeats)
+        for processes in arguments.processes
     ]
     best = {
-        each: max((turn for turn in turns if turn["processes"] == each), key=lambda turn: turn["tokens_per_second"])
-        for each in asked.processes
+        each: max(
+            (result for result in rounds if result["processes"] == each), key=lambda result: result["tokens_per_second"]
+        )
+        for each in arguments.processes
     }
-    report(asked, best)
-    if asked.json:
-        asked.json.write_text(json.dumps({"torch": torch.__version__, "turns": turns}, indent=2) + "\n")
+    report(arguments, best)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"torch": torch.__version__, "rounds": rounds}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Questions to features on one core, and the time to score 6,000 predictions.
+"""The speed of encoding questions as features on one core, and the time to score 6,000 predictions.
 
     python benchmarks/squad_features.py TOKENIZER [FILE...] [--repeats 5]
 
-FILE is in SQuAD's format; without one, those below BERTKIT_DATA are taken. Features are made from questions in memory:
-tokenization, windows and labels are in the time, reading the file is not. What is counted is the processor's time, so
-that other work on the machine does not show. The targets are 5,000 questions a second and 1 s.
+FILE is in SQuAD's format; the default is all files in $BERTKIT_DATA/squad. Questions are in memory: tokenization,
+windows and labels are timed, reading the file is not. CPU time is measured, so that other work on the machine does not
+matter. The targets are 5,000 questions per second and 1 s.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bertkit.text.wordpiece import WordPiece
 
 
 def time_features(questions: list[SpanExample], tokenizer: WordPiece) -> tuple[float, int]:
-    """Seconds, and how many features there were."""
+    """Seconds, and the number of features."""
     begin = time.process_time()
     count = sum(len(features) for _, features in v2.encode_all(questions, tokenizer))
     return time.process_time() - begin, count
@@ -31,10 +31,10 @@ def time_features(questions: list[SpanExample], tokenizer: WordPiece) -> tuple[f
 
 def time_scoring(questions: list[SpanExample]) -> float:
     """Seconds for 6,000 predictions, each the first words of its context, with null odds."""
-    asked = questions[:6000]
-    gold = {str(place): example.texts for place, example in enumerate(asked)}
-    given = {str(place): example.label or example.context[:30] for place, example in enumerate(asked)}
-    odds = {str(place): float(place % 7) for place in range(len(asked))}
+    scored = questions[:6000]
+    gold = {str(index): example.texts for index, example in enumerate(scored)}
+    given = {str(index): example.label or example.context[:30] for index, example in enumerate(scored)}
+    odds = {str(index): float(index % 7) for index in range(len(scored))}
     normalize.cache_clear()
     begin = time.process_time()
     score_all_v2(gold, given, odds)

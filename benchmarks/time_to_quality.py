@@ -1,11 +1,10 @@
-"""What does more pre-training buy? Scores on five tasks of GLUE against minutes.
+"""Scores on five GLUE tasks after different times of pre-training.
 
     python benchmarks/time_to_quality.py OUT [--minutes 60] [--size mini] [--points 4] [--corpus FILE...]
 
-One pre-training on Wikipedia and books (below BERTKIT_DATA, unless --corpus names files) for so many minutes, with
-models kept on the way. Each of them is then fine-tuned for five tasks with three seeds, and so is the same network with
-fresh weights, at minute 0. OUT holds the runs, ``curve.json`` and ``curve.png``; the same command goes on where it was
-stopped.
+One pre-training on Wikipedia and books (in $BERTKIT_DATA, unless --corpus names files) for the given minutes saves
+intermediate models. Each of them is then fine-tuned for five tasks with three seeds, and so is the untrained network,
+at minute 0. OUT has the runs, ``curve.json`` and ``curve.png``; the same command continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def corpus_files() -> list[Path]:
 
 
 def pretrain(arguments: argparse.Namespace) -> Path:
-    """The run, from whatever of it is there."""
+    """Start or continue the pre-training."""
     out: Path = arguments.out
     tokenizer, data, run = out / "tokenizer", out / "data", out / "run"
     files = arguments.corpus or corpus_files()
@@ -54,7 +53,7 @@ def pretrain(arguments: argparse.Namespace) -> Path:
 
 
 def minutes_at(run: Path) -> dict[int, float]:
-    """Minutes of training up to each step that was logged; evaluating and saving are not in them."""
+    """Minutes of training up to each logged step, without evaluating and saving."""
     found, minutes, last = {}, 0.0, 0
     for line in (run / "metrics.jsonl").read_text().splitlines():
         record = json.loads(line)
@@ -66,7 +65,7 @@ def minutes_at(run: Path) -> dict[int, float]:
 
 
 def measure(run: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """A record a model and task."""
+    """A record per model and task."""
     minutes = minutes_at(run)
     points = [(int(model.name.removeprefix("step-")), model) for model in sorted((run / "models").iterdir())]
     records = []
@@ -92,7 +91,7 @@ def measure(run: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def show(records: list[dict[str, Any]], out: Path) -> None:
-    """``curve.json``, ``curve.png``, and a table."""
+    """Write ``curve.json`` and ``curve.png``, and print a table."""
     (out / "curve.json").write_text(json.dumps(records, indent=1) + "\n")
     times = sorted({record["minutes"] for record in records})
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -119,7 +118,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=4)
     parser.add_argument("--corpus", type=Path, nargs="*")
     parser.add_argument("--vocab-size", type=int, default=4000)
-    parser.add_argument("--lr", type=float, default=3e-4, help="of fine-tuning; a large model wants 5e-5")
+    parser.add_argument("--lr", type=float, default=3e-4, help="of fine-tuning; use 5e-5 for a large model")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--limit", type=int, help="training examples of each task")
     parser.add_argument("--set", nargs="*", default=[], help="settings of the pre-training")

@@ -1,1 +1,1 @@
-"""The tasks that ``finetuning_quality.py`` compares, a file for each shape, and the loop they share."""
+"""The tasks that ``finetuning_quality.py`` compares, one file per kind of task, and the loop they share."""

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from transformers import AutoModelForMultipleChoice
 
-from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, load_tokenizer
+from quality.loop import MAX_LENGTH, Comparison, Trainee, load_tokenizer, predict
 
 ENDINGS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices(Comparison):
-    """Every choice is read beside the prompt, and the likeliest of the four is the answer."""
+    """Every choice is encoded with the prompt, and the one with the highest score is the answer."""
 
     def path(self, split: str) -> Path:
         return Path(os.environ["BERTKIT_DATA"]) / "swag" / f"codah-{split}.csv"
@@ -35,13 +35,13 @@ class Choices(Comparison):
 
         def encode(rows: Sequence[dict[str, str]]) -> Any:
             prompts = [row["sent1"] for row in rows for _ in range(ENDINGS)]
-            texts = [f"{row['sent2']} {row[f'ending{place}']}" for row in rows for place in range(ENDINGS)]
+            texts = [f"{row['sent2']} {row[f'ending{number}']}" for row in rows for number in range(ENDINGS)]
             flat = cut(prompts, texts, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
             batch = {name: values.view(len(rows), ENDINGS, -1) for name, values in flat.items()}
             return {**batch, "labels": torch.tensor([int(row["label"]) for row in rows])}
 
         def evaluate() -> dict[str, float]:
-            logits = ask(model, dev, encode, size=lambda row: len(row["sent1"]))
+            logits = predict(model, dev, encode, size=lambda row: len(row["sent1"]))
             right = [int(each.argmax()) == int(row["label"]) for row, each in zip(dev, logits, strict=True)]
             return {"accuracy": sum(right) / len(right)}
 

@@ -1,4 +1,4 @@
-"""One fine-tuning on either side, and what a comparison has to say of its task for that."""
+"""One fine-tuning with Hugging Face or bertkit, and what a comparison has to define for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def weights_folder() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Trainee:
-    """What the plain loop needs: a model, training rows, batches with labels of rows, and scores on dev."""
+    """What the Hugging Face loop needs: a model, training rows, batches with labels, and scores on dev."""
 
     model: Any
     rows: Sequence[Any]
@@ -43,10 +43,10 @@ class Trainee:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(ABC):
-    """A task as both sides train it, under ``name`` in the records; ``task`` is bertkit's name for it.
+    """A task that both systems train; ``name`` is its name in the records, ``task`` its name in bertkit.
 
-    ``weights`` is the model folder that both start from. ``metric`` picks the epoch; the ``further``
-    scores are those of the same epoch. ``limit`` and ``dev_limit`` count examples from the heads of the files.
+    ``weights`` is the model folder that both start from. ``metric`` selects the epoch; the ``further`` scores are of
+    the same epoch. ``limit`` and ``dev_limit`` are the numbers of examples taken from the beginnings of the files.
     """
 
     name: str
@@ -61,11 +61,11 @@ class Comparison(ABC):
 
     @abstractmethod
     def trainee(self) -> Trainee:
-        """The Hugging Face side, with a fresh head."""
+        """The Hugging Face model with a new head, and its data."""
 
     @abstractmethod
     def files(self, folder: Path) -> dict[str, Any]:
-        """The same data as options of ``bertkit.finetune``; ``folder`` is for files that have to be written."""
+        """The same data as options of ``bertkit.finetune``; ``folder`` is for files that must be written."""
 
     def read(self, scores: Mapping[str, float]) -> float:
         """The metric among bertkit's scores."""
@@ -74,7 +74,7 @@ class Comparison(ABC):
 
 @cache
 def load_tokenizer(folder: Path) -> Any:
-    """Hugging Face's."""
+    """The tokenizer of Hugging Face."""
     return AutoTokenizer.from_pretrained(folder)
 
 
@@ -93,7 +93,7 @@ def run_huggingface(comparison: Comparison, seed: int) -> dict[str, Any]:
         begin = time.perf_counter()
         for chosen in torch.randperm(len(rows)).split(BATCH_SIZE):  # type: ignore[no-untyped-call]
             with torch.autocast("cpu", torch.bfloat16):
-                loss = model(**trainee.encode([rows[place] for place in chosen.tolist()])).loss
+                loss = model(**trainee.encode([rows[index] for index in chosen.tolist()])).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -111,7 +111,7 @@ def run_huggingface(comparison: Comparison, seed: int) -> dict[str, Any]:
 
 
 def run_bertkit(comparison: Comparison, seed: int) -> dict[str, Any]:
-    """What ``bertkit finetune`` does with the same settings, its own defaults for the rest."""
+    """``bertkit finetune`` with the same settings, and its own defaults for the others."""
     with tempfile.TemporaryDirectory() as folder:
         result = bertkit.finetune(
             model=comparison.weights,
@@ -133,7 +133,7 @@ def run_bertkit(comparison: Comparison, seed: int) -> dict[str, Any]:
     }
 
 
-def ask(
+def predict(
     model: Any,
     rows: Sequence[Any],
     encode: Callable[[Sequence[Any]], Mapping[str, torch.Tensor]],
@@ -141,13 +141,13 @@ def ask(
     size: Callable[[Any], int],
     read: Callable[[Any], torch.Tensor] = lambda output: output.logits,
 ) -> list[torch.Tensor]:
-    """What the model says to each row; rows of like ``size`` share a batch."""
+    """The outputs of the model for every row; rows of similar ``size`` share a batch."""
     model.eval()
-    order = sorted(range(len(rows)), key=lambda place: size(rows[place]))
+    order = sorted(range(len(rows)), key=lambda index: size(rows[index]))
     found: dict[int, torch.Tensor] = {}
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        for at in range(0, len(rows), 64):
-            places = order[at : at + 64]
-            output = read(model(**encode([rows[place] for place in places]))).float()
-            found.update(zip(places, output, strict=True))
-    return [found[place] for place in range(len(rows))]
+        for start in range(0, len(rows), 64):
+            indices = order[start : start + 64]
+            output = read(model(**encode([rows[index] for index in indices]))).float()
+            found.update(zip(indices, output, strict=True))
+    return [found[index] for index in range(len(rows))]

@@ -14,13 +14,13 @@ import torch
 from transformers import AutoModelForQuestionAnswering
 
 from bertkit.metrics.squad import score_all
-from quality.loop import Comparison, Trainee, ask, load_tokenizer
+from quality.loop import Comparison, Trainee, load_tokenizer, predict
 
 MAX_LENGTH, STRIDE, MAX_QUERY, LONGEST = 384, 128, 64, 30
 
 
 class Question(NamedTuple):
-    """As in the file, ``answers`` too."""
+    """A question as in the file."""
 
     id: str
     question: str
@@ -29,7 +29,7 @@ class Question(NamedTuple):
 
 
 class Window(NamedTuple):
-    """``context`` are the places of the context's tokens, ``offsets`` the characters of all; ``target`` 0 is [CLS]."""
+    """``context`` is the range of the context's tokens, ``offsets`` is the characters of each token; 0 is [CLS]."""
 
     question: Question
     input_ids: list[int]
@@ -43,7 +43,7 @@ class Window(NamedTuple):
 class Spans(Comparison):
     """The first questions of one file in SQuAD's layout, scored on the first answerable ones of another.
 
-    The Hugging Face side has no maximum-context rule, as its example has none.
+    Hugging Face's system has no maximum-context rule, like its example script.
     """
 
     train: str
@@ -55,21 +55,21 @@ class Spans(Comparison):
     def trainee(self) -> Trainee:
         model = AutoModelForQuestionAnswering.from_pretrained(self.weights)
         tokenizer = load_tokenizer(self.weights)
-        asked = self.questions(self.dev, self.dev_limit)
-        windows = [window for question in asked for window in cut(question, tokenizer)]
+        questions = self.questions(self.dev, self.dev_limit)
+        windows = [window for question in questions for window in cut(question, tokenizer)]
 
         def evaluate() -> dict[str, float]:
-            scores = ask(model, windows, encode, size=lambda window: len(window.input_ids), read=read_scores)
+            scores = predict(model, windows, encode, size=lambda window: len(window.input_ids), read=read_scores)
             best: dict[str, tuple[float, str]] = {}
             for window, each in zip(windows, scores, strict=True):
                 id = window.question.id
                 best[id] = max(best.get(id, (float("-inf"), "")), find_answer(window, each))
-            gold = {question.id: [answer["text"] for answer in question.answers] for question in asked}
+            gold = {question.id: [answer["text"] for answer in question.answers] for question in questions}
             found = score_all(gold, {id: text for id, (_, text) in best.items()})
             return {name: value / 100 for name, value in found.items()}
 
-        learnt = [window for question in self.questions(self.train, self.limit) for window in cut(question, tokenizer)]
-        return Trainee(model=model, rows=learnt, encode=encode, evaluate=evaluate)
+        train = [window for question in self.questions(self.train, self.limit) for window in cut(question, tokenizer)]
+        return Trainee(model=model, rows=train, encode=encode, evaluate=evaluate)
 
     def files(self, folder: Path) -> dict[str, Any]:
         paths = []
@@ -85,23 +85,23 @@ def read_answerable(path: Path) -> Iterator[Question]:
     """The questions of a file that have an answer."""
     for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
-            for asked in paragraph["qas"]:
-                if asked["answers"]:
-                    yield Question(asked["id"], asked["question"], paragraph["context"], asked["answers"])
+            for record in paragraph["qas"]:
+                if record["answers"]:
+                    yield Question(record["id"], record["question"], paragraph["context"], record["answers"])
 
 
 def cut(question: Question, tokenizer: Any) -> list[Window]:
-    """The windows of a question; one without the whole answer teaches [CLS]."""
+    """The windows of a question; the target of a window without the complete answer is [CLS]."""
     query = tokenizer(question.question, add_special_tokens=False)["input_ids"][:MAX_QUERY]
     text = tokenizer(question.context, add_special_tokens=False, return_offsets_mapping=True)
     ids, offsets = text["input_ids"], text["offset_mapping"]
-    room, before = MAX_LENGTH - len(query) - 3, len(query) + 2
+    capacity, before = MAX_LENGTH - len(query) - 3, len(query) + 2
     first = question.answers[0]["answer_start"]
     last = first + len(question.answers[0]["text"])
-    inside = [place for place, (start, end) in enumerate(offsets) if start < last and end > first]
+    inside = [index for index, (start, end) in enumerate(offsets) if start < last and end > first]
     windows = []
-    for start in range(0, max(1, len(ids) - room + STRIDE), STRIDE):
-        part = ids[start : start + room]
+    for start in range(0, max(1, len(ids) - capacity + STRIDE), STRIDE):
+        part = ids[start : start + capacity]
         found = inside and start <= inside[0] and inside[-1] < start + len(part)
         target = (inside[0] - start + before, inside[-1] - start + before) if found else (0, 0)
         windows.append(
@@ -110,7 +110,7 @@ def cut(question: Question, tokenizer: Any) -> list[Window]:
                 [tokenizer.cls_token_id, *query, tokenizer.sep_token_id, *part, tokenizer.sep_token_id],
                 [0] * before + [1] * (len(part) + 1),
                 range(before, before + len(part)),
-                [(0, 0)] * before + offsets[start : start + room],
+                [(0, 0)] * before + offsets[start : start + capacity],
                 target,
             )
         )
@@ -137,7 +137,7 @@ def encode(windows: Sequence[Window]) -> Any:
 
 
 def read_scores(output: Any) -> torch.Tensor:
-    """windows x 2 x tokens."""
+    """Start and end logits: (windows, 2, tokens)."""
     return torch.stack([output.start_logits, output.end_logits], dim=1)
 
 
@@ -147,7 +147,7 @@ def find_answer(window: Window, scores: torch.Tensor) -> tuple[float, str]:
     spans = (start[:, None] + end[None, :]).triu().tril(LONGEST - 1)
     allowed = torch.ones_like(spans).triu().tril(LONGEST - 1).bool()
     best = int(spans.masked_fill(~allowed, float("-inf")).argmax())
-    first, last = (window.context.start + place for place in divmod(best, len(end)))
+    first, last = (window.context.start + index for index in divmod(best, len(end)))
     text = window.question.context[window.offsets[first][0] : window.offsets[last][1]]
     return float(start[best // len(end)] + end[best % len(end)]), text
 

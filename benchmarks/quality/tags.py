@@ -1,4 +1,4 @@
-"""CoNLL-2003: a tag for every word, told by its first sub-token, without document context."""
+"""CoNLL-2003: a tag for every word, predicted from its first subword, without document context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForTokenClassification
 
 from bertkit.metrics.entities import convert, score_entities
-from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, load_tokenizer
+from quality.loop import MAX_LENGTH, Comparison, Trainee, load_tokenizer, predict
 
 LABELS = ("O", "B-LOC", "I-LOC", "B-MISC", "I-MISC", "B-ORG", "I-ORG", "B-PER", "I-PER")
 IGNORE = -100
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tags(Comparison):
-    """Scored by ``bertkit.metrics.entities`` on both sides, which is tested against ``conlleval``."""
+    """Both systems are scored by ``bertkit.metrics.entities``, which is tested against ``conlleval``."""
 
     home: str = "conll2003"
 
@@ -49,23 +49,23 @@ class Tags(Comparison):
             batch = self.split([row.words for row in rows])
             labels = torch.full(batch["input_ids"].shape, IGNORE)
             for number, row in enumerate(rows):
-                for word, place in first_tokens(batch.word_ids(number)).items():
-                    labels[number, place] = LABELS.index(row.tags[word])
+                for word, index in first_tokens(batch.word_ids(number)).items():
+                    labels[number, index] = LABELS.index(row.tags[word])
             return {**batch, "labels": labels}
 
         def evaluate() -> dict[str, float]:
-            told = []
-            for row, logits in zip(dev, ask(model, dev, encode, size=lambda row: len(row.words)), strict=True):
+            predicted = []
+            for row, logits in zip(dev, predict(model, dev, encode, size=lambda row: len(row.words)), strict=True):
                 tags = ["O"] * len(row.words)
-                for word, place in first_tokens(self.split([row.words]).word_ids(0)).items():
-                    tags[word] = LABELS[int(logits[place].argmax())]
-                told.append(tags)
-            return {"f1": score_entities([row.tags for row in dev], told)[0].f1}
+                for word, index in first_tokens(self.split([row.words]).word_ids(0)).items():
+                    tags[word] = LABELS[int(logits[index].argmax())]
+                predicted.append(tags)
+            return {"f1": score_entities([row.tags for row in dev], predicted)[0].f1}
 
         return Trainee(model=model, rows=self.rows("eng.train")[: self.limit], encode=encode, evaluate=evaluate)
 
     def split(self, sentences: list[list[str]]) -> Any:
-        """Words to tokens."""
+        """Encode lists of words as tokens."""
         cut = load_tokenizer(self.weights)
         return cut(
             sentences,
@@ -81,11 +81,11 @@ class Tags(Comparison):
 
 
 def first_tokens(words: Sequence[int | None]) -> dict[int, int]:
-    """For each word the place of its first token."""
+    """Word -> index of its first token."""
     found: dict[int, int] = {}
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word is not None:
-            found.setdefault(word, place)
+            found.setdefault(word, index)
     return found
 
 

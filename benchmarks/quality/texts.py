@@ -1,4 +1,4 @@
-"""Classes and numbers of one or two texts, from GLUE's own files; NSMC as a table of one's own."""
+"""Classification and regression of one or two texts, from GLUE's files, and of NSMC as a user's table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from transformers import AutoModelForSequenceClassification
 
-from quality.loop import MAX_LENGTH, Comparison, Trainee, ask, load_tokenizer
+from quality.loop import MAX_LENGTH, Comparison, Trainee, load_tokenizer, predict
 
 
 class Row(NamedTuple):
-    """One or two texts; the label is a number, or the place of a class."""
+    """One or two texts; the label is a number, or the index of a class."""
 
     texts: list[str]
     label: float
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 class Texts(Comparison):
     """``columns`` of the texts and of the ``label`` in the files of ``folder``; without ``words`` labels are numbers.
 
-    ``devs`` are the dev files and what is put behind the metric's name for each.
+    ``devs`` are the dev files, and the suffix of the metric's name for each.
     """
 
     folder: str
@@ -70,7 +70,7 @@ class Texts(Comparison):
             found = {}
             for split, ending in self.devs:
                 rows = self.rows(split, self.dev_limit)
-                logits = torch.stack(ask(model, rows, encode, size=lambda row: sum(map(len, row.texts))))
+                logits = torch.stack(predict(model, rows, encode, size=lambda row: sum(map(len, row.texts))))
                 guesses = (logits.argmax(1) if self.words else logits[:, 0]).tolist()
                 found[self.metric + ending] = score(self.metric, [row.label for row in rows], guesses)
             return found
@@ -185,4 +185,4 @@ NSMC = Texts(
     lr=3e-4,
     limit=4000,
 )
-"""1,000 training examples, or what it takes to learn something: STS-B and CoLA need more, RTE is slow."""
+"""1,000 training examples, or more where a task needs them (STS-B, CoLA); RTE is slow."""
