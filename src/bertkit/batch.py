@@ -16,41 +16,43 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 IGNORE = -100
-"""Label of a position that has no label; every loss and every count passes over it."""
+"""The label of a position without a label, which every loss and every count ignores."""
 
 
 Token = int | tuple[int, ...]
-"""A piece by its number, or a word that is also read as characters: its number and then theirs, always equally many."""
+"""A token id; or a word as its id and then the ids of its characters, padded to a fixed number."""
 
 
 def number_of(token: Token) -> int:
-    """The number of a piece, or of a word that also has characters."""
+    """The id of a token, without the characters of a word."""
     return token if isinstance(token, int) else token[0]
 
 
-Label = int | float | NDArray[Any]
+IntArray = NDArray[np.integer[Any]]
 
+Label = int | float | NDArray[Any]
+"""The label of a feature: one number, or an array of length T or of a fixed length."""
 
 Outputs = dict[str, Tensor]
+"""The outputs of a head, by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feature:
     """One model input: ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, all arrays of length T.
 
-    ``labels`` holds numbers, or arrays of length T or of one length for all. ``offsets`` (T, 2) are the characters of
-    each token in its own text, (0, 0) for special tokens; they serve decoding and are never collated. ``cut`` counts
-    the tokens of the text that found no room.
+    ``offsets`` (T, 2) are the (start, end) characters of each token in its own text, (0, 0) for special tokens; they
+    are for decoding and are not collated. ``num_truncated`` is how many tokens of the text were left out.
 
-    With ``lengths`` it has K rows: choices, one of which is to be told, or a pair in both orders. Its arrays are K x T,
-    and so many tokens of each row are real. Where tokens are words that are read as characters, ``input_ids`` has them
-    in one more axis.
+    With ``lengths`` (K,) a feature has K rows, which are the choices of a question or a pair in both orders. Its arrays
+    are K x T, and the first ``lengths[k]`` tokens of row k are real. If tokens are words with characters, ``input_ids``
+    has an axis more, for the characters.
     """
 
-    input_ids: NDArray[np.integer[Any]]
-    segment_ids: NDArray[np.integer[Any]]
+    input_ids: IntArray
+    segment_ids: IntArray
     labels: Mapping[str, Label] = field(default_factory=dict)
-    offsets: NDArray[np.integer[Any]] | None = None
+    offsets: IntArray | None = None
     num_truncated: int = 0
     lengths: NDArray[np.int64] | None = None
 
@@ -60,15 +62,15 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Collated features. ``attention_mask`` is True on real tokens; padding comes last in a row.
+    """Collated features. ``attention_mask`` is True on real tokens; padding is at the end of a row.
 
-    Tokens are numbers, or words of C characters each for an encoder that reads those.
+    ``input_ids`` are token ids, (B, T), or for an encoder that reads characters the ids of words of C numbers.
 
-    Choices, and the orders of a pair, lie below each other, so that an encoder sees rows like any others: ``choices``
-    says how many rows each of the E features has, and labels are those of features. Without it every row is a feature.
+    The choices of a question, and the two orders of a pair, are rows of their own. ``choices`` (E,) then says how many
+    rows each of the E features has, and labels belong to features. Without it every row is a feature.
 
-    ``host`` is what it was before it went to another device. Whoever needs a number of it to go on, a count or a
-    shape, reads ``on_host``: to read it from the device is to wait until all that was asked of it is done.
+    ``host`` is the batch before it was moved to a device. Code that needs a count or a length uses ``on_host``: reading
+    it from the device would wait for all work that is queued there.
     """
 
     input_ids: Int[Tensor, "B T *C"]
@@ -83,12 +85,12 @@ class Batch:
 
     @property
     def on_host(self) -> Batch:
-        """The same batch where its numbers are at hand."""
+        """The same batch in host memory."""
         return self if self.host is None else self.host
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens, padding not counted."""
+        """The number of real tokens, without padding."""
         return int(self.on_host.attention_mask.sum())
 
     def to(self, device: torch.device) -> Batch:
@@ -98,11 +100,11 @@ class Batch:
         return replace(self._map(lambda tensor: tensor.to(device, non_blocking=True)), host=self.on_host)
 
     def pinned(self) -> Batch:
-        """The same batch in memory that a GPU copies from by itself, while the processor goes on."""
+        """The same batch in pinned memory, from which a GPU copies asynchronously."""
         return self._map(Tensor.pin_memory)
 
     def with_labels(self, **labels: Tensor) -> Batch:
-        """The same batch with more labels, while it is on the host."""
+        """The same batch with more labels; it must be on the host."""
         assert self.host is None
         return replace(self, labels={**self.labels, **labels})
 
@@ -119,7 +121,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncoderOutput:
-    """``layers`` are the embeddings and then every block's output, the last being ``hidden_states``."""
+    """What an encoder computes. ``layers`` are the embeddings and the output of every layer, if they were requested."""
 
     hidden_states: Float[Tensor, "B T H"]
     pooled: Float[Tensor, "B H"]
@@ -128,10 +130,10 @@ class EncoderOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossTerm:
-    """A loss as a sum over ``count`` labels; beside other terms its mean counts ``weight`` times.
+    """A loss summed over ``count`` labels; ``weight`` multiplies its mean in the total loss.
 
-    Means are taken once a step, over everything in that step: a mean of micro-batch means weights
-    masked tokens wrongly.
+    Means are taken once per step over all of its micro-batches and processes: a mean of means would weight masked
+    tokens wrongly, because micro-batches have different numbers of them.
     """
 
     sum: Tensor
@@ -140,3 +142,4 @@ class LossTerm:
 
 
 LossTerms = dict[str, LossTerm]
+"""Loss terms, or metrics, by name."""

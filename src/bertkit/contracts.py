@@ -1,4 +1,4 @@
-"""The vocabulary of bertkit on one page: the types that travel along the line, and the three contracts.
+"""The contracts of bertkit on one page: tokenizer, encoder, objective and task.
 
     text --Tokenizer--> ids --Task.encode--> Feature --collate--> Batch --Encoder--> EncoderOutput
          --Objective--> outputs, LossTerms --fit--> model --Task.decode--> predictions --Task.score--> metrics
@@ -26,18 +26,18 @@ from bertkit.rng import CounterRng
 
 
 class Tokens(NamedTuple):
-    """One text cut into pieces: ``ids``, each a ``Token``, and its (start, end) characters in the original text."""
+    """The tokens of one text: their ``ids``, and the (start, end) characters of each in the text."""
 
-    ids: list[Any]
+    ids: list[Any]  # of Token: all int, or all tuples
     offsets: list[tuple[int, int]]
 
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the line needs of a tokenizer; special tokens are added by whoever assembles a feature.
+    """Text to token ids and back. It adds no special tokens: a task does so when it builds a feature.
 
-    A row is ``start_id``, a text, ``end_id``; ``between_ids`` part the two of a pair. BERT has [CLS] and [SEP]. Where
-    tokens are words with their characters, these are too, and ``pad_id`` fills all of a token.
+    A row is ``start_id``, a text, ``end_id``, with ``between_ids`` between the texts of a pair. For BERT these are
+    [CLS] and [SEP]. If tokens are words with characters, special tokens have characters too.
     """
 
     vocab_size: int
@@ -47,81 +47,81 @@ class Tokenizer(Protocol):
 
     @property
     def cls_id(self) -> Token:
-        """The piece whose state stands for a row."""
+        """The token whose state represents the row."""
         ...
 
     @property
     def sep_id(self) -> Token:
-        """The piece that parts texts."""
+        """The token that separates texts."""
         ...
 
     @property
     def start_id(self) -> Token:
-        """What begins a row."""
+        """The first token of a row."""
         ...
 
     @property
     def between_ids(self) -> Sequence[Token]:
-        """What stands between two texts."""
+        """The tokens between two texts."""
         ...
 
     @property
     def end_id(self) -> Token:
-        """What ends a row."""
+        """The last token of a row."""
         ...
 
     def encode(self, text: str) -> Tokens:
-        """Cut one text."""
+        """Tokenize one text."""
         ...
 
     def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
-        """Cut many texts, in parallel where the library can."""
+        """Tokenize many texts, in parallel if the library can."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Readable text from pieces."""
+        """Text from token ids."""
         ...
 
 
 @runtime_checkable
 class SubwordTokenizer(Tokenizer, Protocol):
-    """A tokenizer whose ids are pieces of words, as a model folder holds it."""
+    """A tokenizer with a vocabulary of subwords or words, which a model folder can store."""
 
     @property
     def fingerprint(self) -> str:
-        """Equal if and only if texts become the same ids."""
+        """A hash that is equal if and only if all texts get the same ids."""
         ...
 
     def encode(self, text: str, *, specials: bool = False) -> Tokens:
-        """Cut one text; with ``specials`` special pieces typed in it are what they stand for."""
+        """Tokenize one text; with ``specials`` a special token in the text, such as [MASK], is kept as that token."""
         ...
 
     def id_to_token(self, id: int) -> str:
-        """The piece with this id."""
+        """The vocabulary entry with this id."""
         ...
 
     @property
     def continues_word(self) -> NDArray[np.bool_]:
-        """(V,) True for the pieces that continue a word, which whole-word masking takes together."""
+        """(V,) True for subwords that continue a word; whole-word masking masks them together with its beginning."""
         ...
 
     def surface_form(self, id: int) -> tuple[str, bool]:
-        """The letters of a piece without the marks of the vocabulary, and whether they continue the word before."""
+        """The characters of a subword without the marks of the vocabulary, and whether it continues a word."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Write its files into ``folder``."""
+        """Write the files of the tokenizer into ``folder``."""
         ...
 
 
 @runtime_checkable
 class BatchSource(Protocol):
-    """Every example of a split, as batches on demand; ``batch`` is a pure function of its arguments."""
+    """The examples of a split, as batches on demand; ``batch`` is a pure function of its arguments."""
 
     def __len__(self) -> int: ...
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        """The batch of these examples as they are in this epoch."""
+        """These examples as they are in this epoch."""
         ...
 
 

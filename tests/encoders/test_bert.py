@@ -61,7 +61,7 @@ def test_unknown_size_lists_the_sizes(name: str) -> None:
         ({"initializer_range": -1.0}, "initializer_range is -1.0"),
         ({"activation": "gelu_tan"}, 'Did you mean "gelu_tanh"?'),
         ({"lstm_layers": -1}, "lstm_layers is -1; it must be 0 or more"),
-        ({"lstm_layers": 1, "hidden_size": 13, "num_heads": 1}, "of an LSTM cannot share a hidden_size of 13"),
+        ({"lstm_layers": 1, "hidden_size": 13, "num_heads": 1}, "lstm_layers needs an even hidden_size; it is 13"),
         ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
     ],
 )

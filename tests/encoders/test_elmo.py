@@ -92,12 +92,12 @@ def test_a_stateful_encoder_reads_a_text_in_parts(elmo: Elmo) -> None:
     elmo.stateful = True
     batch = make_batch((5, 5, 5))
     whole = elmo(batch).hidden_states
-    elmo.forget()
+    elmo.reset_state()
     first = elmo(part_of(batch, slice(0, 2))).hidden_states
     second = elmo(part_of(batch, slice(2, 5))).hidden_states
     parts = torch.cat([first, second], dim=1)
     torch.testing.assert_close(parts[..., :E], whole[..., :E], rtol=0, atol=1e-6)
-    elmo.forget()
+    elmo.reset_state()
     turned = part_of(batch, slice(0, 2)), part_of(batch, slice(2, 5))
     swapped = torch.cat([turned[1].input_ids, turned[0].input_ids], dim=1)
     # Backward over the second part after the first is backward over one row in which the second part comes first.
@@ -116,7 +116,7 @@ def test_what_is_carried_has_no_gradient_and_can_be_forgotten(elmo: Elmo) -> Non
     second = elmo(batch).hidden_states
     assert not torch.allclose(second, fresh)
     second.sum().backward()  # and not through the batch before
-    elmo.forget()
+    elmo.reset_state()
     assert torch.equal(elmo(batch).hidden_states, fresh)
     elmo.stateful = False
     assert torch.equal(elmo(batch).hidden_states, fresh)
@@ -127,12 +127,12 @@ def test_a_batch_of_other_rows_takes_and_leaves_its_own(elmo: Elmo) -> None:
     batch = make_batch()
     fresh = elmo(batch).hidden_states
     expected = elmo(batch).hidden_states
-    elmo.forget()
+    elmo.reset_state()
     elmo(part_of(batch, slice(None), rows=2))
     grown = elmo(batch).hidden_states
     torch.testing.assert_close(grown[:2], expected[:2], rtol=0, atol=1e-6)
     torch.testing.assert_close(grown[2], fresh[2], rtol=0, atol=1e-6)
-    elmo.forget()
+    elmo.reset_state()
     elmo(batch)
     elmo(part_of(batch, slice(None), rows=1))
     torch.testing.assert_close(elmo(batch).hidden_states[1:], expected[1:], rtol=0, atol=1e-6)
@@ -174,7 +174,7 @@ def test_other_input_is_refused(elmo: Elmo, shape: tuple[int, ...], problem: str
         ({"filters": ((2, 0),)}, r"filters has \(2, 0\)"),
         ({"filters": ()}, "filters is empty"),
         ({"activation": "gelu"}, 'activation is "gelu"; there are relu, tanh.'),
-        ({"cell_clip": 0.0}, "cell_clip is 0.0; it must be above 0, or None for no bound."),
+        ({"cell_clip": 0.0}, "cell_clip is 0.0; it must be above 0, or None for no clipping."),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1."),
     ],
 )

@@ -33,12 +33,12 @@ _ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 @dataclass(frozen=True, kw_only=True)
 class ElmoConfig:
-    """Everything the network's shape and behaviour depend on. The defaults are the published network's.
+    """The hyper-parameters of the network; defaults are those of the published one.
 
-    ``filters`` are (characters, how many filters of that width). An LSTM has ``cell_size`` cells and gives
-    ``projection_size`` numbers; cells and what it gives stay within the two clips, None for no bound. With
-    ``skip_connections`` a layer above the first adds what it reads to what it gives. ``dropout`` acts on what every
-    layer reads and on what the last one gives (allenai/bilm-tf ``training.py``).
+    ``filters`` are pairs (width in characters, number of filters). An LSTM has ``cell_size`` cells, projected to
+    ``projection_size`` outputs; both are clipped, None for no clipping. With ``skip_connections`` every layer but the
+    first adds its input to its output. ``dropout`` acts on the input of every layer and on the output of the last
+    (allenai/bilm-tf ``training.py``).
     """
 
     word_length: int = WORD_LENGTH
@@ -65,31 +65,30 @@ class ElmoConfig:
                     f"filters has {width, count}; expected 1 to {self.word_length} characters and at least one."
                 )
         if not self.filters:
-            raise usage_error("filters is empty; a word would be nothing.")
+            raise usage_error("filters is empty; the network needs at least one.")
         if self.activation not in _ACTIVATIONS:
             raise usage_error(f'activation is "{self.activation}"; there are {", ".join(_ACTIVATIONS)}.')
         for name in ("cell_clip", "projection_clip"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise usage_error(f"{name} is {value}; it must be above 0, or None for no bound.")
+                raise usage_error(f"{name} is {value}; it must be above 0, or None for no clipping.")
         check_rates(self, "dropout")
 
     @property
     def context(self) -> Context:
-        """No direction sees what the other has read."""
+        """Forward and backward states, each of its own direction."""
         return "two_directions"
 
 
 class Elmo(Encoder):
-    """Words from characters, and a stack of LSTMs in each direction, each of which never sees what the other read.
+    """Words from characters, and a stack of LSTMs in each direction; no direction sees what the other has read.
 
-    ``layers`` are the words twice side by side, and then for every layer both directions side by side. ``pooled`` is
-    what each direction says at the end of its way: forward at the last word of a row, backward at the first.
+    ``layers`` are the word vectors, twice side by side, and then both directions of every layer side by side.
+    ``pooled`` is the final state of each direction: forward at the last word of a row, backward at the first. The words
+    that begin and end a sentence have states like all others; the published programs remove them.
 
-    The words that begin and end a sentence have states like all others; the published programs take them off.
-
-    With ``stateful`` a row goes on from what the row in its place left in the batch before; gradients stop there, and
-    ``forget`` begins anew. In allenai/bilm-tf it is always so. Without it a row depends on itself alone.
+    With ``stateful`` a row starts from the final state of the same row of the batch before; gradients do not flow back
+    to it, and ``reset_state`` discards it. In allenai/bilm-tf it is always so. Without it rows are independent.
     """
 
     config: ElmoConfig
@@ -119,33 +118,33 @@ class Elmo(Encoder):
         )
         self.dropout = Dropout(config.dropout)
         self.stateful = False
-        self._left: dict[tuple[int, int], LstmState] = {}
+        self._final_states: dict[tuple[int, int], LstmState] = {}
         _initialize(self)
 
-    def forget(self) -> None:
-        """Let the next batch begin with empty cells."""
-        self._left.clear()
+    def reset_state(self) -> None:
+        """Start the next batch from zeros."""
+        self._final_states.clear()
 
     def state(self) -> dict[str, Tensor]:
-        """What every LSTM left, row by row."""
-        parts = {place: left._asdict() for place, left in self._left.items()}
+        """The final state of every LSTM, row by row."""
+        parts = {place: each._asdict() for place, each in self._final_states.items()}
         return {f"{side}.{layer}.{name}": each for (side, layer), part in parts.items() for name, each in part.items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what ``carried`` told; with nothing, from empty cells."""
-        self.forget()
+        """Start the next batch from this state; from zeros if it is empty."""
+        self.reset_state()
         for side in (FORWARD, BACKWARD):
             for layer in range(self.num_layers) if state else ():
                 parts = {name: state[f"{side}.{layer}.{name}"] for name in LstmState._fields}
-                self._left[side, layer] = LstmState(**parts)
+                self._final_states[side, layer] = LstmState(**parts)
 
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
         """The states of all words, at every position: a direction computes what it passes.
 
-        Of words with one number more than ``word_length`` the first is left out: that of the word itself, for readers
-        of both. Raises a usage error where a word has not so many characters.
+        If a word has one number more than ``word_length``, the first is the id of the word and is ignored. Raises a
+        usage error if words have another number of characters.
         """
         words = self._read_words(batch)
         real = batch.attention_mask
@@ -168,7 +167,7 @@ class Elmo(Encoder):
         return batch.num_tokens * (word + 2 * config.num_layers * layer)
 
     def _read_words(self, batch: Batch) -> Float[Tensor, "B T E"]:
-        """One vector for every real word, on the list of them; what stands elsewhere is nothing."""
+        """A vector for every real word; values at padding are undefined."""
         length = self.config.word_length
         _, _, *characters = batch.input_ids.shape
         if characters not in ([length], [1 + length]):
@@ -182,44 +181,44 @@ class Elmo(Encoder):
     def _run(
         self, direction: int, words: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"]
     ) -> list[Float[Tensor, "B T E"]]:
-        """What every layer of one direction gives. Dropout comes before the skip, as in allenai/bilm-tf."""
+        """The outputs of all layers of one direction. Dropout precedes the skip, as in allenai/bilm-tf."""
         states = words if direction == FORWARD else reverse_rows(words, real)
         layers = self.directions[direction]
         assert isinstance(layers, nn.ModuleList)
         outputs = []
         for number, layer in enumerate(layers):
-            given = self.dropout(states)
-            states, left = self._raise(layer, given, real, self._recall(direction, number, len(words)))
+            inputs = self.dropout(states)
+            states, final = self._run_layer(layer, inputs, real, self._initial_state(direction, number, len(words)))
             if number and self.config.skip_connections:
-                states = states + given
+                states = states + inputs
             if self.stateful:
-                self._keep(direction, number, left)
+                self._store(direction, number, final)
             outputs.append(states if direction == FORWARD else reverse_rows(states, real))
         return outputs
 
-    def _raise(
+    def _run_layer(
         self, layer: nn.Module, states: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"], start: LstmState | None
     ) -> tuple[Float[Tensor, "B T E"], LstmState]:
-        """The states one layer higher, and what every row leaves."""
+        """The output of a layer and the final state of every row."""
         if self.gradient_checkpointing and states.requires_grad:
-            raised: tuple[Tensor, LstmState] = checkpoint(layer, states, real, start, use_reentrant=False)
+            output: tuple[Tensor, LstmState] = checkpoint(layer, states, real, start, use_reentrant=False)
         else:
-            raised = layer(states, real, start)
-        return raised
+            output = layer(states, real, start)
+        return output
 
-    def _recall(self, direction: int, layer: int, rows: int) -> LstmState | None:
-        """What so many rows begin with; a row that had none before it begins with empty cells."""
-        left = self._left.get((direction, layer))
-        if left is None or not self.stateful:
+    def _initial_state(self, direction: int, layer: int, rows: int) -> LstmState | None:
+        """The state that ``rows`` rows start from; zeros for rows that the batch before did not have."""
+        stored = self._final_states.get((direction, layer))
+        if stored is None or not self.stateful:
             return None
-        return LstmState(*(F.pad(part, (0, 0, 0, max(0, rows - len(part))))[:rows] for part in left))
+        return LstmState(*(F.pad(part, (0, 0, 0, max(0, rows - len(part))))[:rows] for part in stored))
 
-    def _keep(self, direction: int, layer: int, left: LstmState) -> None:
-        """Keep what the rows leave, and for a batch of fewer rows what lies below them."""
-        before = self._left.get((direction, layer), left)
-        rows = len(left.output)
-        parts = (torch.cat([new.detach(), old[rows:].detach()]) for new, old in zip(left, before, strict=True))
-        self._left[direction, layer] = LstmState(*parts)
+    def _store(self, direction: int, layer: int, final: LstmState) -> None:
+        """Store the final states; rows that this batch does not have keep theirs."""
+        before = self._final_states.get((direction, layer), final)
+        rows = len(final.output)
+        parts = (torch.cat([new.detach(), old[rows:].detach()]) for new, old in zip(final, before, strict=True))
+        self._final_states[direction, layer] = LstmState(*parts)
 
 
 def _pool(hidden: Float[Tensor, "B T H"], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B H"]:
@@ -239,7 +238,7 @@ def _build_layer(config: ElmoConfig) -> ProjectedLstm:
 
 
 def _initialize(elmo: Elmo) -> None:
-    """The first values of allenai/bilm-tf (``training.py``).
+    """Initialise as allenai/bilm-tf does (``training.py``).
 
     | part                        | weight                                            | bias               |
     |-----------------------------|---------------------------------------------------|--------------------|

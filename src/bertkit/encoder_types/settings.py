@@ -27,11 +27,11 @@ MINIATURES: Mapping[str, tuple[int, int, int]] = {
     "small": (4, 512, 8),
     "medium": (8, 512, 8),
 }
-"""Layers, hidden width and heads of the small BERTs (google-research/bert README); other transformers take them too."""
+"""Layers, hidden width and heads of the small BERTs (google-research/bert README), also used for other transformers."""
 
 
 def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str, Any]:
-    """The fields for layers, width and heads that one of ``sizes`` means, or a name such as ``4/256/4``."""
+    """Layers, width and heads as fields, from a name in ``sizes`` or of the form ``4/256/4``."""
     parts = name.split("/")
     if name in sizes:
         numbers = sizes[name]
@@ -46,7 +46,7 @@ def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str,
 
 
 def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Config:
-    """The configuration with these fields; ``model`` is what an unknown one is said to be no setting of."""
+    """The configuration with these fields; an error for an unknown one names the ``model``."""
     known: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
     for field in fields:
         if field not in known:
@@ -57,21 +57,21 @@ def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Conf
 
 
 def check_counts(config: Any, *names: str) -> None:
-    """These fields are 1 or more."""
+    """Check that these fields are 1 or more."""
     for name in names:
         if getattr(config, name) < 1:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be 1 or more.")
 
 
 def check_rates(config: Any, *names: str) -> None:
-    """These fields are shares of what is dropped."""
+    """Check that these fields are dropout rates."""
     for name in names:
         if not 0 <= getattr(config, name) < 1:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1.")
 
 
 def check_transformer(config: Any) -> None:
-    """Heads share the width, and rates are rates."""
+    """Check the fields that all transformers have."""
     if config.hidden_size % config.num_heads:
         raise usage_error(
             f"hidden_size {config.hidden_size} is not a multiple of num_heads {config.num_heads}; "
@@ -84,13 +84,13 @@ def check_transformer(config: Any) -> None:
 
 
 def check_pad(config: Any) -> None:
-    """What fills up a row is a piece of the vocabulary."""
+    """Check that the padding token is in the vocabulary."""
     if not 0 <= config.pad_id < config.vocab_size:
         raise usage_error(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}.")
 
 
 def check_activation(name: str) -> None:
-    """There is one of this name."""
+    """Check that there is an activation of this name."""
     if name not in ACTIVATIONS:
         raise usage_error(
             f'activation "{name}" is unknown.{did_you_mean(name, ACTIVATIONS)} There are: {", ".join(ACTIVATIONS)}.'

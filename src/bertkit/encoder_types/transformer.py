@@ -1,4 +1,4 @@
-"""What encoders in the likeness of BERT are put together from, and Hugging Face's names for it.
+"""What encoders like BERT are built from, and Hugging Face's names for its parts.
 
 Letters: B examples, T tokens, H hidden width.
 """
@@ -28,7 +28,7 @@ from bertkit.nn.stack import BlockStack
 
 
 def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNormBlock:
-    """A block of the widths, heads and dropout rates that ``config`` has, with its ``layer_norm_eps``."""
+    """A post-norm transformer block with the sizes and dropout rates of ``config``."""
     hidden = config.hidden_size
     return PostNormBlock(
         attention=SelfAttention(
@@ -48,13 +48,13 @@ def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNo
     )
 
 
-def _count_block_products(config: Any, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool) -> int:
-    """The multiplications of a stack of blocks on ``real`` tokens, of which the last block gives those ``read`` alone.
+def _count_block_macs(config: Any, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool) -> int:
+    """The multiply-accumulates of a stack of blocks on ``real`` tokens, if the last block computes only those ``read``.
 
-    With n tokens that each look at s, r of them read in the last of L layers, a width of H and I inside, a row has::
+    For n tokens that attend to s tokens each, r tokens read, L layers, width H and intermediate width I, a row needs::
 
         (L - 1) * n * (4 H^2 + 2 H I + 2 s H)             layers below the last
-        + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values; what is read
+        + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values of all, the rest of those read
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     spans = real.cumsum(dim=1) if causal else real.sum(dim=1, keepdim=True).expand(real.shape)
@@ -67,9 +67,9 @@ def _count_block_products(config: Any, real: Bool[Tensor, "B T"], read: Bool[Ten
 
 
 class Transformer(Encoder):
-    """Embeddings and a stack of post-norm blocks; one token's state stands for its row.
+    """Embeddings and a stack of post-norm blocks; the pooled state is that of the first token of a row.
 
-    That is the first, or in ``causal`` blocks, where the first token has read nothing, the last.
+    In causal blocks it is that of the last, because the first token attends to no other.
     """
 
     config: Any
@@ -100,33 +100,33 @@ class Transformer(Encoder):
         return self.embeddings.word
 
     def reset_parameters(self) -> None:
-        """First values of all that is there; positions begin as the configuration says."""
+        """Initialise all parameters; position embeddings as ``position_init`` says."""
         initialize(self, self.config.initializer_range)
         if self.config.position_init == "sinusoidal":
             fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
 
     def depth(self, name: str) -> int:
-        """Embeddings are 0, blocks are counted from 1, and all else is above the last block."""
+        """0 for embeddings, blocks from 1, everything else above the last block."""
         part, number, *_ = name.split(".")
         if part == "layers":
             return 1 + int(number)
         return 0 if part == "embeddings" else self.num_layers + 1
 
-    def reinitialize_top(self, blocks: int) -> None:
-        """Draw the last ``blocks`` blocks anew, and what stands on them."""
-        on_top = [part for name, part in self.named_children() if name not in ("embeddings", "layers")]
-        for part in (*self.layers[self.num_layers - blocks :], *on_top):
+    def reinitialize_top(self, layers: int) -> None:
+        """Initialise the last ``layers`` blocks again, and everything above them."""
+        above = [part for name, part in self.named_children() if name not in ("embeddings", "layers")]
+        for part in (*self.layers[self.num_layers - layers :], *above):
             initialize(part, self.config.initializer_range)
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of the blocks."""
+        """The multiply-accumulates of the blocks."""
         real = batch.attention_mask
         if pooled:
-            positions = positions.scatter(1, self._places(real)[:, None], value=True)
-        return _count_block_products(self.config, real, positions, causal=self.causal)
+            positions = positions.scatter(1, self._pooled_positions(real)[:, None], value=True)
+        return _count_block_macs(self.config, real, positions, causal=self.causal)
 
-    def _places(self, real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
-        """Where the token is that stands for its row."""
+    def _pooled_positions(self, real: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
+        """The position whose state is pooled, in each row."""
         return real.sum(dim=1) - 1 if self.causal else torch.zeros(len(real), dtype=torch.long)
 
     def run_layers(
@@ -137,11 +137,11 @@ class Transformer(Encoder):
         *,
         output_hidden_states: bool,
     ) -> EncoderOutput:
-        """States at ``positions`` and of the one that stands for its row, over these embeddings."""
+        """The blocks on embedded tokens: states at ``positions`` and the pooled state."""
         real = batch.on_host.attention_mask
-        places = self._places(real)
+        pooled_positions = self._pooled_positions(real)
         if positions is not None:
-            positions = positions.scatter(1, places[:, None], value=True)
+            positions = positions.scatter(1, pooled_positions[:, None], value=True)
         hidden, layers = self.layers(
             states,
             real,
@@ -149,14 +149,14 @@ class Transformer(Encoder):
             output_hidden_states=output_hidden_states,
             gradient_checkpointing=self.gradient_checkpointing,
         )
-        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, places), layers=layers)
+        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, pooled_positions), layers=layers)
 
 
 class PooledTransformer(Transformer):
-    """The same with a pooler over the token that stands for its row.
+    """A transformer with a pooler.
 
-    With ``lstm_layers`` a BiLSTM as wide as the blocks stands on them (paper, section 5.1): tokens have its states, and
-    the pooler reads what each direction says at the end of its way. ``layers`` are the blocks' all the same.
+    With ``lstm_layers`` a BiLSTM as wide as the blocks is on top of them (paper, section 5.1). Hidden states are then
+    those of the LSTM, and the pooler takes the final state of each direction. ``layers`` are still those of the blocks.
     """
 
     embeddings: Embeddings
@@ -169,14 +169,14 @@ class PooledTransformer(Transformer):
         self.pooler = Pooler(nn.Linear(config.hidden_size, config.hidden_size))
         self.reset_parameters()
 
-    def reinitialize_top(self, blocks: int) -> None:
-        """Draw the last ``blocks`` blocks anew, and what stands on them."""
-        super().reinitialize_top(blocks)
+    def reinitialize_top(self, layers: int) -> None:
+        """Initialise the last ``layers`` blocks again, and everything above them."""
+        super().reinitialize_top(layers)
         if self.lstm is not None:
             self.lstm.reset_parameters()
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of the blocks, and of the pooler where it is read."""
+        """The multiply-accumulates of the blocks, and of the pooler if its state is needed."""
         below = super().count_macs(batch, positions, pooled=pooled)
         return below + int(pooled) * len(batch) * self.hidden_size**2
 
@@ -188,16 +188,16 @@ class PooledTransformer(Transformer):
         *,
         output_hidden_states: bool,
     ) -> EncoderOutput:
-        """States at ``positions`` and the pooled one, over these embeddings."""
+        """The blocks, the LSTM if there is one, and the pooler."""
         if self.lstm is None:
-            read = super().run_layers(states, batch, positions, output_hidden_states=output_hidden_states)
-            return replace(read, pooled=self.pooler(read.pooled))
-        read = super().run_layers(states, batch, None, output_hidden_states=output_hidden_states)
+            output = super().run_layers(states, batch, positions, output_hidden_states=output_hidden_states)
+            return replace(output, pooled=self.pooler(output.pooled))
+        output = super().run_layers(states, batch, None, output_hidden_states=output_hidden_states)
         real = batch.on_host.attention_mask
-        hidden = self.lstm(read.hidden_states, real)
+        hidden = self.lstm(output.hidden_states, real)
         half = hidden.shape[2] // 2
         ends = torch.cat([pick_tokens(hidden, real.sum(dim=1) - 1)[:, :half], hidden[:, 0, half:]], dim=1)
-        return replace(read, hidden_states=hidden, pooled=self.pooler(ends))
+        return replace(output, hidden_states=hidden, pooled=self.pooler(ends))
 
 
 _LAYER = "encoder.layer.{layer}."
@@ -227,7 +227,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "pooler.dense.weight": ("pooler.dense.weight",),
     "pooler.dense.bias": ("pooler.dense.bias",),
 }
-"""Our name -> Hugging Face's; see ``HuggingFaceSpec``."""
+"""Our name of a weight -> Hugging Face's; see ``HuggingFaceSpec``."""
 
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "vocab_size": ("vocab_size",),
@@ -243,7 +243,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pad_id": ("pad_token_id",),
     "activation": ("hidden_act",),
 }
-"""Our field -> their keys; see ``HuggingFaceSpec``. How positions are counted is not the same in all."""
+"""Our field -> their keys; see ``HuggingFaceSpec``. The number of positions is not here: it differs between models."""
 
 ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu": "gelu",
@@ -252,4 +252,4 @@ ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
 }
-"""Their name -> ours."""
+"""Their name of an activation -> ours."""

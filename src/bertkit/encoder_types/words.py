@@ -1,4 +1,4 @@
-"""Words as ELMo's rivals and its users read them: vectors, characters, and the layers of a frozen ELMo, side by side.
+"""Word representations for networks that read words: vectors, characters, and the layers of a frozen ELMo.
 
 Letters: B examples, T tokens, C characters of a word, E width of a word as it is read, H width of ELMo.
 """
@@ -28,12 +28,12 @@ from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
 
 @dataclass(frozen=True, kw_only=True)
 class WordReaderConfig:
-    """What is known of a word, of which at least one part is there.
+    """The parts of a word representation, at least one of which is present.
 
-    ``vector_size`` numbers for each of ``vocab_size`` words, 0 for none, which learn only where ``train_vectors``;
-    ``filters`` of a CNN over its ``word_length`` characters, as (characters, how many); and the layers of ``elmo`` as
-    one, with ``elmo_dropout`` on that. ``mixture_l2`` times the squares of the weights of that mixture is added to the
-    loss.
+    A vector of ``vector_size`` numbers for each of ``vocab_size`` words, 0 for none, trained only with
+    ``train_vectors``; a CNN over the ``word_length`` characters of a word, whose ``filters`` are pairs (width, number);
+    and a weighted mean of the layers of ``elmo``, with ``elmo_dropout``. ``mixture_l2`` times the squares of the
+    weights of that mean is added to the loss.
     """
 
     vocab_size: int
@@ -51,7 +51,7 @@ class WordReaderConfig:
             if getattr(self, name) < least:
                 raise usage_error(f"{name} is {getattr(self, name)}; it must be {least} or more.")
         if not (self.vector_size or self.filters or self.elmo):
-            raise usage_error("words have neither vectors nor filters nor ELMo; there would be nothing to read.")
+            raise usage_error("words have neither vectors nor filters nor ELMo; give at least one of them.")
         if self.elmo is not None and self.elmo.word_length != self.word_length:
             raise usage_error(f"words have {self.word_length} characters, and ELMo's {self.elmo.word_length}.")
         check_rates(self, "elmo_dropout")
@@ -60,14 +60,14 @@ class WordReaderConfig:
 
 
 class WordReader(nn.Module):
-    """[vector; characters; layers of ELMo] of every word; what was not asked for is not there.
+    """The concatenation [vector; characters; mean of ELMo's layers] of every word, as far as they are configured.
 
-    ELMo reads every text of a row for itself, without dropout, and never learns; its mixture does.
+    ELMo reads every text of a row separately, without dropout, and is not trained; the weights of the mean are.
     """
 
     def __init__(self, config: WordReaderConfig) -> None:
         super().__init__()
-        self.word_length = 1 + config.word_length  # the number of a word is the first of its numbers
+        self.word_length = 1 + config.word_length  # the id of the word, then its characters
         self.mixture_l2 = config.mixture_l2
         self.vectors = (
             nn.Embedding(config.vocab_size, config.vector_size, padding_idx=0) if config.vector_size else None
@@ -83,16 +83,16 @@ class WordReader(nn.Module):
             self.width += self.elmo.hidden_size
 
     def train(self, mode: bool = True) -> WordReader:
-        """Dropout on or off; ELMo never has any."""
+        """Switch dropout on or off; ELMo never has any."""
         super().train(mode)
         if self.elmo is not None:
             self.elmo.eval()
         return self
 
     def forward(self, batch: Batch) -> Float[Tensor, "B T E"]:
-        """Every word as a vector; what stands where there is none means nothing.
+        """A vector for every word; values at padding are undefined.
 
-        Raises a usage error where words are of another length.
+        Raises a usage error if words have another length.
         """
         _, _, *length = batch.input_ids.shape
         if length != [self.word_length]:
@@ -113,26 +113,26 @@ class WordReader(nn.Module):
         return torch.cat(parts, dim=2)
 
     def reset_untrained_parameters(self) -> None:
-        """First values for all but ELMo and the vectors, as torch draws them; the mixture begins as the mean."""
+        """Initialise everything but ELMo and the vectors with torch's defaults; the mixture as a plain mean."""
         if self.characters is not None:
             self.characters.reset_parameters()
         if self.mixture is not None:
             self.mixture.reset_parameters()
 
     def count_macs(self, batch: Batch) -> int:
-        """The multiplications for all words; ELMo's a third, as it has no way back, which would take twice as many."""
-        letters = 0 if self.characters is None else self.characters.count_macs(self.word_length - 1)
+        """The multiply-accumulates for all words; a third of ELMo's, which has no backward pass (twice as many)."""
+        characters = 0 if self.characters is None else self.characters.count_macs(self.word_length - 1)
         elmo = 0 if self.elmo is None else self.elmo.count_macs(batch, batch.attention_mask, pooled=False)
-        return batch.num_tokens * letters + elmo // 3
+        return batch.num_tokens * characters + elmo // 3
 
     def l2_penalties(self) -> Mapping[str, float]:
-        """Parameter -> what its squares are multiplied with and added to the loss."""
+        """Parameter -> factor of the sum of its squares in the loss."""
         if self.mixture is None or not self.mixture_l2:
             return {}
         return {f"mixture.{name}": self.mixture_l2 for name, _ in self.mixture.named_parameters()}
 
     def _read_elmo(self, elmo: Elmo, batch: Batch) -> Float[Tensor, "B T H"]:
-        """The mixture of ELMo's layers, each text of a row read for itself."""
+        """The mixture of ELMo's layers; each text of a row is read separately."""
         assert self.mixture is not None
         device = batch.input_ids.device
         texts, apart, together = _separate(batch.on_host)
@@ -144,9 +144,9 @@ class WordReader(nn.Module):
 
 
 class WordEncoder(Encoder):
-    """A rival of BERT: an encoder that reads words through ``words``.
+    """An encoder that reads words through ``words``: a baseline for BERT.
 
-    ``reads`` are the fields of ``WordReaderConfig`` in which the published network is not the default.
+    ``reads`` are the fields of ``WordReaderConfig`` in which the published network differs from the defaults.
     """
 
     reads: ClassVar[Mapping[str, Any]] = {}
@@ -157,7 +157,7 @@ class WordEncoder(Encoder):
         """Initialise again whatever is neither pre-trained nor read from a file, so that every seed starts afresh."""
 
     def l2_penalties(self) -> Mapping[str, float]:
-        """Those of the reader."""
+        """The penalties of the reader."""
         return {f"words.{name}": factor for name, factor in self.words.l2_penalties().items()}
 
 
@@ -170,9 +170,9 @@ def _build_characters(config: WordReaderConfig) -> CharacterCnn:
 
 
 def _separate(batch: Batch) -> tuple[Batch, PackedRows, PackedRows]:
-    """Each text of a batch on the host in a row of its own, and where its tokens are there, and where they were.
+    """The texts of a batch on the host as separate rows, and the places of their tokens in the new rows and the old.
 
-    The first text of a row stands before the second, so that both places have them in the order in which they are read.
+    The first text of a row comes before the second, so that both lists of places have the tokens in the same order.
     """
     real = batch.attention_mask
     both = torch.stack([real & (batch.segment_ids == 0), real & (batch.segment_ids != 0)], dim=1)

@@ -41,13 +41,13 @@ SIZES: Mapping[str, tuple[int, int, int]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig:
-    """Everything the network's shape and behaviour depend on. The defaults are the paper's.
+    """The hyper-parameters of BERT; defaults are the paper's.
 
-    ``dropout`` acts on the embeddings and on every sub-layer's output, ``attention_dropout`` on the
-    attention probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's.
-    ``position_init`` are what the learned positions start from; sinusoids are learned from sooner. With ``causal`` no
-    token reads a later one, and the pooler reads the last of a row: the paper's left-to-right model (section 5.1).
-    Fine-tuning adds the ``lstm_layers`` of a BiLSTM on top.
+    ``dropout`` acts on the embeddings and on every sub-layer's output, ``attention_dropout`` on the attention
+    probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's. ``position_init`` is how
+    learned position embeddings are initialised; sinusoidal ones need fewer steps. With ``causal`` tokens attend to
+    earlier ones only and the pooler reads the last of a row: the paper's left-to-right model (section 5.1).
+    ``lstm_layers`` of a BiLSTM on top are for fine-tuning.
     """
 
     vocab_size: int
@@ -76,7 +76,7 @@ class BertConfig:
         if self.lstm_layers < 0:
             raise usage_error(f"lstm_layers is {self.lstm_layers}; it must be 0 or more.")
         if self.lstm_layers and self.hidden_size % 2:
-            raise usage_error(f"two directions of an LSTM cannot share a hidden_size of {self.hidden_size}.")
+            raise usage_error(f"lstm_layers needs an even hidden_size; it is {self.hidden_size}.")
 
     @property
     def context(self) -> Context:
@@ -87,8 +87,7 @@ class BertConfig:
 def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:
     """The configuration of a published size, or of any layers/width/heads such as ``"4/256/4"``.
 
-    The intermediate width is four times the hidden width unless ``changes``, fields of BertConfig, say
-    otherwise.
+    The intermediate width is four times the hidden width unless ``changes``, which are fields of BertConfig, set it.
     """
     shape = read_size(name, SIZES)
     fields = {"vocab_size": vocab_size, **shape, "intermediate_size": 4 * shape["hidden_size"], **changes}
@@ -96,7 +95,7 @@ def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:
 
 
 class Bert(PooledTransformer):
-    """Embeddings, a stack of post-norm blocks, and the pooler of [CLS]; of the last [SEP] where blocks are causal."""
+    """Embeddings, post-norm blocks, and a pooler on [CLS], or on the last [SEP] if blocks are causal."""
 
     config: BertConfig
 
@@ -113,7 +112,7 @@ class Bert(PooledTransformer):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """States at ``positions`` and of the pooled one; raises a usage error where a row is too long."""
+        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
         embedded = self.embeddings(batch.input_ids, batch.segment_ids)
         return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 

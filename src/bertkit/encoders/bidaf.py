@@ -1,9 +1,9 @@
 """BiDAF (Seo et al., arXiv 1611.01603), alone and with ELMo (Table 2): configuration and network.
 
-Sizes and settings are those of allenai/allennlp-models ``training_config/rc/bidaf_elmo.jsonnet``: words are lower-cased
-GloVe 6B vectors of 100 numbers, which stay as they are, 100 filters over 5 characters each, and ELMo's 1,024. It is
-trained with Adam, beta (0.9, 0.9) and its common rate 1e-3, batches of 40 and gradients of norm 5 at most, for up to 20
-epochs: the rate is halved after three epochs that are not better on dev, and ten of them end it.
+Sizes and settings are those of allenai/allennlp-models ``training_config/rc/bidaf_elmo.jsonnet``: words are frozen
+lower-cased GloVe 6B vectors of 100 numbers, 100 filters over 5 characters each, and ELMo's 1,024. It is trained with
+Adam, beta (0.9, 0.9), learning rate 1e-3, batches of 40 and gradients clipped at norm 5, for up to 20 epochs: three
+epochs without improvement on dev halve the rate, and ten stop training.
 
 Letters: B examples, T tokens.
 """
@@ -35,10 +35,10 @@ _CARRY_BIAS = -1.0
 
 @dataclass(frozen=True, kw_only=True)
 class BidafConfig:
-    """Everything the network's shape and behaviour depend on; the defaults are the published ones.
+    """The hyper-parameters of BiDAF; defaults are the published ones.
 
-    ``width`` is that of one direction of every LSTM. ``dropout`` acts on what every layer of LSTMs reads and on what
-    the heads read, as in the paper.
+    ``width`` is that of one direction of every LSTM. ``dropout`` acts on the input of every LSTM and of the heads, as
+    in the paper.
     """
 
     words: WordReaderConfig
@@ -55,15 +55,15 @@ class BidafConfig:
 
 
 class Bidaf(WordEncoder):
-    """A context that has read the query: ``hidden_states`` are [G; M; M2] of every word of it.
+    """A context that attends to a query: ``hidden_states`` are [G; M; M2] of every word of the context.
 
     G is the attention flow, M the modelling layers over it, and M2 one more LSTM over M. In the paper starts are read
-    from [G; M] and ends from [G; M2]; here a head is free to read all of it for both. allenai/allennlp-models also
-    tells M2 where the answer may start; the paper does not.
+    from [G; M] and ends from [G; M2]; here a head is free to read all of it for both. In
+    allenai/allennlp-models M2 also reads the predicted start; in the paper it does not.
 
-    The context is the second segment of a row behind the row's first word: what is said of ``<S>`` is that there is no
-    answer, and its state is ``pooled``. The query is the first segment. Its words have states of 0, so that a head
-    gives all of them one score, which training makes small.
+    The context is the second segment of a row after the row's first word ``<S>``, whose score is that of "no answer"
+    and whose state is ``pooled``. The query is the first segment. Its words have states of 0, so that a head gives all
+    of them one score, which training makes small.
     """
 
     config: BidafConfig
@@ -90,7 +90,7 @@ class Bidaf(WordEncoder):
         self.reset_untrained_parameters()
 
     def reset_untrained_parameters(self) -> None:
-        """First values: those that torch gives, and highways that change little."""
+        """Initialise with torch's defaults, and highways that carry most of their input."""
         self.words.reset_untrained_parameters()
         for lstm in (self.contextual, self.modelling, self.ending):
             lstm.reset_parameters()
@@ -104,7 +104,7 @@ class Bidaf(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words of the context, at every position."""
+        """The states of all words of the context; ``positions`` change nothing."""
         context, query = (part.to(batch.input_ids.device) for part in _find_texts(batch.on_host))
         words = self.highways(self.words(batch))
         h, u = (self.contextual(part.take(words), part.real) for part in (context, query))
@@ -115,19 +115,19 @@ class Bidaf(WordEncoder):
         return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever ``positions`` are, and of the attention flow."""
+        """The multiply-accumulates for all words and for the attention flow."""
         context, query = _find_texts(batch.on_host)
-        asked, read = int(query.real.sum()), int(context.real.sum())
+        query_words, context_words = int(query.real.sum()), int(context.real.sum())
         word = sum(weight.numel() for weight in self.highways.parameters() if weight.ndim == 2)
         both = 2 * self.config.width
-        flow = both * (2 * count_pairs(context, query) + asked + 2 * read)
-        lstms = self.modelling.count_macs(read) + self.ending.count_macs(read)
-        lstms += self.contextual.count_macs(asked + read)
+        flow = both * (2 * count_pairs(context, query) + query_words + 2 * context_words)
+        lstms = self.modelling.count_macs(context_words) + self.ending.count_macs(context_words)
+        lstms += self.contextual.count_macs(query_words + context_words)
         return self.words.count_macs(batch) + batch.num_tokens * word + flow + lstms
 
 
 def _find_texts(host: Batch) -> tuple[Part, Part]:
-    """The context with the first word of the row before it, and the query."""
+    """The context, with the first word of the row before it, and the query."""
     in_query = host.attention_mask & (host.segment_ids == 0)
     in_context = host.attention_mask & (host.segment_ids == 1)
     in_context[:, 0] = True

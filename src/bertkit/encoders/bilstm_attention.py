@@ -1,9 +1,9 @@
 """BiLSTM+ELMo+Attn, GLUE's own baseline (Wang et al., arXiv 1804.07461; BERT's Table 1): configuration and network.
 
-Source: nyu-mll/GLUE-baselines ``src/models.py`` with the settings of ``src/final_exps.sh``, ``elmo-attn``: ELMo alone,
-and its layers beneath a classifier of 512. There it is trained with Adam at rate 1e-4, batches of 128, texts cut to 40
-words, and on all tasks at once or on one; the rate falls to a fifth where dev is not better, and five times end it. For
-STS-B that program has no hidden layer in its regression; here all tasks have one.
+Source: nyu-mll/GLUE-baselines ``src/models.py`` with the settings of ``src/final_exps.sh``, ``elmo-attn``: words are
+ELMo's layers alone, and the classifier has a hidden layer of 512. It is trained with Adam, learning rate 1e-4, batches
+of 128 and texts truncated to 40 words, on one task or on all; the rate falls to a fifth if dev does not improve, and
+five such falls stop training. That program has no hidden layer for STS-B; here all tasks have one.
 
 Letters: B examples, T tokens, S tokens of one text, W width of both directions, H width of the classifier, V = 4 W.
 """
@@ -31,10 +31,10 @@ from bertkit.text.words import WordLevel
 
 @dataclass(frozen=True, kw_only=True)
 class BilstmAttentionConfig:
-    """Everything the network's shape and behaviour depend on; the defaults are those of the published baseline.
+    """The hyper-parameters of the network; defaults are those of the published baseline.
 
-    ``width`` is that of one direction of every LSTM. ``dropout`` acts on what the first and the last of them read, and
-    on what is pooled; between layers there is none. ``hidden_size`` is that of the classifier's hidden layer.
+    ``width`` is that of one direction of every LSTM. ``dropout`` acts on the input of the first and of the last LSTM
+    and on states before pooling, not between layers. ``hidden_size`` is that of the classifier's hidden layer.
     """
 
     words: WordReaderConfig
@@ -49,11 +49,11 @@ class BilstmAttentionConfig:
 
 
 class BilstmAttention(WordEncoder):
-    """Texts that are read alone, and those of a pair once more, each word beside what it finds in the other text.
+    """A BiLSTM reads every text; a second one reads the texts of a pair with what each word attends to in the other.
 
-    ``pooled`` is the hidden layer of the classifier, of which there are two: of a text it reads the highest that each
-    number is in any word, of a pair those of both, how far they are apart, and their product. ``hidden_states`` is what
-    the first of them says to every word of a text that is read alone; no published task asks for it.
+    ``pooled`` is the hidden layer of the classifier, which is one layer for single texts and another for pairs. It
+    reads the maximum over the words of a text; for a pair u, v those of both, |u - v| and u * v. ``hidden_states`` are
+    the layer for single texts, applied to every word; no published task uses them.
     """
 
     config: BilstmAttentionConfig
@@ -73,7 +73,7 @@ class BilstmAttention(WordEncoder):
         self.dropout = Dropout(config.dropout)
 
     def reset_untrained_parameters(self) -> None:
-        """First values for all but ELMo and the vectors, as torch draws them."""
+        """Initialise everything but ELMo and the vectors with torch's defaults."""
         self.words.reset_untrained_parameters()
         for lstm in (self.reading, self.comparing):
             lstm.reset_parameters()
@@ -83,7 +83,7 @@ class BilstmAttention(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words, at every position: texts are read to their ends."""
+        """The states of all words; ``positions`` change nothing."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
         words = self.dropout(self.words(batch))
@@ -97,7 +97,7 @@ class BilstmAttention(WordEncoder):
         return EncoderOutput(hidden_states=hidden, pooled=torch.tanh(pooled))
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, of the attention in pairs, and of the classifier for each row and position."""
+        """The multiply-accumulates for all words, the attention in pairs, and the classifier per row and position."""
         host = batch.on_host
         first, second = split_segments(host.segment_ids, host.attention_mask)
         paired = second.real.any(dim=1)
@@ -111,7 +111,7 @@ class BilstmAttention(WordEncoder):
     def _compare(
         self, a: Float[Tensor, "B S W"], b: Float[Tensor, "B R W"], first: Part, second: Part
     ) -> Float[Tensor, "B V"]:
-        """[u; v; |u - v|; u * v] of two texts that have been read beside each other."""
+        """[u; v; |u - v|; u * v] of two texts after attention."""
         found_by_a, found_by_b = align(a, b, first.mask, second.mask)
         u = self._read_again(torch.cat([a, found_by_a], dim=2), first)
         v = self._read_again(torch.cat([b, found_by_b], dim=2), second)

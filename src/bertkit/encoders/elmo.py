@@ -1,6 +1,6 @@
 """ELMo (Peters et al., arXiv 1802.05365): its sizes, its folder, and its names in the published files.
 
-The network is in ``_elmo.py``.
+The network is in ``encoder_types/elmo_network.py``, because word encoders read its layers too.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "medium": {"cell_size": 2048, "projection_size": 256, "num_highways": 1},
     "original": {"cell_size": 4096, "projection_size": 512, "num_highways": 2},
 }
-"""What the published models of two layers and 2,048 filters differ in (allennlp's page of ELMo)."""
+"""The fields in which the published models differ, all with two layers and 2,048 filters (allennlp's page of ELMo)."""
 
 _MINIATURES: Mapping[str, str] = {"tiny": "2/64/256", "mini": "2/128/512"}
-"""Both directions together are as wide as the small BERTs of these names."""
+"""layers/width/cells; both directions together are as wide as the small BERT of the same name."""
 
 
 def size(name: str, *, vocab_size: int = 0, **changes: Any) -> ElmoConfig:
     """The configuration of a published size, or of any layers/width/cells such as ``"2/64/256"``.
 
-    The width is that of one direction, and such a size has as many filters in proportion as the original. ELMo reads
-    characters, so ``vocab_size``, which other encoders are told, changes nothing. ``changes`` are fields of ElmoConfig.
+    The width is that of one direction; the number of filters is scaled with it. ELMo reads characters, so
+    ``vocab_size`` is ignored. ``changes`` are fields of ElmoConfig.
     """
     parts = _MINIATURES.get(name, name).split("/")
     if name in SIZES:
@@ -65,9 +65,9 @@ HF_NAMES: Mapping[str, str] = {
     "directions.{}.{}.gates.bias": f"{_CELL}B",
     "directions.{}.{}.projection.weight": f"{_CELL}W_P_0",
 }
-"""Our name -> the one in the published ``weights.hdf5``, the numbers in the same order.
+"""Our name -> that in the published ``weights.hdf5``, with the numbers in the same order.
 
-Matrices stand transposed there, and the table of characters lacks the row of "no word" (``checkpoint/bilm.py``).
+Matrices are transposed there, and the character embeddings lack the row of "no word" (``checkpoint/elmo.py``).
 """
 
 SPEC = EncoderSpec(

@@ -1,8 +1,8 @@
 """ESIM (Chen et al., arXiv 1609.06038): configuration and network, as the baseline of SWAG (Table 4) has them.
 
-Source: rowanz/swagaf ``swag_baselines/esim``. There it is trained with Adam at rate 4e-4, batches of 32 examples and
-gradients of norm 10 at most, for up to 75 epochs: the rate is halved after an epoch that is not better on dev, and five
-of them end it. Words are GloVe's 840B vectors of 300 numbers, which stay as they are, or ELMo's 1,024 and nothing else.
+Source: rowanz/swagaf ``swag_baselines/esim``. It is trained with Adam, learning rate 4e-4, batches of 32 examples and
+gradients clipped at norm 10, for up to 75 epochs: an epoch without improvement on dev halves the rate, and five of them
+stop training. Words are frozen GloVe 840B vectors of 300 numbers, or only ELMo's 1,024.
 
 Letters: B examples, T tokens, S tokens of one text, H hidden width, W = 2 H, V = 4 H.
 """
@@ -32,10 +32,10 @@ from bertkit.text.words import WordLevel
 
 @dataclass(frozen=True, kw_only=True)
 class EsimConfig:
-    """Everything the network's shape and behaviour depend on; the defaults are those of SWAG's baseline.
+    """The hyper-parameters of ESIM; defaults are those of SWAG's baseline.
 
-    ``hidden_size`` is the width of one direction of both LSTMs and of all that is no LSTM. ``dropout`` acts on what the
-    LSTMs read, the same for all words of a text, and before and behind the last layer.
+    ``hidden_size`` is the width of one direction of both LSTMs and of the linear layers. ``dropout`` acts on the input
+    of the LSTMs, with one mask for all words of a text, and before and after the last layer.
     """
 
     words: WordReaderConfig
@@ -48,13 +48,13 @@ class EsimConfig:
 
 
 class Esim(WordEncoder):
-    """Two texts that are read, aligned word by word, compared and read again; ``pooled`` is what became of the pair.
+    """Two texts are read, aligned word by word, compared and read again; ``pooled`` is the result for the pair.
 
-    ``hidden_states`` are the words after the comparison, the last that there is one of for each. The texts are the
-    segments of a row, with the words that begin and end them. Of a row with one text the other finds and adds nothing.
+    ``hidden_states`` are the states of words after the comparison. The texts are the segments of a row, with the words
+    that begin and end them. If there is one text only, the second is empty and adds nothing.
 
-    The last layer has the ReLU of SWAG's baseline, and not the tanh of the paper. What a head drops of ``pooled`` comes
-    on top of what is dropped here.
+    The last layer has the ReLU of SWAG's baseline, and not the tanh of the paper. A head's dropout on ``pooled`` is in
+    addition to the dropout here.
     """
 
     config: EsimConfig
@@ -76,7 +76,7 @@ class Esim(WordEncoder):
         self.reset_untrained_parameters()
 
     def reset_untrained_parameters(self) -> None:
-        """First values: linear layers uniform (Glorot and Bengio 2010) with biases of 0, LSTMs as torch draws them."""
+        """Initialise: linear layers uniform (Glorot and Bengio 2010) with biases of 0, LSTMs with torch's defaults."""
         self.words.reset_untrained_parameters()
         for lstm in (self.encoding, self.composition):
             lstm.reset_parameters()
@@ -87,7 +87,7 @@ class Esim(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words, at every position: both texts are read to their ends."""
+        """The states of all words; ``positions`` change nothing."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
         words = self.words(batch)
@@ -99,19 +99,19 @@ class Esim(WordEncoder):
         return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever ``positions`` are, and of what they find in the other text."""
+        """The multiply-accumulates for all words and for the alignment of the texts."""
         host, tokens = batch.on_host, batch.num_tokens
-        found = 3 * 2 * self.hidden_size * count_pairs(*split_segments(host.segment_ids, host.attention_mask))
+        alignment = 3 * 2 * self.hidden_size * count_pairs(*split_segments(host.segment_ids, host.attention_mask))
         lstms = self.encoding.count_macs(tokens) + self.composition.count_macs(tokens)
         layers = tokens * self.projection.weight.numel() + len(batch) * self.output.weight.numel()
-        return self.words.count_macs(batch) + lstms + found + layers
+        return self.words.count_macs(batch) + lstms + alignment + layers
 
     def _compare(self, own: Float[Tensor, "B S W"], found: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
-        """A word beside what it found in the other text, their difference and their product."""
+        """A word, what it is aligned with in the other text, their difference and their product."""
         return F.relu(self.projection(torch.cat([own, found, own - found, own * found], dim=2)))
 
     def _compose(self, compared: Float[Tensor, "B S H"], part: Part) -> Float[Tensor, "B V"]:
-        """The mean and the highest of a text's states."""
+        """The mean and the maximum of a text's states."""
         states = self.composition(self.row_dropout(compared), part.real)
         return torch.cat([mean_pool(states, part.mask), max_pool(states, part.mask)], dim=1)
 

@@ -36,11 +36,11 @@ SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)
 
 @dataclass(frozen=True, kw_only=True)
 class GptConfig:
-    """Everything the network's shape and behaviour depend on. The defaults are the paper's.
+    """The hyper-parameters of GPT; defaults are the paper's.
 
-    ``vocab_size`` counts the three pieces that fine-tuning adds, once they are there. ``dropout`` acts on the
+    ``vocab_size`` includes the three tokens that fine-tuning adds, once it has. ``dropout`` acts on the
     embeddings and on every sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate
-    width is always four times the hidden width. ``position_init`` are as in BERT.
+    width is always four times the hidden width. ``position_init`` is as in BERT.
     """
 
     vocab_size: int
@@ -65,7 +65,7 @@ class GptConfig:
 
     @property
     def intermediate_size(self) -> int:
-        """The width inside the feed-forward network."""
+        """The width of the feed-forward layer."""
         return 4 * self.hidden_size
 
 
@@ -80,9 +80,9 @@ def size(name: str, *, vocab_size: int, **changes: Any) -> GptConfig:
 class Gpt(Transformer):
     """Embeddings and a stack of post-norm blocks in which every token reads itself and those before it.
 
-    ``pooled`` is the state of a row's last token, as it is: when GPT is fine-tuned that is ``_classify_``, which has
-    read all of the row. Segments are not read. First values are those of ``nn/init.py``; the paper's normal
-    distribution is cut at two sigma there.
+    ``pooled`` is the state of the last token of a row, without a pooler: in fine-tuning that is ``_classify_``, which
+    attends to the whole row. Segments are ignored. Initial weights are those of ``nn/init.py``, a normal distribution
+    truncated at two sigma; the paper's is not truncated.
     """
 
     config: GptConfig
@@ -100,7 +100,7 @@ class Gpt(Transformer):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """States at ``positions`` and of the last; raises a usage error where a row is too long."""
+        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
         embedded = self.embeddings(batch.input_ids)
         return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 
@@ -123,7 +123,7 @@ HF_NAMES: Mapping[str, tuple[str, ...]] = {
     "layers.{layer}.feed_forward_norm.weight": (f"{_LAYER}ln_2.weight",),
     "layers.{layer}.feed_forward_norm.bias": (f"{_LAYER}ln_2.bias",),
 }
-"""Our name -> Hugging Face's; see ``HuggingFaceSpec``. Their ``Conv1D`` keeps inputs first."""
+"""Our name -> Hugging Face's; see ``HuggingFaceSpec``. Their ``Conv1D`` stores the transpose."""
 
 SPEC = EncoderSpec(
     title="GPT",
@@ -161,10 +161,10 @@ SPEC = EncoderSpec(
             "initializer_range": ("initializer_range",),
             "position_init": ("position_init",),
         },
-        fixed={"afn": "gelu"},  # by which they mean the tanh approximation
+        fixed={"afn": "gelu"},  # their name for the tanh approximation
         assumed={"vocab_size": 40478},
         architectures={frozenset(): "OpenAIGPTModel", frozenset({"clm"}): "OpenAIGPTLMHeadModel"},
-        later_tokens=3,  # what begins, parts and ends the rows of a task
+        later_tokens=3,  # _start_, _delimiter_ and _classify_
         buffers=("position_ids", ".attn.bias"),
         tied={"clm": {"lm_head.weight": "tokens_embed.weight"}},
     ),

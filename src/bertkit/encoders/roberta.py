@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al., arXiv 1907.11692): BERT's network, and what fairseq and Hugging Face count otherwise in it.
+"""RoBERTa (Liu et al., arXiv 1907.11692): BERT's network with other position numbers, and its names at Hugging Face.
 
 Letters: B examples, T tokens.
 """
@@ -37,11 +37,10 @@ SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig:
-    """Everything the network's shape and behaviour depend on. The defaults are those of the published models.
+    """The hyper-parameters of RoBERTa; defaults are those of the published models.
 
-    ``num_positions`` are the rows of the table of positions, of which the first ``pad_id + 1`` are never used.
-    ``num_segments`` counts the rows of the table of segments; all tokens are of the first. ``position_init`` are as
-    in BERT.
+    ``num_positions`` is the size of the table of positions, whose first ``pad_id + 1`` rows are never used.
+    ``num_segments`` is the size of the table of segments; all tokens have the first. ``position_init`` is as in BERT.
     """
 
     vocab_size: int
@@ -72,14 +71,14 @@ class RobertaConfig:
 
     @property
     def max_positions(self) -> int:
-        """Tokens that it reads at most."""
+        """The longest row, in tokens."""
         return self.num_positions - self.pad_id - 1
 
 
 def size(name: str, *, vocab_size: int, **changes: Any) -> RobertaConfig:
     """The configuration of a published size, or of any layers/width/heads such as ``"4/256/4"``.
 
-    The intermediate width is four times the hidden width unless ``changes``, fields of RobertaConfig, say otherwise.
+    The intermediate width is four times the hidden width unless ``changes``, fields of RobertaConfig, set it.
     """
     shape = read_size(name, SIZES)
     fields = {"vocab_size": vocab_size, **shape, "intermediate_size": 4 * shape["hidden_size"], **changes}
@@ -87,9 +86,9 @@ def size(name: str, *, vocab_size: int, **changes: Any) -> RobertaConfig:
 
 
 class Roberta(PooledTransformer):
-    """Embeddings, a stack of post-norm blocks, and a pooler on ``<s>``, which was never pre-trained.
+    """Embeddings, post-norm blocks, and a pooler on ``<s>``, which was never pre-trained.
 
-    Positions begin at ``pad_id + 1``; padding, last in a row, has none that anybody reads. Segments are not read.
+    Positions begin at ``pad_id + 1``; those of padding are ignored, and so are segments.
     """
 
     config: RobertaConfig
@@ -108,7 +107,7 @@ class Roberta(PooledTransformer):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """States at ``positions`` and of ``<s>``; raises a usage error where a row is too long."""
+        """States at ``positions`` and the pooled state; raises a usage error if a row is too long."""
         embedded = self.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids))
         return self.run_layers(embedded, batch, positions, output_hidden_states=output_hidden_states)
 
@@ -116,7 +115,7 @@ class Roberta(PooledTransformer):
 HF_NAMES = NAMES
 
 _POOLER_IN_CLASSIFIER = {f"pooler.dense.{part}": f"classifier.dense.{part}" for part in ("weight", "bias")}
-"""Their classifier has a layer of its own before the last; it does what the pooler does, which it has in its place."""
+"""Their classifier has a hidden layer of its own in place of the pooler; it computes the same."""
 
 _CLASSIFIER = {f"classifier.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")}
 

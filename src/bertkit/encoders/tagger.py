@@ -1,9 +1,9 @@
 """The tagger of ELMo's paper (Peters et al., arXiv 1802.05365): configuration and network (BERT's Table 7, ELMo's row).
 
-Source: ``training_config/tagging/ner_elmo.jsonnet`` of allennlp-models. There words are GloVe's vectors of 50 numbers,
-which learn, 128 filters of three characters, and ELMo with 0.1 times the squares of its mixture's weights in the loss;
-tags are told together (``objectives/crf.py``). It is trained with Adam at rate 1e-3, batches of 64 sentences and
-gradients of norm 5 at most, for up to 75 epochs, of which 25 without a better one end it.
+Source: ``training_config/tagging/ner_elmo.jsonnet`` of allennlp-models. Words are GloVe vectors of 50 numbers, which
+are trained, 128 filters of three characters, and ELMo with an L2 penalty of 0.1 on the weights of its mixture; the head
+is a CRF (``objectives/crf_tagging.py``). It is trained with Adam, learning rate 1e-3, batches of 64 sentences and
+gradients clipped at norm 5, for up to 75 epochs; 25 epochs without improvement stop training.
 
 Letters: B examples, T tokens, H hidden width.
 """
@@ -30,10 +30,10 @@ from bertkit.text.words import WordLevel
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerConfig:
-    """Everything the network's shape and behaviour depend on; the defaults are those of the published tagger.
+    """The hyper-parameters of the tagger; defaults are the published ones.
 
-    ``hidden_size`` is the width of one direction. ``dropout`` acts on what every layer reads and on what the last one
-    gives.
+    ``hidden_size`` is the width of one direction. ``dropout`` acts on the input of every layer and on the output of the
+    last.
     """
 
     words: WordReaderConfig
@@ -47,7 +47,7 @@ class TaggerConfig:
 
 
 class Tagger(WordEncoder):
-    """Words, read by LSTMs in both directions. ``pooled`` is the highest that each of their numbers is in a row."""
+    """Words, and a BiLSTM over them. ``pooled`` is the maximum of each dimension over a row."""
 
     config: TaggerConfig
     reads: ClassVar[Mapping[str, Any]] = {
@@ -69,19 +69,19 @@ class Tagger(WordEncoder):
         self.dropout = Dropout(config.dropout)
 
     def reset_untrained_parameters(self) -> None:
-        """First values for all but ELMo and the vectors, as torch draws them."""
+        """Initialise everything but ELMo and the vectors with torch's defaults."""
         self.words.reset_untrained_parameters()
         self.lstm.reset_parameters()
 
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words, at every position: both directions pass every one."""
+        """The states of all words; ``positions`` change nothing."""
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words, whatever ``positions`` are."""
+        """The multiply-accumulates for all words."""
         return self.words.count_macs(batch) + self.lstm.count_macs(batch.num_tokens)
 
 
