@@ -1,4 +1,4 @@
-"""Run folders: held by one, written whole, read back."""
+"""Run folders: held by one process, written completely, read again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.runs import RunFolder, read_metrics, read_run
+from bertkit.runs import FORMAT, RunFolder, environment, read_metrics, read_run
 
 
-def test_a_second_process_is_refused(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_while_the_first_holds_the_folder(tmp_path: Path) -> None:
     code = (
         f"from pathlib import Path\nfrom bertkit.runs import RunFolder\nwith RunFolder(Path({str(tmp_path)!r})): pass"
     )
@@ -24,7 +24,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
-def test_the_record_grows_and_a_second_run_is_refused(tmp_path: Path) -> None:
+def test_facts_are_added_to_the_record_and_a_second_run_is_refused(tmp_path: Path) -> None:
     with RunFolder(tmp_path) as folder:
         folder.begin({"seed": 7}, kind="pretrain")
         folder.note(ended="done", seconds=13)
@@ -35,7 +35,7 @@ def test_the_record_grows_and_a_second_run_is_refused(tmp_path: Path) -> None:
         folder.begin({}, kind="pretrain")
 
 
-def test_a_resume_forgets_what_it_does_again(tmp_path: Path) -> None:
+def test_records_of_repeated_steps_and_a_torn_line_are_dropped(tmp_path: Path) -> None:
     with RunFolder(tmp_path) as folder:
         for step in range(1, 8):
             folder.log({"kind": "train", "step": step})
@@ -49,19 +49,65 @@ def test_a_resume_forgets_what_it_does_again(tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in lines] == [1, 2, 3, 4, 5, 6]
 
 
-def test_leftovers_of_a_crash_are_removed(tmp_path: Path) -> None:
-    (tmp_path / ".tmp-99-run.json").write_text("torso")
+def test_temporary_files_of_a_crash_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".tmp-99-run.json").write_text("incomplete")
     with RunFolder(tmp_path):
         pass
     assert not list(tmp_path.glob(".tmp-*"))
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BertkitError, match="cannot write to"), RunFolder(tmp_path / "file" / "run"):
         pass
 
 
-def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_folder_without_a_run(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="is not a run folder"):
         read_run(tmp_path)
+
+
+def test_a_run_folder_of_an_earlier_format_is_refused(tmp_path: Path) -> None:
+    with RunFolder(tmp_path) as folder:
+        folder.begin({}, kind="pretrain")
+        record = json.loads(folder.record.read_text())
+        assert record.pop("format") == FORMAT
+        folder.record.write_text(json.dumps(record))
+        for read in (lambda: read_run(tmp_path), lambda: folder.note(ended="done")):
+            with pytest.raises(BertkitError) as caught:
+                read()
+            assert str(caught.value) == (
+                f"{tmp_path}/run.json has format 1; this version of bertkit reads format {FORMAT}. "
+                "Start the run again in another -o folder."
+            )
+
+
+def test_a_process_can_wait_for_the_folder(tmp_path: Path) -> None:
+    code = "import sys, time; from pathlib import Path; from bertkit.runs import RunFolder\n"
+    code += "with RunFolder(Path(sys.argv[1])): print('held', flush=True); time.sleep(0.5)"
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with RunFolder(tmp_path, wait=True) as folder:
+            assert folder.notice == ""
+        assert holder.wait() == 0
+
+
+def test_the_process_that_was_killed_is_named(tmp_path: Path) -> None:
+    code = "import os, sys; from pathlib import Path; from bertkit.runs import RunFolder\n"
+    code += "with RunFolder(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    with RunFolder(tmp_path) as folder:
+        assert folder.notice.startswith("process ")
+        assert folder.notice.endswith(f" held {tmp_path} until it was killed; this process takes over")
+
+
+def test_a_process_that_does_not_write_leaves_no_trace(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run", writes=False) as folder:
+        folder.begin({}, kind="pretrain")
+        folder.log({"step": 1})
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_environment_names_versions_and_machine() -> None:
+    assert {"bertkit", "python", "torch", "tokenizers", "numpy", "machine", "time"} == set(environment())

@@ -1,21 +1,23 @@
-"""Works that need each other: order, division among processes, failure."""
+"""Units of work that need each other: order, division among processes, failure."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from bertkit import scheduling
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.report.progress import Progress
-from bertkit.scheduling import Unit, in_order, run_all
+from bertkit.scheduling import Unit, divide_work, in_order, run_all
 
 QUIET = Progress("quiet")
 
 
-def work(name: str, folder: Path, log: list[str], *needs: Unit) -> Unit:
+def unit(name: str, folder: Path, log: list[str], *needs: Unit) -> Unit:
     def make(progress: Progress) -> None:
         log.append(name)
         (folder / name).touch()
@@ -23,37 +25,37 @@ def work(name: str, folder: Path, log: list[str], *needs: Unit) -> Unit:
     return Unit(name=name, make=make, is_done=(folder / name).exists, needs=needs)
 
 
-def test_a_work_comes_once_and_after_what_it_needs(tmp_path: Path) -> None:
+def test_a_unit_is_made_once_and_after_what_it_needs(tmp_path: Path) -> None:
     log: list[str] = []
-    text = work("text", tmp_path, log)
-    left, right = work("left", tmp_path, log, text), work("right", tmp_path, log, work("text", tmp_path, log))
-    both = work("both", tmp_path, log, left, right)
+    text = unit("text", tmp_path, log)
+    left, right = unit("left", tmp_path, log, text), unit("right", tmp_path, log, unit("text", tmp_path, log))
+    both = unit("both", tmp_path, log, left, right)
     assert [each.name for each in in_order([both, text])] == ["text", "left", "right", "both"]
     assert run_all([both], tmp_path / "locks", QUIET) == {}
     assert log == ["text", "left", "right", "both"]
 
 
-def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
+def test_a_finished_unit_is_not_made_again(tmp_path: Path) -> None:
     log: list[str] = []
     (tmp_path / "text").touch()
-    run_all([work("next", tmp_path, log, work("text", tmp_path, log))], tmp_path / "locks", QUIET)
+    run_all([unit("next", tmp_path, log, unit("text", tmp_path, log))], tmp_path / "locks", QUIET)
     assert log == ["next"]
 
 
-def test_what_diverged_takes_with_it_what_needs_it_and_nothing_else(tmp_path: Path) -> None:
+def test_a_unit_that_diverges_fails_the_units_that_need_it_and_no_others(tmp_path: Path) -> None:
     log: list[str] = []
 
     def diverge(progress: Progress) -> None:
         raise DivergenceError("the loss is not finite")
 
     bad = Unit(name="bad", make=diverge, is_done=lambda: False)
-    works = [work("behind", tmp_path, log, bad), work("beside", tmp_path, log)]
-    failed = run_all(works, tmp_path / "locks", QUIET)
-    assert failed == {"bad": "the loss is not finite", "behind": "bad has failed"}
-    assert log == ["beside"]
+    units = [unit("dependent", tmp_path, log, bad), unit("independent", tmp_path, log)]
+    failed = run_all(units, tmp_path / "locks", QUIET)
+    assert failed == {"bad": "the loss is not finite", "dependent": "bad has failed"}
+    assert log == ["independent"]
 
 
-def test_other_errors_end_it(tmp_path: Path) -> None:
+def test_other_errors_are_raised(tmp_path: Path) -> None:
     def fail(progress: Progress) -> None:
         raise BertkitError("no file")
 
@@ -72,7 +74,7 @@ folder = Path(sys.argv[1])
 def build(name, *needs):
     def make(progress):
         time.sleep(0.05)
-        with (folder / name).open("x") as file:  # who makes it a second time fails
+        with (folder / name).open("x") as file:  # a second process that makes it fails
             file.write(sys.argv[2])
     return Unit(name=name, make=make, is_done=(folder / name).exists, needs=needs)
 
@@ -82,10 +84,44 @@ assert all((folder / str(number)).exists() for number in range(13))
 """
 
 
-def test_processes_divide_the_works_and_all_see_the_end(tmp_path: Path) -> None:
+def test_processes_divide_the_units_and_all_wait_for_the_end(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     both = [subprocess.Popen([*command, name], stderr=subprocess.PIPE, text=True) for name in ("left", "right")]
     for process in both:
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
     assert (tmp_path / "first").read_text() in ("left", "right")
+
+
+def test_an_output_that_is_deleted_is_an_error(tmp_path: Path) -> None:
+    lost = Unit(name="lost", make=lambda progress: None, is_done=lambda: False)
+    with pytest.raises(BertkitError, match=r"lost has finished but its output is gone\. Does another"):
+        run_all([lost], tmp_path / "locks", QUIET)
+
+
+def test_division_of_work_ends_when_no_work_is_left_anywhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Attempts that find work follow each other; otherwise half a second passes, which is announced once."""
+    monkeypatch.setattr(scheduling, "time", SimpleNamespace(sleep=lambda seconds: events.append(f"sleep {seconds}")))
+    attempts, done = iter([True, True, False, False, True, False]), iter([False, False, True])
+    events: list[str] = []
+
+    def attempt() -> bool:
+        events.append("attempt")
+        return next(attempts)
+
+    divide_work(attempt, lambda: next(done), Progress("plain"), after_wait=lambda: events.append("after"))
+    waiting = ["sleep 0.5", "after"]
+    assert events == ["attempt"] * 3 + waiting + ["attempt"] + waiting + ["attempt"] * 2
+    assert capsys.readouterr().err.count("waiting for the work of other processes") == 1
+
+
+def test_an_exception_after_a_wait_stops_the_division(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "_SECONDS_BETWEEN_ATTEMPTS", 0.0)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        divide_work(lambda: False, lambda: False, QUIET, after_wait=stop)

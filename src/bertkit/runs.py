@@ -40,7 +40,11 @@ from bertkit.storage.atomic import (
     write_file,
     write_json,
 )
+from bertkit.storage.checksums import require_format
 from bertkit.storage.locks import LockHeldError, exclusive_lock
+
+FORMAT = 2
+"""Version of the layout of a run folder; ``run.json`` carries it."""
 
 
 class InUseError(BertkitError):
@@ -107,12 +111,12 @@ class RunFolder:
             return
         if self.record.exists():
             raise usage_error(f"{self.path} holds a run already. Resume it, or choose another -o folder.")
-        record = {"run": dict(run), **facts, "command": sys.argv, "environment": environment(), "ended": None}
-        write_json(self.record, record)
+        facts |= {"command": sys.argv, "environment": environment(), "ended": None}
+        write_json(self.record, {"format": FORMAT, "run": dict(run), **facts})
 
     def note(self, **facts: Any) -> None:
         """Add facts to ``run.json``."""
-        write_json(self.record, {**read_json(self.record), **facts})
+        write_json(self.record, {**read_run(self.path), **facts})
 
     def log(self, record: Mapping[str, Any]) -> None:
         """Append one line to ``metrics.jsonl``."""
@@ -156,10 +160,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def read_run(path: Path) -> dict[str, Any]:
-    """The content of ``run.json`` of a run folder."""
+    """The content of ``run.json`` of a run folder; raises a data error if it has another format."""
     if not (path / "run.json").exists():
         raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=2)
     record: dict[str, Any] = read_json(path / "run.json")
+    require_format(path / "run.json", record, FORMAT, "Start the run again in another -o folder.")
     return record
 
 

@@ -19,6 +19,7 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.model import Model
+from bertkit.runs import FORMAT
 from bertkit.storage.atomic import write_json
 from bertkit.task_types import TextTask
 from bertkit.tasks import glue
@@ -68,7 +69,7 @@ def write_results(folder: Path, task: TextTask, *seeds: dict[str, float]) -> Pat
     best = max(results, key=lambda result: result.scores[task.metric])
     result = FinetuneResult(folder=folder, metric=task.metric, seeds=results, mean=0.0, sd=None, best=best)
     write_json(folder / "results.json", to_json(result))
-    write_json(folder / "run.json", {"kind": "finetune", "run": {"task": task.record()}})
+    write_json(folder / "run.json", {"format": FORMAT, "kind": "finetune", "run": {"task": task.record()}})
     return folder
 
 
@@ -248,7 +249,7 @@ def test_the_commands_say_what_they_wrote(
 
 @pytest.mark.parametrize("kind", ["pretrain", "tune"])
 def test_a_run_of_another_verb_is_no_column(kind: str, tmp_path: Path) -> None:
-    write_json(tmp_path / "run.json", {"kind": kind, "run": {"task": {"sampling": {}}}})
+    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": kind, "run": {"task": {"sampling": {}}}})
     with pytest.raises(BertkitError, match=f"is a run of bertkit {kind}\\. Give runs of bertkit finetune") as caught:
         api.glue_table([tmp_path])
     assert caught.value.exit_code == WRONG_USAGE

@@ -8,13 +8,12 @@ from typing import Any
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.report.card import Card
 from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row, write_run_card
-from bertkit.runs import RunFolder
-from bertkit.storage.atomic import read_json
+from bertkit.runs import RunFolder, read_run
 
 
 def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[str, Any]) -> None:
     """Write the README.md of the model: data, scores of all seeds, command; ``results`` is what results.json holds."""
-    record, task, best = read_json(folder.record), run.task, results["best"]
+    record, task, best = read_run(folder.path), run.task, results["best"]
     examples, sd = record["examples"], results["sd"]
     seeds = [(f"seed {each['seed']}", each["best_epoch"], *each["scores"].values()) for each in results["seeds"]]
     spread = "" if sd is None else f"; {results['metric']} {results['mean']:.4f} ± {sd:.4f} over {len(seeds)} seeds"

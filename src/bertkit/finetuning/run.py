@@ -16,8 +16,8 @@ from bertkit.finetuning.train_seed import train_seed
 from bertkit.inference.predict import predict
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
-from bertkit.runs import RunFolder
-from bertkit.storage.atomic import read_json, write_json
+from bertkit.runs import RunFolder, read_run
+from bertkit.storage.atomic import write_json
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
 
@@ -53,13 +53,13 @@ def begin_run(
     The record of a fine-tuning that failed before its first step, such as with a wrong model path, is replaced.
     """
     data = _fingerprints(task)
-    if folder.record.exists() and not folder.metrics.exists() and read_json(folder.record)["kind"] == "finetune":
+    if folder.record.exists() and not folder.metrics.exists() and read_run(folder.path)["kind"] == "finetune":
         folder.record.unlink()
     if not folder.record.exists():
         folder.begin(settings, kind=kind, origins=dict(origins or {}), data=data)
-    elif read_json(folder.record)["run"] != settings:
+    elif read_run(folder.path)["run"] != settings:
         raise usage_error(f"{folder.path} holds another run. Choose another -o folder, or repeat its command.")
-    elif read_json(folder.record).get("data", data) != data:
+    elif read_run(folder.path).get("data", data) != data:
         raise usage_error(f"the data files of {folder.path} have changed since it began. Choose another -o folder.")
 
 

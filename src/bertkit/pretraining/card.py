@@ -13,8 +13,7 @@ from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card
 from bertkit.report.run_card import changed_settings, command_and_environment, source_row, write_run_card
-from bertkit.runs import RunFolder
-from bertkit.storage.atomic import read_json
+from bertkit.runs import RunFolder, read_run
 
 _SHAPE = {
     "num_layers": "layers",
@@ -27,7 +26,7 @@ _SHAPE = {
 
 def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping[str, float]) -> None:
     """Write the README.md of the model: architecture, data, held-out losses, command."""
-    record = read_json(folder.record)
+    record = read_run(folder.path)
     encoder: Any = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
     usual: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder

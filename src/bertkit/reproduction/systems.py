@@ -14,8 +14,8 @@ from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.paper import Match, System
 from bertkit.reproduction.pretrainings import Pretraining, Settings, list_pretrainings, match_flop, match_parameters
+from bertkit.runs import read_run
 from bertkit.scheduling import Unit
-from bertkit.storage.atomic import read_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,4 +176,4 @@ class Systems:
 
 def has_ended(run: Path) -> bool:
     """Whether a pre-training has made its last step."""
-    return (run / "run.json").exists() and read_json(run / "run.json")["ended"] == "done"
+    return (run / "run.json").exists() and read_run(run)["ended"] == "done"

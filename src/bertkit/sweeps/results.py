@@ -9,7 +9,8 @@ from pathlib import Path
 from bertkit import config
 from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
-from bertkit.storage.atomic import read_json, write_file, write_json
+from bertkit.runs import read_run
+from bertkit.storage.atomic import write_file, write_json
 
 FAILED = "failed: "
 """How ``ended`` begins in the record of a run that failed."""
@@ -56,7 +57,7 @@ class SweepResult:
 
 def read_point(folder: Path, settings: dict[str, str]) -> PointResult | None:
     """The result in the run folder of a point; None if it is not finished."""
-    ended = str(read_json(folder / "run.json")["ended"]) if (folder / "run.json").exists() else ""
+    ended = str(read_run(folder)["ended"]) if (folder / "run.json").exists() else ""
     if ended.startswith(FAILED):
         return PointResult(settings=settings, folder=folder, failed=ended.removeprefix(FAILED))
     if ended != "done":
