@@ -42,11 +42,11 @@ def test_batches_hold_their_features() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3, 20])
-def test_what_is_made_ahead_comes_in_order(workers: int) -> None:
+def test_prefetched_results_come_in_order(workers: int) -> None:
     assert list(prefetch((partial(pow, each, 2) for each in range(13)), workers)) == [each**2 for each in range(13)]
 
 
-def test_the_next_is_made_while_the_caller_works() -> None:
+def test_the_next_result_is_computed_while_the_caller_works() -> None:
     made = [threading.Event() for _ in range(3)]
     results = prefetch((event.set for event in made), 1)
     next(results)
@@ -54,14 +54,14 @@ def test_the_next_is_made_while_the_caller_works() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_an_error_comes_in_its_turn(workers: int) -> None:
+def test_an_exception_is_raised_in_place_of_its_result(workers: int) -> None:
     results = prefetch((partial(divmod, 7, each) for each in (7, 3, 0, 1)), workers)
     assert [next(results), next(results)] == [(1, 0), (2, 1)]
     with pytest.raises(ZeroDivisionError):
         next(results)
 
 
-def test_no_thread_outlives_its_use() -> None:
+def test_no_thread_is_left_after_closing() -> None:
     before = threading.active_count()
     results = prefetch((partial(pow, each, 2) for each in range(99)), 3)
     next(results)

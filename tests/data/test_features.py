@@ -32,7 +32,7 @@ class Letters:
         return "".join(chr(number + 87) for number in ids)
 
 
-def test_one_text() -> None:
+def test_a_single_text_is_between_cls_and_sep() -> None:
     feature = assemble(Letters(), "abc", max_length=13)
     assert feature.input_ids.tolist() == [2, 10, 11, 12, 3]
     assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0]
@@ -40,7 +40,7 @@ def test_one_text() -> None:
     assert feature.offsets.tolist() == [[0, 0], [0, 1], [1, 2], [2, 3], [0, 0]]
 
 
-def test_a_pair_and_its_segments() -> None:
+def test_a_pair_has_two_segments() -> None:
     feature = assemble(Letters(), "abc", "de", max_length=13, labels={"class": 1})
     assert feature.input_ids.tolist() == [2, 10, 11, 12, 3, 13, 14, 3]
     assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
@@ -51,7 +51,7 @@ def test_an_empty_second_text_is_still_a_pair() -> None:
     assert assemble(Letters(), "a", "", max_length=13).input_ids.tolist() == [2, 10, 3, 3]
 
 
-def test_truncation_takes_from_the_longer_end() -> None:
+def test_truncation_removes_tokens_of_the_longer_text() -> None:
     feature = assemble(Letters(), "abcdefg", "hij", max_length=9)
     assert Letters().decode(feature.input_ids[1:4].tolist()) == "abc"
     assert Letters().decode(feature.input_ids[5:8].tolist()) == "hij"
@@ -84,13 +84,13 @@ def test_collate_pads_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("name", ["input_ids", "segment_ids", "attention_mask"])
-def test_a_batch_moves_whole(name: str) -> None:
+def test_all_tensors_of_a_batch_move_together(name: str) -> None:
     batch = collate([Feature(np.arange(7), np.zeros(7, int), {"class": 1})], pad_id=0).to(torch.device("meta"))
     assert getattr(batch, name).device.type == "meta"
     assert batch.labels["class"].device.type == "meta"
 
 
-def test_words_of_characters_are_padded_word_by_word() -> None:
+def test_tokens_with_characters_are_padded_word_by_word() -> None:
     """Also where they are choices; a feature is as long as it has words."""
     short, long = (Feature(np.full((words, 7), words), np.zeros(words, int)) for words in (2, 5))
     assert [len(short), len(long), len(stack([short, long], labels={}))] == [2, 5, 5]
@@ -101,7 +101,7 @@ def test_words_of_characters_are_padded_word_by_word() -> None:
         assert batch.num_tokens == 7
 
 
-def test_what_stands_between_two_texts_is_the_tokenizers() -> None:
+def test_the_tokens_between_two_texts_are_those_of_the_tokenizer() -> None:
     class Spaced(Letters):
         between_ids = (3, 3)
 

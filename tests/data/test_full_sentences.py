@@ -21,7 +21,7 @@ def cut(documents: list[list[int]], max_tokens: int, shards: int = 1) -> list[li
     return [passage.first.tolist() for passage in rows.segments(0, np.arange(len(rows)))]
 
 
-def test_rows_by_hand() -> None:
+def test_rows_end_where_the_next_sentence_does_not_fit() -> None:
     """Sentences of 3, 2 | 4, 1 | 9, 2 tokens in rows of 7: the third document's first is longer than a row."""
     assert cut([[3, 2], [4, 1], [9, 2]], max_tokens=7) == [
         [0, 1, 2, 3, 4],

@@ -37,7 +37,7 @@ def test_counts_of_records(tmp_path: Path) -> None:
     assert report.histogram == [5, 0, 0, 0, 0, 0]
 
 
-def test_the_form_and_the_encoding_are_said(tmp_path: Path) -> None:
+def test_the_boundary_and_the_encoding_are_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", b"\xef\xbb\xbfOne.\r\nTwo.\r\n\r\nThree.\r\nFour.\r\n")
     (report,) = inspect_files([path]).files
     assert report.encoding == "UTF-8 with a byte order mark"
@@ -78,7 +78,7 @@ def test_duplicates_are_found_across_files(tmp_path: Path) -> None:
     assert report.counts.documents == 6
 
 
-def test_a_document_of_many_pieces_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_of_many_chunks_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 100)
     path = write(tmp_path / "a.txt", "Word and word. " * 99)
     (report,) = inspect_files([path]).files
@@ -86,7 +86,7 @@ def test_a_document_of_many_pieces_is_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert report.histogram == [0, 0, 1, 0, 0, 0]
 
 
-def test_the_report_is_json_and_lines(tmp_path: Path) -> None:
+def test_the_report_can_be_json_or_lines(tmp_path: Path) -> None:
     files = [write(tmp_path / f"{name}.txt", "One. Two." * count) for name, count in (("a", 1), ("b", 99))]
     report = inspect_files(files)
     assert json.loads(json.dumps(config.to_json(report)))["files"][1]["counts"]["documents"] == 1
@@ -96,7 +96,7 @@ def test_the_report_is_json_and_lines(tmp_path: Path) -> None:
     assert not next(line for line in lines if line.startswith("  below 10,000 ")).endswith("#")
 
 
-def test_names_are_checked_first(tmp_path: Path) -> None:
+def test_missing_files_are_an_error_before_reading(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="at least one"):
         inspect_files([])
     with pytest.raises(BertkitError, match="no file at"):

@@ -77,7 +77,7 @@ def sentences(folder: Path, split: Split) -> list[list[list[int]]]:
     ]
 
 
-def test_every_sentence_is_there_in_its_order(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+def test_every_sentence_is_in_the_shards_in_order(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
     manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
     expected = [
         tokenizer.encode(sentence).ids
@@ -98,7 +98,7 @@ def test_every_sentence_is_there_in_its_order(tmp_path: Path, files: list[Path],
     assert len(found) == sum(record.documents for record in manifest.shards) > manifest.documents
 
 
-def test_the_manifest_says_what_was_read(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+def test_the_manifest_describes_the_input(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
     manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
     assert Corpus.open(tmp_path / "data").manifest == manifest
     assert manifest.tokenizer == tokenizer.fingerprint
@@ -143,17 +143,19 @@ class TestHeldOut:
 
     @pytest.mark.parametrize(("count", "least"), [(1, 0), (2, 1), (3, 1), (4, 2), (13, 2)])
     @pytest.mark.parametrize("heldout", [1e-9, 0.999999])
-    def test_some_are_held_out_and_some_are_not(
+    def test_some_documents_are_held_out_and_some_are_not(
         self, tmp_path: Path, tokenizer: WordPiece, count: int, least: int, heldout: float
     ) -> None:
         manifest = self.prepare(tmp_path / "data", PARAGRAPHS[30 : 30 + count], tokenizer, heldout)
         assert manifest.documents == count
         assert manifest.heldout_documents == (least if heldout < 0.5 else count - 1)
 
-    def test_none_if_none_are_wanted(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+    def test_nothing_is_held_out_on_request(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         assert self.prepare(tmp_path / "data", PARAGRAPHS, tokenizer, 0).heldout_documents == 0
 
-    def test_the_share_is_as_asked_and_nothing_is_in_both(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+    def test_the_held_out_share_is_as_requested_and_splits_are_disjoint(
+        self, tmp_path: Path, tokenizer: WordPiece
+    ) -> None:
         texts = [f"{first} {second}" for first in PARAGRAPHS[:20] for second in PARAGRAPHS[20:50]]
         manifest = self.prepare(tmp_path / "data", texts + texts, tokenizer, 0.2)
         assert 0.15 < manifest.heldout_documents / manifest.documents < 0.25
@@ -162,7 +164,7 @@ class TestHeldOut:
         assert len(held) + len(kept) == manifest.documents
         assert not set(held) & set(kept)
 
-    def test_a_document_stays_where_it_is_when_others_come(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+    def test_more_documents_do_not_change_the_split_of_a_document(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         texts = sorted(set(PARAGRAPHS))
         self.prepare(tmp_path / "few", texts[::3], tokenizer, 0.3)
         self.prepare(tmp_path / "all", texts, tokenizer, 0.3)
@@ -183,7 +185,7 @@ class TestHeldOut:
         assert heldout.num_tokens / per_book == pytest.approx(round(heldout.num_tokens / per_book), abs=0.1)
 
 
-def test_what_is_empty_is_skipped_and_counted(tmp_path: Path, tokenizer: WordPiece) -> None:
+def test_empty_documents_are_skipped_and_counted(tmp_path: Path, tokenizer: WordPiece) -> None:
     file = tmp_path / "a.jsonl"
     texts = ["", "The cat sat.", "  \n ", "\u200b\x01", "The cat sat. ", "A dog."]
     file.write_text("\n".join(json.dumps(text) for text in texts))
@@ -203,7 +205,7 @@ def test_progress_grows_to_the_end(tmp_path: Path, files: list[Path], tokenizer:
 
 
 class TestFolders:
-    def test_the_same_command_again_changes_nothing(
+    def test_repeating_the_command_changes_nothing(
         self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
     ) -> None:
         first = prepare(files, tokenizer=tokenizer, output=tmp_path / "data")
@@ -240,7 +242,9 @@ class TestFolders:
         manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data", reading=lenient)
         assert manifest.replaced_characters == 1
 
-    def test_a_folder_of_others_is_not_touched(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    def test_a_folder_with_other_files_is_unchanged(
+        self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
+    ) -> None:
         output = tmp_path / "data"
         output.mkdir()
         (output / "thesis.doc").write_text("precious")
@@ -249,7 +253,7 @@ class TestFolders:
             prepare(files, tokenizer=tokenizer, output=output)
         assert len(list(output.iterdir())) == 2
 
-    def test_a_file_of_that_name_by_somebody_else_is_not_touched(
+    def test_a_job_file_of_another_program_is_unchanged(
         self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
     ) -> None:
         output = tmp_path / "data"
@@ -259,7 +263,9 @@ class TestFolders:
             prepare(files, tokenizer=tokenizer, output=output)
         assert (output / JOB).read_text() == '{"mine": 1}'
 
-    def test_two_at_once_are_one_too_many(self, tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    def test_two_processes_cannot_write_to_one_folder(
+        self, tmp_path: Path, files: list[Path], tokenizer: WordPiece
+    ) -> None:
         output = tmp_path / "data"
         output.mkdir()
         with exclusive_lock(output), pytest.raises(BertkitError, match="is being written by another process"):
@@ -285,7 +291,7 @@ class TestFolders:
         ({"files": []}, "at least one text file"),
     ],
 )
-def test_wrong_options(
+def test_bad_options_are_an_error(
     tmp_path: Path, files: list[Path], tokenizer: WordPiece, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
@@ -294,7 +300,7 @@ def test_wrong_options(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_is_named_once(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+def test_naming_a_file_twice_is_an_error(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
     with pytest.raises(BertkitError, match=r"a\.jsonl is named 2 times"):
         prepare([files[0], *files], tokenizer=tokenizer, output=tmp_path / "data")
 
@@ -309,7 +315,7 @@ def test_real_text(tmp_path: Path, data_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [wordpiece, bpe, byte_bpe, words], ids=lambda kind: kind.__name__.rpartition(".")[2])
-def test_a_document_has_the_tokens_that_it_has_as_one_text(
+def test_a_document_has_the_same_tokens_as_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: ModuleType
 ) -> None:
     """Where a space is a part of the word behind it, so is the one between two sentences."""

@@ -17,7 +17,7 @@ from bertkit.rng import CounterRng
     shards=st.integers(1, 3),
     epoch=st.integers(0, 5),
 )
-def test_rows_are_full_and_go_on_where_the_one_before_ended(
+def test_rows_are_full_and_continue_the_row_before(
     documents: list[list[int]], row_length: int, shards: int, epoch: int
 ) -> None:
     tokens = sum(map(sum, documents))
@@ -30,7 +30,7 @@ def test_rows_are_full_and_go_on_where_the_one_before_ended(
     assert read[0] < row_length
 
 
-def test_epochs_cut_otherwise_and_a_row_depends_on_its_number_alone() -> None:
+def test_epochs_differ_and_a_row_depends_on_its_index_alone() -> None:
     rows = RunningText(corpus([9, 8], [13, 7], [37]), row_length=13, seed=7)
     starts = {int(rows.segments(epoch, np.array([0]))[0].first[0]) for epoch in range(20)}
     assert len(starts) > 5
@@ -44,7 +44,7 @@ def test_epochs_cut_otherwise_and_a_row_depends_on_its_number_alone() -> None:
     shards=st.integers(1, 3),
     margin=st.integers(0, 2),
 )
-def test_marked_sentences_are_read_as_one_text(
+def test_sentences_with_boundary_tokens_form_one_text(
     documents: list[list[int]], row_length: int, shards: int, margin: int
 ) -> None:
     sentences, place = [], 0

@@ -72,7 +72,7 @@ def cut(
 PAIRS = cut(Sampling(short_sequences=0.0))
 
 
-def test_a_passage_is_a_pure_function_of_seed_epoch_and_index() -> None:
+def test_an_example_is_a_pure_function_of_seed_epoch_and_index() -> None:
     passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), pairs=True, max_tokens=ROOM, seed=5)
     alone = passages.segments(3, np.array([17]))[0]
     among = passages.segments(3, np.array([40, 17, 2]))[1]
@@ -82,13 +82,13 @@ def test_a_passage_is_a_pure_function_of_seed_epoch_and_index() -> None:
     assert alone.second.tolist() == among.second.tolist()
 
 
-def test_shards_do_not_matter() -> None:
+def test_examples_do_not_depend_on_the_shards() -> None:
     for one, three in zip(cut(Sampling()), cut(Sampling(), shards=3), strict=True):
         assert one.first.tolist() == three.first.tolist()
         assert one.is_random == three.is_random
 
 
-def test_both_segments_fit_and_are_runs() -> None:
+def test_both_segments_fit_and_are_contiguous() -> None:
     for pair in PAIRS:
         assert pair.second is not None
         assert len(pair.first) > 0
@@ -126,13 +126,13 @@ def test_a_single_sentence_forces_a_random_second() -> None:
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.5, 1.0])
-def test_the_realised_share_of_random_seconds_is_at_least_what_was_asked(wanted: float) -> None:
+def test_the_share_of_random_pairs_is_at_least_the_setting(wanted: float) -> None:
     made = cut(Sampling(random_next=wanted, short_sequences=0.0), max_tokens=99)
     share = float(np.mean([pair.is_random for pair in made]))
     assert wanted - 0.1 <= share <= wanted + 0.2
 
 
-def test_short_sequences_are_as_frequent_as_asked() -> None:
+def test_short_sequences_are_as_frequent_as_set() -> None:
     long = corpus(*([3] * 400 for _ in range(13)))
     passages = SegmentPairs(long, Sampling(short_sequences=0.3), pairs=True, max_tokens=99, seed=3)
     lengths = [
@@ -141,7 +141,7 @@ def test_short_sequences_are_as_frequent_as_asked() -> None:
     assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
 
 
-def test_truncation_takes_from_both_ends_at_random() -> None:
+def test_truncation_removes_tokens_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
     passages = SegmentPairs(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=ROOM, seed=1)
     sentences = set(range(0, 99 * 180, 90))

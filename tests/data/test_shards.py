@@ -64,7 +64,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-def test_a_shard_is_read_as_it_was_written(tmp_path: Path, dtype: Any) -> None:
+def test_a_shard_is_read_as_written(tmp_path: Path, dtype: Any) -> None:
     path = tmp_path / "x.safetensors"
     write_shard(path, np.array([1, 65535, 3, 9, 7], dtype=dtype), [0, 2, 5], [0, 1, 2])
     shard = Shard.open(path)
@@ -102,14 +102,14 @@ def test_a_corpus_is_one_split(data: Path) -> None:
     assert train.manifest.heldout_documents == 2
 
 
-def test_the_manifest_for_a_person(data: Path) -> None:
+def test_the_manifest_as_lines_of_text(data: Path) -> None:
     lines = read_manifest(data).lines()
     assert any("8, 2 of them held out" in line for line in lines)
     assert any(line.startswith("replaced characters 7") for line in lines)
 
 
 @pytest.mark.parametrize("name", ["train-1.safetensors", "heldout-0.safetensors"])
-def test_damage_is_named_and_concerns_its_split_only(data: Path, name: str) -> None:
+def test_damage_is_an_error_of_its_split_only(data: Path, name: str) -> None:
     path = data / name
     content = bytearray(path.read_bytes())
     content[-9] ^= 1
@@ -135,7 +135,7 @@ def test_swapped_and_missing_shards_are_named(data: Path) -> None:
             Corpus.open(data, verify=verify)
 
 
-def test_a_name_in_the_manifest_is_no_path(data: Path) -> None:
+def test_a_path_in_the_manifest_is_not_followed(data: Path) -> None:
     manifest = read_manifest(data)
     outside = dataclasses.replace(manifest.shards[0], file=f"../{data.name}/train-0.safetensors")
     declare(data, outside)
@@ -143,7 +143,7 @@ def test_a_name_in_the_manifest_is_no_path(data: Path) -> None:
         Corpus.open(data, verify=False)
 
 
-def test_an_unfinished_folder_says_what_to_do(data: Path) -> None:
+def test_the_error_for_an_unfinished_folder_names_the_command(data: Path) -> None:
     (data / MANIFEST).unlink()
     with pytest.raises(BertkitError, match=r"unfinished\. Repeat its bertkit prepare command"):
         Corpus.open(data)
@@ -159,21 +159,21 @@ def test_a_manifest_of_another_version_is_refused(data: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 1}', b"\xff"])
-def test_a_broken_manifest_is_named(data: Path, content: bytes) -> None:
+def test_a_broken_manifest_is_an_error(data: Path, content: bytes) -> None:
     (data / MANIFEST).write_bytes(content)
     with pytest.raises(BertkitError, match=MANIFEST) as caught:
         read_manifest(data)
     assert caught.value.exit_code == 3
 
 
-def test_a_number_changed_in_the_manifest_is_noticed(data: Path) -> None:
+def test_a_changed_number_in_the_manifest_is_an_error(data: Path) -> None:
     path = data / MANIFEST
     path.write_text(path.read_text().replace('"unknown_tokens": 1', '"unknown_tokens": 3'))
     with pytest.raises(BertkitError, match="does not agree with its own SHA-256"):
         read_manifest(data)
 
 
-def test_the_tokenizer_is_the_one_that_made_the_shards(data: Path) -> None:
+def test_a_replaced_tokenizer_is_an_error(data: Path) -> None:
     corpus = Corpus.open(data)
     tokenizer = train(["some words to learn"], vocab_size=37)
     tokenizer.save(data / TOKENIZER)
@@ -186,7 +186,7 @@ def test_the_tokenizer_is_the_one_that_made_the_shards(data: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 1, 7, 8, 60, 0.5, -1])
-def test_a_shard_that_is_cut_off_is_named_without_a_checksum_too(data: Path, keep: float) -> None:
+def test_a_truncated_shard_is_an_error_even_without_its_checksum(data: Path, keep: float) -> None:
     path = data / "train-0.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2 if keep == 0.5 else int(keep)])

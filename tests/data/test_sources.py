@@ -65,7 +65,7 @@ class TestEveryFormat:
         path = write(tmp_path / f"a.parquet{compression}", plain.read_bytes())
         assert texts(path) == ["Eins.", "", "둘.", "Trois."] * 2
 
-    def test_the_position_ends_at_the_end(self, tmp_path: Path, compression: str) -> None:
+    def test_the_position_ends_at_the_end_of_the_file(self, tmp_path: Path, compression: str) -> None:
         path = write(tmp_path / f"a.txt{compression}", BOOK.encode() * 99)
         log = ReadLog(ByteStream(path))
         assert list(read_chunks(path, log=log))
@@ -86,7 +86,7 @@ class TestEveryFormat:
     ],
     ids=["google", "wrapped book", "unwrapped book", "lines", "paragraphs", "korean", "korean paragraphs", "no ends"],
 )
-def test_the_form_of_a_text_file_is_found_out(
+def test_the_form_of_a_text_file_is_guessed(
     tmp_path: Path, text: str, boundary: Boundary, documents: int, sentence_lines: bool
 ) -> None:
     path = write(tmp_path / "a.txt", text.encode())
@@ -95,7 +95,7 @@ def test_the_form_of_a_text_file_is_found_out(
     assert (log.boundary, len(pieces), log.sentence_lines) == (boundary, documents, sentence_lines)
 
 
-def test_a_boundary_that_is_given_is_taken(tmp_path: Path) -> None:
+def test_a_given_boundary_overrides_the_guess(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", BOOK.encode())
     assert len(texts(path, ReadOptions(boundary="blank-line"))) == 2
     path = write(tmp_path / "b.txt", GOOGLE.encode())
@@ -108,12 +108,12 @@ def test_a_boundary_that_is_given_is_taken(tmp_path: Path) -> None:
         texts(path, ReadOptions(boundary="file"))
 
 
-def test_blank_lines_are_blank_with_spaces_in_them_too(tmp_path: Path) -> None:
+def test_lines_of_white_space_count_as_blank(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", b" \n\n" + GOOGLE.replace("\n\n", "\n \t\u3000\n\n").encode() + b"\n\n")
     assert texts(path) == ["The first one.\nAnd a second!\n", "Another document begins.\nIt ends here.\n"]
 
 
-def test_sentences_of_lines_and_of_text() -> None:
+def test_sentences_are_lines_or_are_split() -> None:
     assert TextChunk(0, "Mr. A. came. He saw.\n\n two \n", sentence_lines=True).sentences() == [
         "Mr. A. came. He saw.",
         "two",
@@ -127,13 +127,13 @@ def test_sentences_of_lines_and_of_text() -> None:
 class TestEncodings:
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
     @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-    def test_marks_and_line_ends_leave_no_trace(self, tmp_path: Path, end: str, mark: bytes) -> None:
+    def test_byte_order_marks_and_line_ends_make_no_difference(self, tmp_path: Path, end: str, mark: bytes) -> None:
         path = write(tmp_path / "a.txt", mark + GOOGLE.replace("\n", end).encode())
         assert texts(path) == texts(write(tmp_path / "b.txt", GOOGLE.encode()))
         path = write(tmp_path / "a.jsonl", mark + f'{{"text": "a"}}{end}{{"text": "b"}}'.encode())
         assert texts(path) == ["a", "b"]
 
-    def test_a_mark_inside_the_text_stays(self, tmp_path: Path) -> None:
+    def test_a_byte_order_mark_inside_the_text_is_kept(self, tmp_path: Path) -> None:
         assert texts(write(tmp_path / "a.txt", "a\ufeffb".encode())) == ["a\ufeffb"]
 
     @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -157,7 +157,7 @@ class TestEncodings:
         ],
         ids=["first", "latin-1", "line ends", "after a mark", "cut off", "overlong"],
     )
-    def test_a_byte_that_is_not_utf8_is_named(
+    def test_the_position_of_a_byte_that_is_not_utf8_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, line: int, byte: int, block: int
     ) -> None:
         monkeypatch.setattr(_streams, "_BLOCK", block)
@@ -166,7 +166,7 @@ class TestEncodings:
             texts(path)
         assert caught.value.exit_code == 3
 
-    def test_replacing_counts_what_it_replaces(self, tmp_path: Path) -> None:
+    def test_replaced_characters_are_counted(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.txt", "an honest \ufffd\n".encode() + b"caf\xe9 \xff\n")
         log = ReadLog(ByteStream(path))
         (piece,) = read_chunks(path, LENIENT, log)
@@ -175,11 +175,11 @@ class TestEncodings:
         assert log.decoding.first_bad.endswith("a.txt, line 2: byte 18 of the file")
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-    def test_utf16_is_named(self, tmp_path: Path, encoding: str) -> None:
+    def test_utf16_is_an_error_that_names_it(self, tmp_path: Path, encoding: str) -> None:
         with pytest.raises(BertkitError, match="UTF-16"):
             texts(write(tmp_path / "a.txt", BOOK.encode(encoding)), LENIENT)
 
-    def test_a_wrong_name_is_noticed(self, tmp_path: Path) -> None:
+    def test_a_compressed_file_without_its_suffix_is_an_error(self, tmp_path: Path) -> None:
         for pack, ending in ((gzip.compress, "gz"), (zstandard.compress, "zst")):
             path = write(tmp_path / "a.txt", pack(b"text"))
             with pytest.raises(BertkitError, match=rf"Let its name end in \.{ending}"):
@@ -189,7 +189,7 @@ class TestEncodings:
 class TestDamage:
     @pytest.mark.parametrize("compression", [".gz", ".zst"])
     @pytest.mark.parametrize("keep", [0, 3, 0.5, -1])
-    def test_a_file_that_is_cut_off_is_an_error(self, tmp_path: Path, compression: str, keep: float) -> None:
+    def test_a_truncated_file_is_an_error(self, tmp_path: Path, compression: str, keep: float) -> None:
         path = write(tmp_path / f"a.txt{compression}", bytes(range(32, 127)) * 999)
         whole = path.read_bytes()
         path.write_bytes(whole[: int(keep * len(whole)) if keep == 0.5 else int(keep)])
@@ -205,7 +205,7 @@ class TestDamage:
         with pytest.raises(BertkitError, match="damaged"):
             texts(path)
 
-    def test_a_parquet_file_that_is_cut_off_is_an_error(self, tmp_path: Path) -> None:
+    def test_a_truncated_parquet_file_is_an_error(self, tmp_path: Path) -> None:
         path = write_parquet(tmp_path / "a.parquet", text=["some text"] * 99)
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(BertkitError, match="not a whole Parquet file"):
@@ -255,20 +255,20 @@ class TestFields:
         ],
         ids=["misspelt", "number", "torn", "list", "nested", "huge number", "surrogate"],
     )
-    def test_a_bad_line_is_named(self, tmp_path: Path, line: str, message: str) -> None:
+    def test_the_error_for_a_bad_line_has_its_number(self, tmp_path: Path, line: str, message: str) -> None:
         path = write(tmp_path / "a.jsonl", f'{{"text": "x"}}\n\n{line}\n'.encode())
         with pytest.raises(BertkitError, match=message) as caught:
             texts(path)
         assert "\n" not in str(caught.value)
 
-    def test_half_a_character_is_replaced_and_counted(self, tmp_path: Path) -> None:
+    def test_a_lone_surrogate_is_replaced_and_counted(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", b'{"text": "a\\ud83d\\ude00 \\ud83d"}\n')
         log = ReadLog(ByteStream(path))
         (piece,) = read_chunks(path, LENIENT, log)
         assert piece.text == "a\U0001f600 \ufffd"
         assert log.decoding.replaced == 1
 
-    def test_two_candidates_are_no_guess(self, tmp_path: Path) -> None:
+    def test_two_candidate_fields_are_an_error(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", b'{"left": "x", "right": "y"}\n')
         with pytest.raises(BertkitError, match="which field is the text"):
             texts(path)
@@ -282,7 +282,7 @@ class TestFields:
             texts(path, ReadOptions(field="rigth"))
         assert texts(path, ReadOptions(field="right")) == ["y"]
 
-    def test_a_line_of_json_has_a_longest_length(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_line_of_json_has_a_maximum_length(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sources, "LONGEST_RECORD", 99)
         monkeypatch.setattr(_records, "LONGEST_RECORD", 99)
         path = write(tmp_path / "a.jsonl", b'"ok"\n"' + b"x" * 500 + b'"\n')
@@ -290,22 +290,22 @@ class TestFields:
             texts(path)
 
 
-class TestPieces:
+class TestChunks:
     @pytest.fixture(autouse=True)
-    def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def small_chunks(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 37)
         yield
 
     @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
     @pytest.mark.parametrize("text", [BOOK, "word " * 99, "x" * 999, KOREAN * 13], ids=["book", "words", "x", "korean"])
-    def test_they_are_small_and_lose_nothing(self, tmp_path: Path, name: str, text: str) -> None:
+    def test_chunks_are_small_and_complete(self, tmp_path: Path, name: str, text: str) -> None:
         path = write(tmp_path / name, (text if name == "a.txt" else json.dumps(text)).encode())
         pieces = list(read_chunks(path))
         assert len(pieces) > 1
         assert max(len(piece.text) for piece in pieces) <= 37
         assert texts(path) == [text]
 
-    def test_they_are_cut_between_words(self, tmp_path: Path) -> None:
+    def test_chunks_end_between_words(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.txt", b"word " * 99)
         assert all(piece.text.endswith(" ") for piece in read_chunks(path))
 
@@ -322,7 +322,7 @@ def test_texts_of_several_files(tmp_path: Path) -> None:
     assert list(read_texts([first, second])) == ["One.", "Two."]
 
 
-def test_names_that_cannot_be_read(tmp_path: Path) -> None:
+def test_bad_file_names_are_an_error(tmp_path: Path) -> None:
     write(tmp_path / "reviews.txt", b"x")
     with pytest.raises(BertkitError, match=r'no file at .*Did you mean "reviews.txt"\?') as caught:
         kind_of(tmp_path / "review.txt")

@@ -26,7 +26,7 @@ def glove(tmp_path: Path) -> Path:
     return path
 
 
-def test_vectors_stand_in_the_order_of_the_words(glove: Path) -> None:
+def test_vectors_are_in_the_order_of_the_words(glove: Path) -> None:
     vectors = read_vectors(glove, WORDS)
     assert vectors.table.dtype == np.float32
     assert vectors.found.tolist() == [False, True, True, False, True, True]
@@ -37,7 +37,7 @@ def test_vectors_stand_in_the_order_of_the_words(glove: Path) -> None:
     assert not vectors.table[0].any()
 
 
-def test_what_has_no_vector_is_drawn_like_the_others_and_always_alike(glove: Path) -> None:
+def test_missing_vectors_are_random_with_the_same_statistics_and_reproducible(glove: Path) -> None:
     words = ["<PAD>", "the", "mill", *(f"none{number}" for number in range(999))]
     table = read_vectors(glove, words).table
     known = np.array([0.5, -1, 0.2, 1, 2, 3])
@@ -46,7 +46,7 @@ def test_what_has_no_vector_is_drawn_like_the_others_and_always_alike(glove: Pat
     assert np.array_equal(read_vectors(glove, words).table, table)
 
 
-def test_what_was_found_is_written_as_it_is_read(glove: Path, tmp_path: Path) -> None:
+def test_written_vectors_are_read_back(glove: Path, tmp_path: Path) -> None:
     vectors = read_vectors(glove, WORDS)
     write_vectors(tmp_path / "again.txt", WORDS, vectors)
     again = read_vectors(tmp_path / "again.txt", WORDS)
@@ -72,14 +72,14 @@ def test_a_compressed_file_is_read(glove: Path) -> None:
         (b"the 1 2\nm\xffll 1 2\n", "line 2: cannot be read: 'utf-8'"),
     ],
 )
-def test_a_bad_file_is_named_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_the_error_for_a_bad_file_has_the_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "vectors.txt"
     path.write_bytes(content)
     with pytest.raises(BertkitError, match=message):
         read_vectors(path, ["the", "mill"])
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_or_truncated_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"none\.txt cannot be read: No such file"):
         read_vectors(tmp_path / "none.txt", WORDS)
     (tmp_path / "torn.gz").write_bytes(gzip.compress(LINES.encode())[:-9])
@@ -97,7 +97,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus.open(folder / "data")
 
 
-def test_words_that_stand_together_have_vectors_that_do(corpus: Corpus) -> None:
+def test_words_of_the_same_sentences_have_similar_vectors(corpus: Corpus) -> None:
     vectors = train_vectors(corpus, 7, epochs=30)
     words = corpus.load_tokenizer()
     assert vectors.table.shape == (words.vocab_size, 7)
@@ -108,7 +108,7 @@ def test_words_that_stand_together_have_vectors_that_do(corpus: Corpus) -> None:
     assert np.array_equal(train_vectors(corpus, 7, epochs=30).table, vectors.table)
 
 
-def test_without_the_library_it_says_what_to_install(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_gensim_names_the_extra(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(BertkitError, match=r"pip install 'bertkit\[vectors\]'"):
         train_vectors(corpus, 7)

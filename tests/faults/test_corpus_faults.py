@@ -129,7 +129,7 @@ def broken_disk() -> None:
 
 @SOME_OR_ALL
 @pytest.mark.parametrize("then", [lambda: os._exit(CRASHED), full_disk, broken_disk], ids=["crash", "full", "broken"])
-def test_whatever_happens_at_any_call_the_same_command_ends_it(
+def test_after_a_fault_at_any_call_the_same_command_finishes(
     tmp_path: Path, file: Path, tokenizer: WordPiece, then: Callable[[], object], points: int | None
 ) -> None:
     expected = tmp_path / "expected"
@@ -156,7 +156,7 @@ def test_whatever_happens_at_any_call_the_same_command_ends_it(
 
 
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 2_000, 3_000])
-def test_a_disk_that_is_full_stops_it_in_one_line(tmp_path: Path, file: Path, tokenizer: WordPiece, limit: int) -> None:
+def test_a_full_disk_is_an_error_of_one_line(tmp_path: Path, file: Path, tokenizer: WordPiece, limit: int) -> None:
     output = tmp_path / "data"
 
     def action() -> None:
@@ -201,7 +201,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(50, marks=pytest.mark.faults)])
-def test_killed_again_and_again_it_still_comes_to_the_same(tmp_path: Path, tokenizer: WordPiece, kills: int) -> None:
+def test_repeated_kills_do_not_change_the_result(tmp_path: Path, tokenizer: WordPiece, kills: int) -> None:
     """kill -9 with workers at moments spread over the whole run; none of them survives its parent."""
     file, program = tmp_path / "texts.jsonl", tmp_path / "program.py"
     file.write_text("\n".join(json.dumps(f"{text} {number}") for number in range(150) for text in TEXTS))
@@ -237,7 +237,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_ends_it_quietly_and_the_same_command_goes_on(
+def test_ctrl_c_ends_quietly_and_the_same_command_continues(
     tmp_path: Path, tokenizer: WordPiece, number: signal.Signals, code: int
 ) -> None:
     file, program, output = tmp_path / "texts.jsonl", tmp_path / "program.py", tmp_path / "data"
@@ -295,7 +295,7 @@ def flip(path: Path, place: int) -> None:
 @pytest.mark.parametrize(
     "name", ["train-00001.safetensors", "heldout-00000.safetensors", MANIFEST, "tokenizer/tokenizer.json"]
 )
-def test_a_bit_that_flips_is_never_trained_on(
+def test_a_flipped_bit_is_never_trained_on(
     tmp_path: Path, file: Path, tokenizer: WordPiece, name: str, flips: int
 ) -> None:
     output = tmp_path / "data"
@@ -319,7 +319,9 @@ def test_a_bit_that_flips_is_never_trained_on(
     "damage", ["empty", "one byte", "half", "one less", "one more", "zeros", "swapped", "missing", "folder", "dangling"]
 )
 @pytest.mark.parametrize("name", ["train-00001.safetensors", "heldout-00000.safetensors", MANIFEST])
-def test_every_damage_is_named(tmp_path: Path, file: Path, tokenizer: WordPiece, name: str, damage: str) -> None:
+def test_every_kind_of_damage_is_an_error_with_the_file(
+    tmp_path: Path, file: Path, tokenizer: WordPiece, name: str, damage: str
+) -> None:
     output = tmp_path / "data"
     prepare([file], tokenizer=tokenizer, output=output)
     path = output / name
@@ -352,7 +354,7 @@ class TestFolders:
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    def test_folders_that_cannot_be(self, tmp_path: Path, file: Path, tokenizer: WordPiece) -> None:
+    def test_folders_that_cannot_be_made(self, tmp_path: Path, file: Path, tokenizer: WordPiece) -> None:
         (tmp_path / "loop").symlink_to("loop")
         assert "cannot write to" in self.refused(file, tokenizer, tmp_path / "loop")
         assert "cannot write to" in self.refused(file, tokenizer, tmp_path / "loop" / "data")
@@ -369,12 +371,12 @@ class TestFolders:
         assert "cannot be read" in self.refused(file, tokenizer, tmp_path / "data")
 
     @pytest.mark.parametrize("name", ["with space", "한글", "new\nline", "-o", "'quote\""])
-    def test_odd_names_are_names(self, tmp_path: Path, file: Path, tokenizer: WordPiece, name: str) -> None:
+    def test_unusual_file_names_are_accepted(self, tmp_path: Path, file: Path, tokenizer: WordPiece, name: str) -> None:
         renamed = file.rename(tmp_path / f"{name}.jsonl")
         prepare([renamed], tokenizer=tokenizer, output=tmp_path / name)
         assert Corpus.open(tmp_path / name).num_documents > 80
 
-    def test_input_that_changed_after_an_interruption_is_noticed(
+    def test_input_that_changed_after_an_interruption_is_an_error(
         self, tmp_path: Path, file: Path, tokenizer: WordPiece
     ) -> None:
         output = tmp_path / "data"
@@ -402,13 +404,13 @@ class TestNothingToRead:
         ],
         ids=["empty", "blank", "mark", "no token", "no records", "blank records"],
     )
-    def test_no_text_is_said(self, tmp_path: Path, tokenizer: WordPiece, name: str, text: str) -> None:
+    def test_input_without_text_is_an_error(self, tmp_path: Path, tokenizer: WordPiece, name: str, text: str) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
         with pytest.raises(BertkitError, match=f"there is no text in .*{name}") as caught:
             prepare([tmp_path / name], tokenizer=tokenizer, output=tmp_path / "data")
         assert caught.value.exit_code == 3
 
-    def test_one_document_is_enough_until_pairs_are_wanted(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+    def test_one_document_is_enough_without_pairs(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         (tmp_path / "a.txt").write_text(" ".join(TEXTS))
         prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data")
         corpus = Corpus.open(tmp_path / "data")
@@ -438,7 +440,9 @@ class TestEncodings:
         ],
         ids=["mark", "CRLF", "CR", "no end"],
     )
-    def test_form_makes_no_difference(self, tmp_path: Path, tokenizer: WordPiece, content: bytes) -> None:
+    def test_line_ends_and_byte_order_marks_make_no_difference(
+        self, tmp_path: Path, tokenizer: WordPiece, content: bytes
+    ) -> None:
         plain = self.tokens(tmp_path / "plain", self.TEXT.encode(), tokenizer)
         assert self.tokens(tmp_path / "other", content, tokenizer) == plain
 
@@ -452,14 +456,14 @@ class TestEncodings:
         ],
         ids=["latin-1", "cp949", "utf-16", "cut off"],
     )
-    def test_what_is_not_utf8_is_refused(
+    def test_text_that_is_not_utf8_is_an_error(
         self, tmp_path: Path, tokenizer: WordPiece, content: bytes, message: str
     ) -> None:
         with pytest.raises(BertkitError, match=message) as caught:
             self.tokens(tmp_path / "bad", content, tokenizer)
         assert caught.value.exit_code == 3
 
-    def test_or_replaced_and_counted(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+    def test_invalid_bytes_can_be_replaced_and_are_counted(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         reading = ReadOptions(on_bad_bytes="replace")
         assert self.tokens(tmp_path / "bad", self.TEXT.encode("latin-1"), tokenizer, reading)
         assert Corpus.open(tmp_path / "bad" / "data").manifest.replaced_characters == 1
@@ -496,7 +500,7 @@ def measure(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str, megab
 
 
 @pytest.mark.parametrize(("name", "pattern"), [("a.txt", "some words "), ("a.jsonl", "x")])
-def test_one_long_line_costs_little_memory(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str) -> None:
+def test_one_long_line_needs_little_memory(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str) -> None:
     """The tokenizer alone needs some 150 bytes a character: 600 MB for these four million."""
     before, peak, _ = measure(tmp_path, tokenizer, name, pattern, 4, 1)
     assert peak - before < 300

@@ -77,7 +77,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     ),
     "no checksum of a shard": (
         [(shards, "verify_shard", nothing)],
-        "faults/test_corpus_faults.py::test_a_bit_that_flips_is_never_trained_on",
+        "faults/test_corpus_faults.py::test_a_flipped_bit_is_never_trained_on",
     ),
     "nobody looks whether a shard changes": (
         [(shards.Corpus, "check_untouched", nothing)],

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from array import array
+
+from bertkit.data.document_hash import KEYS, DocumentHash, count_duplicates
+
+
+def hash_of(*chunks: str) -> DocumentHash:
+    document = DocumentHash()
+    for chunk in chunks:
+        document.add(chunk)
+    return document
+
+
+def test_equal_texts_have_equal_hashes() -> None:
+    assert hash_of("one two", "three").value == hash_of("one two", "three").value != hash_of("one two", "four").value
+    assert 0 <= hash_of("one").value < KEYS
+
+
+def test_white_space_around_a_chunk_is_ignored() -> None:
+    assert hash_of(" one two\n", "\tthree").value == hash_of("one two", "three").value
+    assert hash_of("one  two").value != hash_of("one two").value
+
+
+def test_first_is_the_hash_of_the_first_chunk() -> None:
+    document = DocumentHash()
+    assert document.first is None
+    document.add("one")
+    assert document.first == document.value == hash_of("one").value
+    document.add("two")
+    assert document.first == hash_of("one").value != document.value
+
+
+def test_a_document_of_white_space_is_blank() -> None:
+    assert hash_of().is_blank
+    assert hash_of(" \n", "\u3000").is_blank
+    assert not hash_of(" ", "x").is_blank
+
+
+def test_duplicates_are_counted_in_the_file_that_repeats_them() -> None:
+    files = [array("Q", [7, 9, 7]), array("Q"), array("Q", [9, 11, 11, 13])]
+    assert count_duplicates(files) == [1, 0, 2]
