@@ -1,4 +1,4 @@
-"""Texts for tokenizers: what is hard to cut, and what people write."""
+"""Texts for tests of tokenizers: difficult characters, and real paragraphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HARD = [
 
 
 def real_texts(data_folder: Path, count: int) -> list[str]:
-    """Paragraphs of encyclopaedias in two scripts and of a book."""
+    """Paragraphs of two encyclopaedias in different scripts and of a book, ``count`` of each."""
     found: list[str] = []
     for name in ("enwiki-00.jsonl.zst", "kowiki.jsonl.zst"):
         with (data_folder / "corpora" / name).open("rb") as packed:

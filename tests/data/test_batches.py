@@ -1,4 +1,4 @@
-"""Order and company of examples."""
+"""The order of examples, batches of features, and prefetching."""
 
 from __future__ import annotations
 

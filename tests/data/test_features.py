@@ -1,4 +1,4 @@
-"""Assembly, truncation and collation."""
+"""Assembly, truncation and collation of features."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bertkit.contracts import Tokens
 from bertkit.data.features import assemble, assemble_windows, collate, stack, truncated_lengths
 
 
-class Letters:
-    """A tokenizer whose pieces are letters."""
+class CharacterTokenizer:
+    """A tokenizer whose tokens are characters."""
 
     vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id = 99, 0, 1, 2, 3, 4
     start_id, end_id = cls_id, sep_id
     between_ids: tuple[int, ...] = (3,)
 
     def encode(self, text: str) -> Tokens:
-        return Tokens([ord(letter) - 87 for letter in text], [(at, at + 1) for at in range(len(text))])
+        return Tokens([ord(character) - 87 for character in text], [(at, at + 1) for at in range(len(text))])
 
     def encode_batch(self, texts: Sequence[str]) -> list[Tokens]:
         return [self.encode(text) for text in texts]
@@ -33,7 +33,7 @@ class Letters:
 
 
 def test_a_single_text_is_between_cls_and_sep() -> None:
-    feature = assemble(Letters(), "abc", max_length=13)
+    feature = assemble(CharacterTokenizer(), "abc", max_length=13)
     assert feature.input_ids.tolist() == [2, 10, 11, 12, 3]
     assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0]
     assert feature.offsets is not None
@@ -41,20 +41,20 @@ def test_a_single_text_is_between_cls_and_sep() -> None:
 
 
 def test_a_pair_has_two_segments() -> None:
-    feature = assemble(Letters(), "abc", "de", max_length=13, labels={"class": 1})
+    feature = assemble(CharacterTokenizer(), "abc", "de", max_length=13, labels={"class": 1})
     assert feature.input_ids.tolist() == [2, 10, 11, 12, 3, 13, 14, 3]
     assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
     assert feature.labels == {"class": 1}
 
 
 def test_an_empty_second_text_is_still_a_pair() -> None:
-    assert assemble(Letters(), "a", "", max_length=13).input_ids.tolist() == [2, 10, 3, 3]
+    assert assemble(CharacterTokenizer(), "a", "", max_length=13).input_ids.tolist() == [2, 10, 3, 3]
 
 
 def test_truncation_removes_tokens_of_the_longer_text() -> None:
-    feature = assemble(Letters(), "abcdefg", "hij", max_length=9)
-    assert Letters().decode(feature.input_ids[1:4].tolist()) == "abc"
-    assert Letters().decode(feature.input_ids[5:8].tolist()) == "hij"
+    feature = assemble(CharacterTokenizer(), "abcdefg", "hij", max_length=9)
+    assert CharacterTokenizer().decode(feature.input_ids[1:4].tolist()) == "abc"
+    assert CharacterTokenizer().decode(feature.input_ids[5:8].tolist()) == "hij"
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 60))
@@ -102,11 +102,18 @@ def test_tokens_with_characters_are_padded_word_by_word() -> None:
 
 
 def test_the_tokens_between_two_texts_are_those_of_the_tokenizer() -> None:
-    class Spaced(Letters):
+    class TwoSeparators(CharacterTokenizer):
         between_ids = (3, 3)
 
-    feature = assemble(Spaced(), "abc", "de", max_length=7)
-    assert feature.input_ids.tolist() == [2, *Letters().encode("ab").ids, 3, 3, *Letters().encode("d").ids, 3]
+    feature = assemble(TwoSeparators(), "abc", "de", max_length=7)
+    assert feature.input_ids.tolist() == [
+        2,
+        *CharacterTokenizer().encode("ab").ids,
+        3,
+        3,
+        *CharacterTokenizer().encode("d").ids,
+        3,
+    ]
     assert feature.segment_ids.tolist() == [0, 0, 0, 0, 0, 1, 1]
-    windows = assemble_windows(Spaced(), "abcdefghij", "xy", max_length=11, stride=3)
+    windows = assemble_windows(TwoSeparators(), "abcdefghij", "xy", max_length=11, stride=3)
     assert [len(window) for window in windows] == [11, 11, 10]

@@ -1,4 +1,4 @@
-"""Rows over the ends of documents, on a corpus whose every token says where it stands."""
+"""Rows across the ends of documents, of a corpus whose tokens are their own positions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.data.test_segment_pairs import DOCUMENTS, borders, corpus
+from tests.data.numbered_corpus import DOCUMENTS, corpus, find_starts
 
 from bertkit.data.full_sentences import FullSentences
 
 SEP = -1
-"""No token."""
+"""The id of no other token."""
 
 
-def cut(documents: list[list[int]], max_tokens: int, shards: int = 1) -> list[list[int]]:
+def read_rows(documents: list[list[int]], max_tokens: int, shards: int = 1) -> list[list[int]]:
     rows = FullSentences(corpus(*documents, shards=shards), max_tokens=max_tokens, sep_id=SEP)
-    return [passage.first.tolist() for passage in rows.segments(0, np.arange(len(rows)))]
+    return [row.first.tolist() for row in rows.segments(0, np.arange(len(rows)))]
 
 
 def test_rows_end_where_the_next_sentence_does_not_fit() -> None:
     """Sentences of 3, 2 | 4, 1 | 9, 2 tokens in rows of 7: the third document's first is longer than a row."""
-    assert cut([[3, 2], [4, 1], [9, 2]], max_tokens=7) == [
+    assert read_rows([[3, 2], [4, 1], [9, 2]], max_tokens=7) == [
         [0, 1, 2, 3, 4],
         [5, 6, 7, 8, 9],
         [10, 11, 12, 13, 14, 15, 16],
         [17, 18, 19, 20],
     ]
-    assert cut([[3], [2, 1], [4]], max_tokens=7) == [[0, 1, 2, SEP, 3, 4, 5], [6, 7, 8, 9]]
+    assert read_rows([[3], [2, 1], [4]], max_tokens=7) == [[0, 1, 2, SEP, 3, 4, 5], [6, 7, 8, 9]]
 
 
 @given(
@@ -39,8 +39,8 @@ def test_rows_end_where_the_next_sentence_does_not_fit() -> None:
 )
 def test_every_token_is_in_one_row_and_rows_are_full(documents: list[list[int]], max_tokens: int, shards: int) -> None:
     shards = min(shards, len(documents))
-    rows = cut(documents, max_tokens, shards)
-    sentences, ends = borders(*documents)
+    rows = read_rows(documents, max_tokens, shards)
+    sentences, ends = find_starts(*documents)
     assert [token for row in rows for token in row if token != SEP] == list(range(sentences[-1]))
     for row in rows:
         assert 0 < len(row) <= max_tokens
@@ -66,9 +66,9 @@ def test_every_token_is_in_one_row_and_rows_are_full(documents: list[list[int]],
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_row_is_a_pure_function_of_its_index(shards: int) -> None:
     rows = FullSentences(corpus(*DOCUMENTS, shards=shards), max_tokens=37, sep_id=SEP)
-    whole = rows.segments(0, np.arange(len(rows)))
+    every = rows.segments(0, np.arange(len(rows)))
     alone, first = rows.segments(3, np.array([len(rows) - 2, 0]))
-    assert alone.first.tolist() == whole[-2].first.tolist()
-    assert first.first.tolist() == whole[0].first.tolist()
-    assert all(passage.second is None for passage in whole)
-    assert sum(SEP in passage.first for passage in whole) > 13
+    assert alone.first.tolist() == every[-2].first.tolist()
+    assert first.first.tolist() == every[0].first.tolist()
+    assert all(row.second is None for row in every)
+    assert sum(SEP in row.first for row in every) > 13

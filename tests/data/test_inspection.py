@@ -1,4 +1,4 @@
-"""Files looked at before use: every count on files made to have it."""
+"""Statistics of text files, each on files made for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to shards: nothing lost, the same bytes whoever makes them, and no folder touched that is not ours."""
+"""Preparation: complete text, the same bytes for any number of workers, and folders of others left unchanged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from bertkit.batch import number_of
-from bertkit.data import shard_writer as _writer
-from bertkit.data import sources
-from bertkit.data import work_units as _units
+from bertkit.data import shard_writer, sources, work_units
 from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
@@ -35,9 +33,9 @@ PARAGRAPHS = [
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Several shards, units and pieces out of a few kilobytes."""
-    monkeypatch.setattr(_writer, "_SHARD_TOKENS", 700)
-    monkeypatch.setattr(_units, "_UNIT_CHARACTERS", 500)
+    """Several shards, units and chunks out of a few kilobytes."""
+    monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 700)
+    monkeypatch.setattr(work_units, "_UNIT_CHARACTERS", 500)
     monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 200)
     yield
 
@@ -49,7 +47,7 @@ def tokenizer() -> WordPiece:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """Forty records, one book of many pieces, and four documents of two lines each."""
+    """Forty records, one book of many chunks, and four documents of two lines each."""
     records = [json.dumps({"text": " ".join(PARAGRAPHS[at : at + 3])}) for at in range(0, 120, 3)]
     texts = {
         "a.jsonl": "\n".join(records),
@@ -66,7 +64,7 @@ def content(folder: Path) -> dict[str, str]:
 
 
 def sentences(folder: Path, split: Split) -> list[list[list[int]]]:
-    """Ids by document and sentence."""
+    """The ids of every sentence of every document."""
     return [
         [
             shard.tokens[shard.sentence_offsets[at] : shard.sentence_offsets[at + 1]].tolist()
@@ -82,8 +80,8 @@ def test_every_sentence_is_in_the_shards_in_order(tmp_path: Path, files: list[Pa
     expected = [
         tokenizer.encode(sentence).ids
         for file in files
-        for piece in read_chunks(file)
-        for sentence in piece.sentences()
+        for chunk in read_chunks(file)
+        for sentence in chunk.sentences()
     ]
     found = sentences(tmp_path / "data", "train")
     assert [ids for document in found for ids in document] == expected
@@ -94,7 +92,7 @@ def test_every_sentence_is_in_the_shards_in_order(tmp_path: Path, files: list[Pa
     assert manifest.unknown_tokens == sum(ids.count(tokenizer.unk_id) for ids in expected)
     assert not any(tokenizer.mask_id in ids for ids in expected)
     assert [len(document) for document in found[:40]] == [3] * 40
-    # The book crosses the borders of shards, and is a document in each.
+    # The book crosses the boundaries of shards, and counts as a document in each.
     assert len(found) == sum(record.documents for record in manifest.shards) > manifest.documents
 
 
@@ -195,13 +193,13 @@ def test_empty_documents_are_skipped_and_counted(tmp_path: Path, tokenizer: Word
 
 
 def test_progress_grows_to_the_end(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
-    heard: list[tuple[int, int]] = []
-    prepare(files, tokenizer=tokenizer, output=tmp_path / "data", report=lambda *each: heard.append(each))
+    reports: list[tuple[int, int]] = []
+    prepare(files, tokenizer=tokenizer, output=tmp_path / "data", report=lambda *each: reports.append(each))
     total = sum(file.stat().st_size for file in files)
-    assert len(heard) > 5
-    assert heard == sorted(heard)
-    assert heard[-1] == (total, total)
-    assert {whole for _, whole in heard} == {total}
+    assert len(reports) > 5
+    assert reports == sorted(reports)
+    assert reports[-1] == (total, total)
+    assert {total_bytes for _, total_bytes in reports} == {total}
 
 
 class TestFolders:
@@ -318,7 +316,7 @@ def test_real_text(tmp_path: Path, data_folder: Path) -> None:
 def test_a_document_has_the_same_tokens_as_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: ModuleType
 ) -> None:
-    """Where a space is a part of the word behind it, so is the one between two sentences."""
+    """Also in byte-level BPE, where the space between two sentences belongs to the second."""
     monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 20_000)
     (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": f"{text} {text}"}) for text in PARAGRAPHS[:37]))
     trained = kind.train(PARAGRAPHS, vocab_size=299)

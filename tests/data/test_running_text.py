@@ -1,11 +1,11 @@
-"""Rows of running text, on a corpus whose every token says where it stands."""
+"""Rows of running text, of a corpus whose tokens are their own positions."""
 
 from __future__ import annotations
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.data.test_segment_pairs import corpus
+from tests.data.numbered_corpus import corpus
 
 from bertkit.data.running_text import RunningText
 from bertkit.rng import CounterRng
@@ -22,11 +22,11 @@ def test_rows_are_full_and_continue_the_row_before(
 ) -> None:
     tokens = sum(map(sum, documents))
     rows = RunningText(corpus(*documents, shards=min(shards, len(documents))), row_length=row_length, seed=7)
-    cut = [passage.first.tolist() for passage in rows.segments(epoch, np.arange(len(rows)))]
+    found = [row.first.tolist() for row in rows.segments(epoch, np.arange(len(rows)))]
     row_length = min(row_length, tokens)
-    assert [len(row) for row in cut] == [row_length] * (tokens // row_length)
-    read = [token for row in cut for token in row]
-    assert read == [(read[0] + place) % tokens for place in range(len(read))]
+    assert [len(row) for row in found] == [row_length] * (tokens // row_length)
+    read = [token for row in found for token in row]
+    assert read == [(read[0] + position) % tokens for position in range(len(read))]
     assert read[0] < row_length
 
 
@@ -47,18 +47,18 @@ def test_epochs_differ_and_a_row_depends_on_its_index_alone() -> None:
 def test_sentences_with_boundary_tokens_form_one_text(
     documents: list[list[int]], row_length: int, shards: int, margin: int
 ) -> None:
-    sentences, place = [], 0
+    sentences, position = [], 0
     for length in (length for document in documents for length in document):
-        sentences += [-1, *range(place, place + length), -2]
-        place += length
+        sentences += [-1, *range(position, position + length), -2]
+        position += length
     text = corpus(*documents, shards=min(shards, len(documents)))
     rows = RunningText(text, row_length=row_length, seed=7, boundary_ids=(-1, -2))
-    cut = [passage.first.tolist() for passage in rows.segments(0, np.arange(len(rows)), margin=margin)]
+    found = [row.first.tolist() for row in rows.segments(0, np.arange(len(rows)), margin=margin)]
     row_length = min(row_length, len(sentences))
     shift = int(CounterRng(7, 0, np.zeros(1, np.int64)).below("running.shift", row_length)[0, 0])
     ring = sentences * 4
     start = len(sentences) + shift - margin
-    assert cut == [
+    assert found == [
         ring[start + row_length * row : start + row_length * row + row_length + 2 * margin]
         for row in range(len(sentences) // row_length)
     ]

@@ -1,81 +1,31 @@
-"""Cutting a corpus into passages, on a corpus whose every token says where it stands."""
+"""Segments of a corpus whose tokens are their own positions."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
+from tests.data.numbered_corpus import DOCUMENTS, corpus, find_starts
 
 from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
-from bertkit.data.shards import Corpus, Manifest, Shard
 from bertkit.errors import BertkitError
 
-ROOM = 37
-MANIFEST = Manifest(
-    tokenizer="",
-    vocab_size=0,
-    shards=(),
-    tokens=0,
-    sentences=0,
-    documents=0,
-    unknown_tokens=0,
-    empty_documents=0,
-    duplicate_documents=0,
-    sources=(),
-)
+MAX_TOKENS = 37
 
 
-def corpus(*documents: list[int], shards: int = 1) -> Corpus:
-    """Documents given as sentence lengths; token k of the whole corpus is the number k."""
-    parts, token = [], 0
-    for group in np.array_split(np.arange(len(documents)), shards):
-        sentences, ends = [0], [0]
-        for number in group:
-            sentences += (np.cumsum(documents[number]) + sentences[-1]).tolist()
-            ends.append(len(sentences) - 1)
-        parts.append(
-            Shard(
-                tokens=np.arange(token, token + sentences[-1]),
-                sentence_offsets=np.array(sentences),
-                document_offsets=np.array(ends),
-            )
-        )
-        token += sentences[-1]
-    return Corpus(
-        folder=Path("DATA"),
-        manifest=MANIFEST,
-        shards=tuple(parts),
-        num_tokens=token,
-        num_sentences=sum(map(len, documents)),
-        num_documents=len(documents),
-    )
-
-
-def borders(*documents: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Token positions where sentences and documents begin."""
-    sentences = np.cumsum([0, *(length for document in documents for length in document)])
-    return sentences, np.cumsum([0, *(sum(document) for document in documents)])
-
-
-DOCUMENTS = [np.random.default_rng(number).integers(1, 20, 13 + number % 30).tolist() for number in range(41)]
-
-
-def cut(
-    sampling: Sampling, *, pairs: bool = True, shards: int = 1, epoch: int = 0, max_tokens: int = ROOM
+def examples(
+    sampling: Sampling, *, pairs: bool = True, shards: int = 1, epoch: int = 0, max_tokens: int = MAX_TOKENS
 ) -> list[SegmentPair]:
-    passages = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, pairs=pairs, max_tokens=max_tokens, seed=5)
-    return passages.segments(epoch, np.arange(len(passages)))
+    source = SegmentPairs(corpus(*DOCUMENTS, shards=shards), sampling, pairs=pairs, max_tokens=max_tokens, seed=5)
+    return source.segments(epoch, np.arange(len(source)))
 
 
-PAIRS = cut(Sampling(short_sequences=0.0))
+PAIRS = examples(Sampling(short_sequences=0.0))
 
 
 def test_an_example_is_a_pure_function_of_seed_epoch_and_index() -> None:
-    passages = SegmentPairs(corpus(*DOCUMENTS), Sampling(), pairs=True, max_tokens=ROOM, seed=5)
-    alone = passages.segments(3, np.array([17]))[0]
-    among = passages.segments(3, np.array([40, 17, 2]))[1]
+    source = SegmentPairs(corpus(*DOCUMENTS), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=5)
+    alone = source.segments(3, np.array([17]))[0]
+    among = source.segments(3, np.array([40, 17, 2]))[1]
     assert alone.first.tolist() == among.first.tolist()
     assert alone.second is not None
     assert among.second is not None
@@ -83,7 +33,7 @@ def test_an_example_is_a_pure_function_of_seed_epoch_and_index() -> None:
 
 
 def test_examples_do_not_depend_on_the_shards() -> None:
-    for one, three in zip(cut(Sampling()), cut(Sampling(), shards=3), strict=True):
+    for one, three in zip(examples(Sampling()), examples(Sampling(), shards=3), strict=True):
         assert one.first.tolist() == three.first.tolist()
         assert one.is_random == three.is_random
 
@@ -93,75 +43,75 @@ def test_both_segments_fit_and_are_contiguous() -> None:
         assert pair.second is not None
         assert len(pair.first) > 0
         assert len(pair.second) > 0
-        assert len(pair.first) + len(pair.second) <= ROOM
+        assert len(pair.first) + len(pair.second) <= MAX_TOKENS
         assert (np.diff(pair.first) == 1).all()
         assert (np.diff(pair.second) == 1).all()
 
 
 def test_the_next_segment_follows_and_a_random_one_is_from_another_document() -> None:
-    _, documents = borders(*DOCUMENTS)
+    _, documents = find_starts(*DOCUMENTS)
     for pair in PAIRS:
         assert pair.second is not None
         first, second = (np.searchsorted(documents, run[0], side="right") for run in (pair.first, pair.second))
         assert (first != second) if pair.is_random else (first == second)
         if not pair.is_random:
-            sentences, _ = borders(*DOCUMENTS)
+            sentences, _ = find_starts(*DOCUMENTS)
             between = set(range(int(pair.first[-1]) + 1, int(pair.second[0]) + 1))
             assert between & set(sentences.tolist())
 
 
 def test_untruncated_segments_begin_and_end_with_sentences() -> None:
-    sentences = set(borders(*DOCUMENTS)[0].tolist())
-    whole = [pair for pair in PAIRS if pair.second is not None and len(pair.first) + len(pair.second) < ROOM]
-    assert len(whole) > 20
-    for pair in whole:
+    sentences = set(find_starts(*DOCUMENTS)[0].tolist())
+    untruncated = [
+        pair for pair in PAIRS if pair.second is not None and len(pair.first) + len(pair.second) < MAX_TOKENS
+    ]
+    assert len(untruncated) > 20
+    for pair in untruncated:
         assert pair.first[0] in sentences
         assert pair.first[-1] + 1 in sentences
 
 
 def test_a_single_sentence_forces_a_random_second() -> None:
     made = corpus(*([50] for _ in range(7)))
-    pairs = SegmentPairs(made, Sampling(random_next=0.0), pairs=True, max_tokens=ROOM, seed=1)
+    pairs = SegmentPairs(made, Sampling(random_next=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)
     assert all(pair.is_random for pair in pairs.segments(0, np.arange(len(pairs))))
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.5, 1.0])
 def test_the_share_of_random_pairs_is_at_least_the_setting(wanted: float) -> None:
-    made = cut(Sampling(random_next=wanted, short_sequences=0.0), max_tokens=99)
+    made = examples(Sampling(random_next=wanted, short_sequences=0.0), max_tokens=99)
     share = float(np.mean([pair.is_random for pair in made]))
     assert wanted - 0.1 <= share <= wanted + 0.2
 
 
 def test_short_sequences_are_as_frequent_as_set() -> None:
     long = corpus(*([3] * 400 for _ in range(13)))
-    passages = SegmentPairs(long, Sampling(short_sequences=0.3), pairs=True, max_tokens=99, seed=3)
-    lengths = [
-        len(p.first) + len(p.second if p.second is not None else []) for p in passages.segments(0, np.arange(200))
-    ]
+    source = SegmentPairs(long, Sampling(short_sequences=0.3), pairs=True, max_tokens=99, seed=3)
+    lengths = [len(p.first) + len(p.second if p.second is not None else []) for p in source.segments(0, np.arange(200))]
     assert 0.2 < np.mean(np.array(lengths) < 90) < 0.4
 
 
 def test_truncation_removes_tokens_from_both_ends_at_random() -> None:
     made = corpus(*([90, 90] for _ in range(99)))
-    passages = SegmentPairs(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=ROOM, seed=1)
+    source = SegmentPairs(made, Sampling(short_sequences=0.0), pairs=True, max_tokens=MAX_TOKENS, seed=1)
     sentences = set(range(0, 99 * 180, 90))
-    cuts = [
-        pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in passages.segments(0, np.arange(300))
+    removed = [
+        pair.first[0] - max(s for s in sentences if s <= pair.first[0]) for pair in source.segments(0, np.arange(300))
     ]
-    assert 20 < np.mean(cuts) < 60
-    assert np.std(cuts) > 2
+    assert 20 < np.mean(removed) < 60
+    assert np.std(removed) > 2
 
 
 def test_an_epoch_covers_the_corpus_and_epochs_differ() -> None:
     single = Sampling(short_sequences=0.0)
-    seen = {token for passage in cut(single, pairs=False) for token in passage.first.tolist()}
+    seen = {token for example in examples(single, pairs=False) for token in example.first.tolist()}
     assert len(seen) > 0.8 * sum(map(sum, DOCUMENTS))
-    starts = [[int(p.first[0]) for p in cut(single, pairs=False, epoch=epoch)] for epoch in (0, 1)]
+    starts = [[int(p.first[0]) for p in examples(single, pairs=False, epoch=epoch)] for epoch in (0, 1)]
     assert starts[0] != starts[1]
-    assert all(passage.second is None for passage in cut(single, pairs=False))
+    assert all(example.second is None for example in examples(single, pairs=False))
 
 
 def test_pairs_need_two_documents() -> None:
     with pytest.raises(BertkitError, match="one document"):
-        SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=True, max_tokens=ROOM, seed=1)
-    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=False, max_tokens=ROOM, seed=1)) == 1
+        SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=1)
+    assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=False, max_tokens=MAX_TOKENS, seed=1)) == 1

@@ -1,4 +1,4 @@
-"""Shards and manifests on disk: what is written is read, and what is damaged is named."""
+"""Shards and manifests on disk: writing, reading, and errors for damage."""
 
 from __future__ import annotations
 
@@ -188,8 +188,8 @@ def test_a_replaced_tokenizer_is_an_error(data: Path) -> None:
 @pytest.mark.parametrize("keep", [0, 1, 7, 8, 60, 0.5, -1])
 def test_a_truncated_shard_is_an_error_even_without_its_checksum(data: Path, keep: float) -> None:
     path = data / "train-0.safetensors"
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2 if keep == 0.5 else int(keep)])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2 if keep == 0.5 else int(keep)])
     for verify in (True, False):
         with pytest.raises(BertkitError, match=r"train-0\.safetensors"):
             Corpus.open(data, verify=verify)

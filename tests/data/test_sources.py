@@ -1,4 +1,4 @@
-"""Files into documents: formats, boundaries, encodings, fields, and pieces that stay small."""
+"""Reading files as documents: formats, boundaries, encodings, fields, and small chunks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import zstandard
 from bertkit.data import sources
 from bertkit.data.sources import Boundary, ReadLog, ReadOptions, TextChunk, kind_of, read_chunks, read_texts
 from bertkit.errors import BertkitError
-from bertkit.formats import compression as _streams
-from bertkit.formats import records as _records
+from bertkit.formats import compression as compression_module
+from bertkit.formats import records
 from bertkit.formats.compression import ByteStream
 
 GOOGLE = "The first one.\nAnd a second!\n\n\nAnother document begins.\nIt ends here.\n"
@@ -29,10 +29,10 @@ LENIENT = ReadOptions(on_bad_bytes="replace")
 
 
 def texts(path: Path, reading: ReadOptions | None = None) -> list[str]:
-    """The documents of a file, put together from their pieces."""
+    """The documents of a file, joined from their chunks."""
     documents: dict[int, str] = {}
-    for piece in read_chunks(path, reading):
-        documents[piece.number] = documents.get(piece.number, "") + piece.text
+    for chunk in read_chunks(path, reading):
+        documents[chunk.number] = documents.get(chunk.number, "") + chunk.text
     assert list(documents) == list(range(len(documents)))
     return list(documents.values())
 
@@ -91,8 +91,8 @@ def test_the_form_of_a_text_file_is_guessed(
 ) -> None:
     path = write(tmp_path / "a.txt", text.encode())
     log = ReadLog(ByteStream(path))
-    pieces = list(read_chunks(path, log=log))
-    assert (log.boundary, len(pieces), log.sentence_lines) == (boundary, documents, sentence_lines)
+    chunks = list(read_chunks(path, log=log))
+    assert (log.boundary, len(chunks), log.sentence_lines) == (boundary, documents, sentence_lines)
 
 
 def test_a_given_boundary_overrides_the_guess(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ class TestEncodings:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
     ) -> None:
         content = "\ufeffé 한\r\n글 x\ry\n\r\nz\r".encode() + b"\xff\xed\x95"
-        monkeypatch.setattr(_streams, "_BLOCK", size)
+        monkeypatch.setattr(compression_module, "_BLOCK", size)
         assert texts(write(tmp_path / "a.txt", content), LENIENT) == ["é 한\n글 x\ny\n\nz\n\ufffd\ufffd"]
 
     @pytest.mark.parametrize("block", [1 << 20, 5])
@@ -160,7 +160,7 @@ class TestEncodings:
     def test_the_position_of_a_byte_that_is_not_utf8_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, line: int, byte: int, block: int
     ) -> None:
-        monkeypatch.setattr(_streams, "_BLOCK", block)
+        monkeypatch.setattr(compression_module, "_BLOCK", block)
         path = write(tmp_path / "a.txt", content)
         with pytest.raises(BertkitError, match=f"a.txt, line {line}: byte {byte} of the file is not UTF-8") as caught:
             texts(path)
@@ -169,8 +169,8 @@ class TestEncodings:
     def test_replaced_characters_are_counted(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.txt", "an honest \ufffd\n".encode() + b"caf\xe9 \xff\n")
         log = ReadLog(ByteStream(path))
-        (piece,) = read_chunks(path, LENIENT, log)
-        assert piece.text == "an honest \ufffd\ncaf\ufffd \ufffd\n"
+        (chunk,) = read_chunks(path, LENIENT, log)
+        assert chunk.text == "an honest \ufffd\ncaf\ufffd \ufffd\n"
         assert log.decoding.replaced == 2
         assert log.decoding.first_bad.endswith("a.txt, line 2: byte 18 of the file")
 
@@ -191,8 +191,8 @@ class TestDamage:
     @pytest.mark.parametrize("keep", [0, 3, 0.5, -1])
     def test_a_truncated_file_is_an_error(self, tmp_path: Path, compression: str, keep: float) -> None:
         path = write(tmp_path / f"a.txt{compression}", bytes(range(32, 127)) * 999)
-        whole = path.read_bytes()
-        path.write_bytes(whole[: int(keep * len(whole)) if keep == 0.5 else int(keep)])
+        content = path.read_bytes()
+        path.write_bytes(content[: int(keep * len(content)) if keep == 0.5 else int(keep)])
         with pytest.raises(BertkitError, match="cut off"):
             texts(path)
 
@@ -264,8 +264,8 @@ class TestFields:
     def test_a_lone_surrogate_is_replaced_and_counted(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", b'{"text": "a\\ud83d\\ude00 \\ud83d"}\n')
         log = ReadLog(ByteStream(path))
-        (piece,) = read_chunks(path, LENIENT, log)
-        assert piece.text == "a\U0001f600 \ufffd"
+        (chunk,) = read_chunks(path, LENIENT, log)
+        assert chunk.text == "a\U0001f600 \ufffd"
         assert log.decoding.replaced == 1
 
     def test_two_candidate_fields_are_an_error(self, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ class TestFields:
 
     def test_a_line_of_json_has_a_maximum_length(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sources, "LONGEST_RECORD", 99)
-        monkeypatch.setattr(_records, "LONGEST_RECORD", 99)
+        monkeypatch.setattr(records, "LONGEST_RECORD", 99)
         path = write(tmp_path / "a.jsonl", b'"ok"\n"' + b"x" * 500 + b'"\n')
         with pytest.raises(BertkitError, match="line 2 is longer than 99 characters"):
             texts(path)
@@ -300,20 +300,20 @@ class TestChunks:
     @pytest.mark.parametrize("text", [BOOK, "word " * 99, "x" * 999, KOREAN * 13], ids=["book", "words", "x", "korean"])
     def test_chunks_are_small_and_complete(self, tmp_path: Path, name: str, text: str) -> None:
         path = write(tmp_path / name, (text if name == "a.txt" else json.dumps(text)).encode())
-        pieces = list(read_chunks(path))
-        assert len(pieces) > 1
-        assert max(len(piece.text) for piece in pieces) <= 37
+        chunks = list(read_chunks(path))
+        assert len(chunks) > 1
+        assert max(len(chunk.text) for chunk in chunks) <= 37
         assert texts(path) == [text]
 
     def test_chunks_end_between_words(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.txt", b"word " * 99)
-        assert all(piece.text.endswith(" ") for piece in read_chunks(path))
+        assert all(chunk.text.endswith(" ") for chunk in read_chunks(path))
 
     def test_the_size_of_blocks_does_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = write(tmp_path / "a.txt", (BOOK + "word " * 99 + "x" * 99 + GOOGLE).encode())
         expected = list(read_chunks(path))
         for size in (1, 13, 36, 37, 38):
-            monkeypatch.setattr(_streams, "_BLOCK", size)
+            monkeypatch.setattr(compression_module, "_BLOCK", size)
             assert list(read_chunks(path)) == expected
 
 
@@ -341,7 +341,7 @@ def test_bad_file_names_are_an_error(tmp_path: Path) -> None:
 def test_real_files(data_folder: Path) -> None:
     book = data_folder / "corpora" / "books" / "a-doll-s-house.txt.gz"
     log = ReadLog(ByteStream(book))
-    assert {piece.number for piece in read_chunks(book, log=log)} == {0}
+    assert {chunk.number for chunk in read_chunks(book, log=log)} == {0}
     assert log.boundary == "file"
     articles = read_chunks(data_folder / "corpora" / "kowiki.jsonl.zst")
     assert next(articles).text.startswith("지미 카터")

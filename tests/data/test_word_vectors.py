@@ -1,4 +1,4 @@
-"""Word vectors: GloVe's format by hand, files that are none, and vectors learned on a corpus."""
+"""Word vectors: GloVe's format, bad files, and vectors trained on a corpus."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_vectors_are_in_the_order_of_the_words(glove: Path) -> None:
     vectors = read_vectors(glove, WORDS)
     assert vectors.table.dtype == np.float32
     assert vectors.found.tolist() == [False, True, True, False, True, True]
-    assert vectors.table[1].tolist() == pytest.approx([0.5, -1, 0.2]), "the first of two"
-    assert vectors.table[2].tolist() == [1, 2, 3], "of the lower case"
-    assert vectors.table[4].tolist() == [7, 8, 9], "of a word with spaces inside"
-    assert vectors.table[5].tolist() == [3, 4, 5], "its own before that of the lower case"
+    assert vectors.table[1].tolist() == pytest.approx([0.5, -1, 0.2]), "the first line of two"
+    assert vectors.table[2].tolist() == [1, 2, 3], "from the lower case"
+    assert vectors.table[4].tolist() == [7, 8, 9], "for a word that contains spaces"
+    assert vectors.table[5].tolist() == [3, 4, 5], "its own vector, not that of the lower case"
     assert not vectors.table[0].any()
 
 
@@ -89,7 +89,7 @@ def test_a_missing_or_truncated_file_is_an_error(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Two kinds of sentences whose words never meet."""
+    """Two kinds of sentences without a word in common."""
     folder = tmp_path_factory.mktemp("corpus")
     lines = ["old mill wide river", "red bus long road"] * 60
     (folder / "a.txt").write_text("\n\n".join(lines), encoding="utf-8")
@@ -101,9 +101,9 @@ def test_words_of_the_same_sentences_have_similar_vectors(corpus: Corpus) -> Non
     vectors = train_vectors(corpus, 7, epochs=30)
     words = corpus.load_tokenizer()
     assert vectors.table.shape == (words.vocab_size, 7)
-    assert vectors.found.sum() == 8, "the special words are in no sentence"
-    numbers = [token[0] for token in words.encode("mill river bus").ids]
-    mill, river, bus = (row / np.linalg.norm(row) for row in vectors.table[numbers])
+    assert vectors.found.sum() == 8, "all but the special words"
+    ids = [token[0] for token in words.encode("mill river bus").ids]
+    mill, river, bus = (row / np.linalg.norm(row) for row in vectors.table[ids])
     assert mill @ river > mill @ bus
     assert np.array_equal(train_vectors(corpus, 7, epochs=30).table, vectors.table)
 

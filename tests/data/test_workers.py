@@ -40,10 +40,10 @@ def as_lists(results: list[TokenizedChunk]) -> list[object]:
 
 
 def test_workers_give_the_same_results_in_order(tokenizer: TokenizerFile) -> None:
-    alone = UnitTokenizer(tokenizer)
+    in_process = UnitTokenizer(tokenizer)
     for unit, results in zip(tokenize_all(UNITS, tokenizer, 3), UNITS, strict=True):
         assert unit[0] == results
-        assert as_lists(unit[1]) == as_lists(alone.tokenize(results))
+        assert as_lists(unit[1]) == as_lists(in_process.tokenize(results))
 
 
 def test_few_units_are_in_flight(tokenizer: TokenizerFile) -> None:

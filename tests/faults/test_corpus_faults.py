@@ -1,4 +1,4 @@
-"""Bad corpora, full disks, killed preparations, shards that rot: never a silent wrong result."""
+"""Bad corpora, full disks, killed preparations, damaged shards: never a wrong result without an error."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def content(folder: Path) -> dict[str, str]:
 
 
 def in_child(action: Callable[[], object]) -> int:
-    """How a forked process that does ``action`` ends: DONE, REFUSED with a one-line error, or by what killed it."""
+    """The exit code of a child that runs ``action``: DONE, REFUSED (one line of error), or that of its crash."""
     child = os.fork()
     if child == 0:
         code = 99
@@ -74,7 +74,7 @@ def in_child(action: Callable[[], object]) -> int:
 
 
 def at_call(number: int, folder: Path, then: Callable[[], object]) -> Callable[[], int]:
-    """Do ``then`` just before the ``number``-th call that changes ``folder`` or makes it durable; counts the calls."""
+    """Run ``then`` before the ``number``-th call that changes or flushes ``folder``; returns a counter of these."""
     calls = 0
 
     def step() -> None:
@@ -141,7 +141,7 @@ def test_after_a_fault_at_any_call_the_same_command_finishes(
             at_call(number, output, then)
             prepare([file], tokenizer=tokenizer, output=output)
 
-        # A disk may fail where it does not matter any more: a temporary file that cannot be removed.
+        # A fault may have no effect, such as a temporary file that cannot be removed.
         assert in_child(action) in (CRASHED, REFUSED, DONE)
         finished = sorted(output.glob("[!.]*.safetensors"))
         if (output / MANIFEST).exists():
@@ -202,7 +202,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("kills", [1, pytest.param(50, marks=pytest.mark.faults)])
 def test_repeated_kills_do_not_change_the_result(tmp_path: Path, tokenizer: WordPiece, kills: int) -> None:
-    """kill -9 with workers at moments spread over the whole run; none of them survives its parent."""
+    """kill -9 with workers, at moments spread over the run; no worker survives its parent."""
     file, program = tmp_path / "texts.jsonl", tmp_path / "program.py"
     file.write_text("\n".join(json.dumps(f"{text} {number}") for number in range(150) for text in TEXTS))
     program.write_text(PROGRAM)
@@ -253,9 +253,9 @@ def test_ctrl_c_ends_quietly_and_the_same_command_continues(
     while not list(output.glob("journal-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(process.pid, number)
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == code
-    assert "Traceback" not in said
+    assert "Traceback" not in stderr
     assert not (output / MANIFEST).exists()
     wait_for_end_of_group(process.pid)
     subprocess.run(command, check=True, capture_output=True)
@@ -270,11 +270,11 @@ def wait_for_end_of_group(group: int) -> None:
         except ProcessLookupError:
             return
         time.sleep(0.05)
-    raise AssertionError("workers live on without their parent")
+    raise AssertionError("workers outlive their parent")
 
 
 def state(folder: Path) -> object:
-    """All that a training takes from a DATA folder."""
+    """Everything that training reads from a DATA folder."""
     splits = [Corpus.open(folder, split) for split in ("train", "heldout")]
     arrays = [
         array.tobytes()
@@ -285,10 +285,10 @@ def state(folder: Path) -> object:
     return arrays, splits[0].manifest, splits[0].load_tokenizer().fingerprint
 
 
-def flip(path: Path, place: int) -> None:
-    whole = bytearray(path.read_bytes())
-    whole[place // 8 % len(whole)] ^= 1 << place % 8
-    path.write_bytes(whole)
+def flip(path: Path, bit: int) -> None:
+    content_before = bytearray(path.read_bytes())
+    content_before[bit // 8 % len(content_before)] ^= 1 << bit % 8
+    path.write_bytes(content_before)
 
 
 @pytest.mark.parametrize("flips", [29, pytest.param(200, marks=pytest.mark.faults)])
@@ -301,18 +301,23 @@ def test_a_flipped_bit_is_never_trained_on(
     output = tmp_path / "data"
     prepare([file], tokenizer=tokenizer, output=output)
     good, path = state(output), output / name
-    whole = path.read_bytes()
-    draw = random.Random(13)
-    for place in [0, 7, 8 * len(whole) - 1, *(draw.randrange(8 * len(whole)) for _ in range(flips))]:
-        flip(path, place)
+    content_before = path.read_bytes()
+    generator = random.Random(13)
+    for bit in [
+        0,
+        7,
+        8 * len(content_before) - 1,
+        *(generator.randrange(8 * len(content_before)) for _ in range(flips)),
+    ]:
+        flip(path, bit)
         try:
-            # What is equal after all was a part of the tokenizer's file that nothing depends on.
+            # Without an error, the bit was in a part of the tokenizer file that has no effect.
             assert state(output) == good
             assert name.startswith("tokenizer/")
         except BertkitError as error:
             assert name.partition("/")[0] in str(error)
             assert "\n" not in str(error)
-        path.write_bytes(whole)
+        path.write_bytes(content_before)
 
 
 @pytest.mark.parametrize(
@@ -325,12 +330,17 @@ def test_every_kind_of_damage_is_an_error_with_the_file(
     output = tmp_path / "data"
     prepare([file], tokenizer=tokenizer, output=output)
     path = output / name
-    whole = path.read_bytes()
-    cut = {"empty": b"", "one byte": whole[:1], "half": whole[: len(whole) // 2], "one less": whole[:-1]}
+    content_before = path.read_bytes()
+    truncated = {
+        "empty": b"",
+        "one byte": content_before[:1],
+        "half": content_before[: len(content_before) // 2],
+        "one less": content_before[:-1],
+    }
     changed = {
-        **cut,
-        "one more": whole + b"\0",
-        "zeros": bytes(len(whole)),
+        **truncated,
+        "one more": content_before + b"\0",
+        "zeros": bytes(len(content_before)),
         "swapped": (output / "train-00000.safetensors").read_bytes(),
     }
     if damage in changed:
@@ -487,7 +497,7 @@ if __name__ == "__main__":
 
 
 def measure(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str, megabytes: int, workers: int) -> list[float]:
-    """Megabytes of memory: before, at the peak, at the peak of a worker."""
+    """Megabytes of memory: before, at the peak, and at the peak of a worker."""
     (tmp_path / "measure.py").write_text(MEASURE)
     tokenizer.save(tmp_path / "tokenizer")
     quote = '"' if name.endswith("jsonl") else ""
@@ -501,7 +511,7 @@ def measure(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str, megab
 
 @pytest.mark.parametrize(("name", "pattern"), [("a.txt", "some words "), ("a.jsonl", "x")])
 def test_one_long_line_needs_little_memory(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str) -> None:
-    """The tokenizer alone needs some 150 bytes a character: 600 MB for these four million."""
+    """In one chunk, the tokenizer alone would need 600 MB for these four million characters, at 150 bytes each."""
     before, peak, _ = measure(tmp_path, tokenizer, name, pattern, 4, 1)
     assert peak - before < 300
 

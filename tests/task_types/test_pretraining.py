@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.data.test_segment_pairs import DOCUMENTS, corpus
+from tests.data.numbered_corpus import DOCUMENTS, corpus
 
 from bertkit.batch import IGNORE
 from bertkit.data.segment_pairs import Sampling
