@@ -14,12 +14,12 @@ from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.nsp import NextSentencePrediction
-from bertkit.task_types import TextClassificationTask, from_record
+from bertkit.task_types import RegressionTask, TextClassificationTask, from_record
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
 
 CLASSES = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
-NUMBER = TextClassificationTask(name="files:t.csv", metric="pearson")
+NUMBER = RegressionTask(name="files:t.csv", metric="pearson")
 
 
 def pretraining(encoder: Encoder) -> Mapping[str, Objective]:

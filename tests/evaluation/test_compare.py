@@ -7,10 +7,10 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
-from bertkit.task_types import MultiLabelTask, Prediction, TextClassificationTask, TextExample
+from bertkit.task_types import MultiLabelTask, Prediction, RegressionTask, TextClassificationTask, TextExample
 
 MOODS = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1",), labels=("sad", "glad"))
-MARKS = TextClassificationTask(name="marks", metric="pearson")
+MARKS = RegressionTask(name="marks", metric="pearson")
 NAMES = ("runs/a", "runs/b")
 
 
@@ -79,9 +79,12 @@ def test_examples_are_shown_where_the_two_differ() -> None:
             replace(MOODS, labels=("sad", "gay")),
             r"differ in labels: runs/a \(moods\) has glad, sad, runs/b \(moods\) has",
         ),
-        (MARKS, r"labels: .* runs/b \(marks\) has none"),
+        (MARKS, r"the kind of answer: .* runs/b \(marks\) has regression"),
         (replace(MOODS, pair=True), "texts per example: .* has one, .* has two"),
-        (MultiLabelTask(name="topics", labels=("sad", "glad")), "the kind of answer: .* has text, .* has labels"),
+        (
+            MultiLabelTask(name="topics", labels=("sad", "glad")),
+            "the kind of answer: .* has text classification, .* has multi label",
+        ),
     ],
 )
 def test_models_that_are_asked_different_things_are_not_compared(other: TextClassificationTask, message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
-from bertkit.task_types import Prediction, TextClassificationTask, TextExample
+from bertkit.task_types import Prediction, RegressionTask, TextClassificationTask, TextExample
 
 NASTY = '<script>alert("&")</script> <img src="http://example.org/x.png"> \'quoted\''
 VOID = {"meta"}
@@ -59,9 +59,7 @@ def of_classes(*labels: str) -> Evaluation:
 
 def of_numbers() -> Evaluation:
     examples = [TextExample(str(place), "a b", None, float(place)) for place in range(7)]
-    return evaluate_predictions(
-        TextClassificationTask(name="marks", metric="pearson"), "dev", examples, [Prediction(-2.5)] * 7
-    )
+    return evaluate_predictions(RegressionTask(name="marks", metric="pearson"), "dev", examples, [Prediction(-2.5)] * 7)
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from tests.clock import processor_seconds
 
+from bertkit.batch import Feature
+from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import evaluate_predictions
-from bertkit.task_types import MultiLabelTask, Prediction, TextClassificationTask, TextExample
+from bertkit.task_types import FileTask, MultiLabelTask, Prediction, RegressionTask, TextClassificationTask, TextExample
+from bertkit.task_types.reader import Reader
 
 CLASSES = TextClassificationTask(name="moods", metric="accuracy", also=("macro_f1", "matthews"), labels=("sad", "glad"))
-NUMBERS = TextClassificationTask(name="marks", metric="pearson", also=("spearman",))
+NUMBERS = RegressionTask(name="marks", metric="pearson", also=("spearman",))
 SEVERAL = MultiLabelTask(name="topics", labels=("sea", "sky"))
 
 
@@ -106,8 +109,21 @@ class _Span:
     label: None = None
 
 
-class _Spans(TextClassificationTask):
-    """A shape of its own: examples and answers that no report has heard of, and a score that is no mean."""
+class _Spans(FileTask[_Passage, _Span]):
+    """A type of its own: examples and predictions of unknown classes, and a score that is not a mean."""
+
+    @property
+    def reader(self) -> Reader[_Passage]:
+        raise NotImplementedError
+
+    def encode(self, example: _Passage, tokenizer: Tokenizer) -> list[Feature]:
+        raise NotImplementedError
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        raise NotImplementedError
+
+    def decode(self, example: _Passage, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> _Span:
+        raise NotImplementedError
 
     def describe(self, example: Any, prediction: Any) -> dict[str, Any]:
         return {"id": example.id, "text": prediction.text}
@@ -117,7 +133,7 @@ class _Spans(TextClassificationTask):
         return {"exact": sum(right) / len(right), "best_half": sum(sorted(right)[len(right) // 2 :]) / len(right)}
 
 
-def test_a_shape_that_no_report_knows_has_scores_lengths_and_worst_examples() -> None:
+def test_a_task_of_an_unknown_type_has_scores_lengths_and_worst_examples() -> None:
     task = _Spans(name="spans", metric="exact")
     examples = [_Passage(f"n{place}", "where <b>", ("by", "the", "mill"), ("mill",)) for place in range(13)]
     answers = [_Span("mill" if place % 3 else "river") for place in range(13)]

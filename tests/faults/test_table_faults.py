@@ -182,7 +182,7 @@ def test_what_is_left_out_or_odd_is_counted(here: Path) -> None:
         '2 ids of train occur more than once (the first is "7"), 1 of them with different labels; every row counts',
         "1 rows of dev have no label and are left out",
         "1 examples of dev have an empty text, and are kept",
-        'every example of dev has the label "good": there is nothing to tell apart',
+        'every example of dev has the label "good": there is nothing to learn',
         '1 ids of dev occur more than once (the first is "1"); every row counts',
         "2 of 3 dev examples have a text that is in train too: scores are too good",
         "1 texts of train occur with different labels",

@@ -116,7 +116,7 @@ def test_models_that_cannot_answer_together(model: Path, table: Path, tmp_path: 
     ).folder
     classes = api.finetune(table, model=model, output=tmp_path / "c", limit=13, **FIXED).folder
     with pytest.raises(
-        BertkitError, match=r"is for files:reviews\.csv and .* for files:t\.json; they cannot answer together"
+        BertkitError, match=r"is for files:reviews\.csv and .* for files:t\.json: they cannot be an ensemble"
     ):
         api.load(questions, classes)
 

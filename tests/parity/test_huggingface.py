@@ -29,7 +29,7 @@ from bertkit.objectives.regression import Regression
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.objectives.token_classification import TokenClassification
-from bertkit.task_types import MultiLabelTask, TextClassificationTask, TextExample
+from bertkit.task_types import MultiLabelTask, RegressionTask, TextClassificationTask, TextExample
 from bertkit.text.wordpiece import WordPiece
 
 with warnings.catch_warnings():
@@ -41,7 +41,7 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
 TASKS = {
     "class": TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd")),
     "labels": MultiLabelTask(name="files:t.csv", labels=("dry", "wet", "odd")),
-    "number": TextClassificationTask(name="files:t.csv", metric="pearson"),
+    "number": RegressionTask(name="files:t.csv", metric="pearson"),
 }
 SENTENCES = [
     "The ferry had already left when we reached the quay.",

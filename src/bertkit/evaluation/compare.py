@@ -91,7 +91,7 @@ def require_comparable(first: FileTask, second: FileTask, names: tuple[str, str]
 
 def _properties(task: FileTask) -> dict[str, str]:
     return {
-        "the kind of answer": type_name(type(task)),
+        "the kind of answer": type_name(type(task)).replace("_", " "),
         "labels": ", ".join(sorted(task.labels)) or "none",
         "texts per example": "two" if getattr(task, "pair", False) else "one",
     }
