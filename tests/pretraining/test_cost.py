@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.pretraining.cost import read_cost
+from bertkit.pretraining.model_size import count_parameters
+from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.run import pretrain
+from bertkit.report.progress import Progress
+from bertkit.runs import read_metrics
+
+
+def write_metrics(run: Path, steps: list[int]) -> None:
+    """Logged steps of 100 tokens at 50 tokens and 7 operations per second."""
+    record = {"kind": "train", "tokens": 100, "tokens_per_second": 50.0, "flops_per_second": 7}
+    lines = [json.dumps({**record, "step": step}) for step in steps]
+    (run / "metrics.jsonl").write_text("\n".join([*lines, json.dumps({"kind": "heldout", "step": steps[-1]})]) + "\n")
+
+
+def test_a_finished_run_has_a_cost(run: PretrainRun) -> None:
+    result = pretrain(replace(run, log_every=1), Progress("quiet"))
+    cost = read_cost(run.output)
+    assert cost.parameters == sum(count_parameters(run).values())
+    assert cost.seconds == pytest.approx(result.seconds, abs=0.1)
+    steps = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
+    assert cost.flop == pytest.approx(
+        sum(each["flops_per_second"] * each["tokens"] / each["tokens_per_second"] for each in steps)
+    )
+
+
+def test_a_logged_step_counts_for_the_steps_since_the_one_before(run: PretrainRun) -> None:
+    pretrain(run, Progress("quiet"))
+    write_metrics(run.output, [3, 6, 10])
+    assert read_cost(run.output).flop == 10 * 2 * 7
+    write_metrics(run.output, [10])
+    assert read_cost(run.output).flop == 10 * 2 * 7

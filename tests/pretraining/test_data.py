@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bertkit.data.shards import Corpus
+from bertkit.errors import BertkitError
+from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.record import PretrainRun
+
+
+def test_both_splits_and_the_tokenizer_are_opened(run: PretrainRun) -> None:
+    data = PretrainingData.open(run.data)
+    assert data.train.num_documents + data.heldout.num_documents == 99
+    assert data.heldout.num_documents == data.train.manifest.heldout_documents > 1
+    assert data.tokenizer.fingerprint == data.train.manifest.tokenizer
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_a_changed_byte_in_either_split_is_found(run: PretrainRun, split: str) -> None:
+    manifest = Corpus.open(run.data).manifest
+    record = next(record for record in manifest.shards if record.split == split)
+    shard = run.data / record.file
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
+    with pytest.raises(BertkitError, match=record.file):
+        PretrainingData.open(run.data)
+
+
+def test_a_missing_folder_is_an_error(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match="no data at"):
+        PretrainingData.open(replace(run, data=run.data / "nowhere").data)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bertkit.encoders.bert import BertConfig
+from bertkit.errors import BertkitError
+from bertkit.pretraining.heldout import evaluate, last_evaluation, measure_losses
+from bertkit.pretraining.job import PretrainingJob, build_job
+from bertkit.pretraining.record import PretrainRun
+from bertkit.report.progress import Progress
+from bertkit.runs import RunFolder, read_metrics
+from bertkit.task_types.pretraining import PretrainingTask
+
+
+@pytest.fixture
+def folder(run: PretrainRun) -> Iterator[RunFolder]:
+    with RunFolder(run.output) as opened:
+        yield opened
+
+
+@pytest.fixture
+def job(run: PretrainRun) -> PretrainingJob:
+    return build_job(run)
+
+
+def test_losses_over_the_vocabulary_come_with_a_perplexity(
+    job: PretrainingJob, folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.state.step = 5
+    found = evaluate(job, job.phases[0], folder, Progress("plain"))
+    assert set(found) == {"mlm", "nsp", "mlm_accuracy", "nsp_accuracy", "mlm_perplexity"}
+    assert found["mlm_perplexity"] == pytest.approx(math.exp(found["mlm"]))
+    assert read_metrics(folder.metrics) == [{"kind": "heldout", "step": 5, **found}]
+    assert f"step 5, held out: mlm {found['mlm']:.3f}" in capsys.readouterr().err
+
+
+def test_each_objective_of_a_language_model_has_its_own_perplexity(run: PretrainRun, folder: RunFolder) -> None:
+    assert isinstance(run.encoder, BertConfig)
+    encoder = replace(run.encoder, causal=True)
+    job = build_job(replace(run, encoder=encoder, task=PretrainingTask(objectives=("clm",))))
+    assert "clm_perplexity" in evaluate(job, job.phases[0], folder, Progress("quiet"))
+
+
+def test_a_loss_that_is_not_finite_is_an_error(job: PretrainingJob, folder: RunFolder) -> None:
+    with torch.no_grad():
+        next(job.state.model.parameters()).fill_(math.nan)
+    with pytest.raises(BertkitError, match=r"the held-out loss is not finite at step 0\. Lower --set optimizer\.lr"):
+        evaluate(job, job.phases[0], folder, Progress("quiet"))
+    assert last_evaluation(folder) == {}
+
+
+def test_nothing_is_measured_without_heldout_documents(job: PretrainingJob, folder: RunFolder) -> None:
+    phase = replace(job.phases[0], heldout=None)
+    assert measure_losses(job, phase) == {}
+    assert evaluate(job, phase, folder, Progress("quiet")) == {}
+    assert not folder.metrics.exists()
+
+
+def test_the_last_evaluation_is_read_from_the_log(folder: RunFolder) -> None:
+    assert last_evaluation(folder) == {}
+    folder.log({"kind": "heldout", "step": 5, "mlm": 7.0})
+    folder.log({"kind": "heldout", "step": 10, "mlm": 6.5})
+    folder.log({"kind": "train", "step": 11, "loss/mlm": 3.0})
+    assert last_evaluation(folder) == {"mlm": 6.5}
+
+
+def test_evaluation_is_limited_to_evaluation_examples(run: PretrainRun) -> None:
+    few, more = (build_job(replace(run, evaluation_examples=count)) for count in (7, 70))
+    assert measure_losses(few, few.phases[0]) != measure_losses(more, more.phases[0])

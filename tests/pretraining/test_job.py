@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bertkit.encoders.bert import BertConfig
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.job import build_job, build_model
+from bertkit.pretraining.record import PretrainRun
+from bertkit.training.distributed import ProcessGroup
+from bertkit.training.optimizer import OptimizerConfig
+
+
+def encoder_of(run: PretrainRun) -> BertConfig:
+    assert isinstance(run.encoder, BertConfig)
+    return run.encoder
+
+
+def test_a_batch_must_be_divisible_among_processes(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match="batch_size is 7; 2 processes need a multiple"):
+        build_job(run, ProcessGroup(size=2))
+    with pytest.raises(BertkitError, match="long_batch_size is 3; 7 processes need a multiple"):
+        build_job(replace(run, long_batch_size=3), ProcessGroup(size=7))
+
+
+def test_lamb_cannot_be_sharded(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match="LAMB needs the norms of whole ones"):
+        build_job(replace(run, shard=True, optimizer=OptimizerConfig(kind="lamb")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 13}, r"encoder\.vocab_size is 13; .*data has \d+ subwords"),
+        ({"pad_id": 7}, r"encoder\.pad_id is 7; the rows of .* are padded with 0"),
+        ({"max_positions": 40}, r"encoder\.max_positions is 40; sequences of 41 need more"),
+    ],
+)
+def test_an_encoder_that_does_not_fit_the_corpus_is_refused(
+    run: PretrainRun, changes: dict[str, int], message: str
+) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        build_job(replace(run, encoder=replace(encoder_of(run), **changes)))  # type: ignore[arg-type]
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_the_seed_determines_the_initial_weights(run: PretrainRun) -> None:
+    data = PretrainingData.open(run.data)
+    first, again, other = (build_job(replace(run, seed=seed), data=data).state.model for seed in (3, 3, 4))
+    assert all(torch.equal(one, two) for one, two in zip(first.parameters(), again.parameters(), strict=True))
+    assert not all(torch.equal(one, two) for one, two in zip(first.parameters(), other.parameters(), strict=True))
+
+
+def test_opened_data_is_not_opened_again(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = PretrainingData.open(run.data)
+    monkeypatch.setattr(PretrainingData, "open", None)
+    assert build_job(run, data=data).data is data
+
+
+def test_a_job_has_all_steps_and_a_report_on_its_rows(run: PretrainRun) -> None:
+    job = build_job(run)
+    assert job.total_steps == 10
+    assert job.report.examples_per_epoch == len(job.phases[0].source)
+    assert set(job.identity) == {"run", "corpus"}
+
+
+def test_the_model_has_the_objectives_of_the_task(run: PretrainRun) -> None:
+    assert set(build_model(run).objectives) == {"mlm", "nsp"}

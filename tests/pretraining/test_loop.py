@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+
+from bertkit.checkpoint import training_state as store
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.pretraining import loop
+from bertkit.pretraining.heldout import evaluate
+from bertkit.pretraining.loop import is_snapshot
+from bertkit.pretraining.record import PretrainRun
+from bertkit.pretraining.run import pretrain
+from bertkit.report.progress import Progress
+from bertkit.runs import read_metrics
+from bertkit.training.interrupts import Interrupted
+
+
+def test_snapshots_of_the_model_are_kept(run: PretrainRun) -> None:
+    pretrain(replace(run, snapshots=3), Progress("quiet"))
+    folders = sorted((run.output / "models").iterdir())
+    assert [folder.name for folder in folders] == ["step-00000004", "step-00000007"]
+    weights = [
+        ModelFolder.open(folder).load_encoder().get_parameter("embeddings.word.weight")
+        for folder in (*folders, run.output)
+    ]
+    assert not torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[1], weights[2])
+
+
+@pytest.mark.parametrize(("total", "snapshots"), [(10, 1), (10, 3), (99, 7), (3, 7)])
+def test_snapshots_are_evenly_spaced(total: int, snapshots: int) -> None:
+    steps = [step for step in range(1, total + 1) if is_snapshot(step, total, snapshots)]
+    assert len(steps) == min(total, snapshots)
+    assert steps[-1] == total
+    gaps = [after - before for before, after in pairwise([0, *steps])]
+    assert max(gaps) - min(gaps) <= 1
+
+
+def test_steps_are_logged_evaluated_and_saved_at_their_intervals(run: PretrainRun) -> None:
+    pretrain(replace(run, log_every=3, evaluate_every=4, save_every=5), Progress("quiet"))
+    records = read_metrics(run.output / "metrics.jsonl")
+    assert [each["step"] for each in records if each["kind"] == "train"] == [3, 6, 9, 10]
+    assert [each["step"] for each in records if each["kind"] == "heldout"] == [4, 8, 10]
+    saved = [folder.name for folder in store.checkpoints(run.output / "checkpoints")]
+    assert sorted(saved) == ["step-00000005", "step-00000010"]
+
+
+def test_an_interrupt_saves_the_step_and_names_the_resume_command(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> dict[str, float]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return evaluate(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "evaluate", interrupt)
+    message = f"stopped after step 5, saved. Resume: bertkit pretrain --resume {run.output}"
+    with pytest.raises(Interrupted, match=message):
+        pretrain(run, Progress("quiet"))
+    (saved,) = store.checkpoints(run.output / "checkpoints")
+    assert saved.name == "step-00000005"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.encoders.bert import size
+from bertkit.pretraining import model_size
+from bertkit.pretraining.model_size import affordable_tokens, count_parameters, sketch_model
+from bertkit.pretraining.record import PretrainRun
+
+
+def run_of(name: str, vocab_size: int) -> PretrainRun:
+    return PretrainRun(data=Path("data"), output=Path("run"), encoder=size(name, vocab_size=vocab_size), steps=7)
+
+
+def test_the_parameters_of_bert_base_are_those_of_the_paper() -> None:
+    """110 million (paper, section 3), without the heads."""
+    counts = count_parameters(run_of("base", 30_522))
+    assert counts["embeddings"] == (30_522 + 512 + 2) * 768 + 2 * 768
+    layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
+    assert counts["layers"] == 12 * layer + 768 * 768 + 768
+    assert round((counts["embeddings"] + counts["layers"]) / 1e6) == 109
+
+
+def test_embeddings_that_a_head_shares_are_counted_once() -> None:
+    counts = count_parameters(run_of("1/12/2", 99))
+    mlm = 12 * 12 + 12 + 2 * 12 + 99
+    nsp = 2 * 12 + 2
+    assert counts["heads"] == mlm + nsp
+
+
+def test_a_sketch_has_shapes_and_no_memory(run: PretrainRun) -> None:
+    parameters = list(sketch_model(run).parameters())
+    assert all(parameter.is_meta for parameter in parameters)
+    assert sum(parameter.numel() for parameter in parameters) == sum(count_parameters(run).values())
+
+
+def test_affordable_tokens_take_six_operations_per_parameter(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_size, "measure_matmul_speed", lambda device: {"float32": 60.0})
+    run = replace(run, precision="float32")
+    parameters = sum(count_parameters(run).values())
+    assert affordable_tokens(run, 7.0) == pytest.approx(7 * 60e9 / 2 / (6 * parameters))

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit.encoders.bert import BertConfig
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
+from bertkit.task_types.pretraining import PretrainingTask
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"long_seq_length": None, "long_lr": 1e-3}, "long_lr needs long_seq_length"),
+        ({"long_seq_length": None, "long_phase": "restart"}, "long_phase needs long_seq_length"),
+        ({"long_warmup": 0.1}, "long_warmup needs long_phase=restart"),
+        ({"long_batch_size": 0}, "long_batch_size is 0; it must be 1 or more"),
+        ({"long_lr": -1e-3}, "long_lr is -0.001; it must be 0 or more"),
+    ],
+)
+def test_invalid_settings_of_long_rows_are_refused(run: PretrainRun, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        replace(run, **changes)
+
+
+def bert_of(run: PretrainRun) -> BertConfig:
+    assert isinstance(run.encoder, BertConfig)
+    return run.encoder
+
+
+@pytest.mark.parametrize(
+    ("causal", "objectives", "message"),
+    [
+        (True, ("mlm", "nsp"), "task.objectives has mlm, which needs an encoder in which every token attends to all"),
+        (False, ("clm",), "task.objectives has clm, which needs a causal encoder; this one is an encoder in which"),
+        (True, ("clm", "nsp"), "task.objectives has nsp, which needs an encoder in which every token attends to all"),
+    ],
+)
+def test_objectives_that_do_not_suit_the_encoder_are_refused(
+    run: PretrainRun, causal: bool, objectives: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        replace(
+            run,
+            encoder=replace(bert_of(run), causal=causal),
+            task=PretrainingTask(objectives=objectives),
+        )
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_tokens_per_step_are_the_mean_over_both_phases(run: PretrainRun) -> None:
+    assert replace(run, long_seq_length=None).tokens_per_step == 7 * 13
+    assert run.tokens_per_step == pytest.approx(0.7 * 7 * 13 + 0.3 * 7 * 41)
+    assert replace(run, long_batch_size=3).tokens_per_step == pytest.approx(0.7 * 7 * 13 + 0.3 * 3 * 41)
+
+
+def test_a_record_is_read_as_it_was_written(run: PretrainRun) -> None:
+    record = pretraining_to_json(run)
+    assert record["architecture"] == "bert"
+    assert pretraining_from_json(record) == run
+
+
+def test_an_lstm_is_for_finetuning(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match=r"encoder\.lstm_layers is for fine-tuning"):
+        PretrainRun(data=Path("data"), output=Path("run"), encoder=replace(bert_of(run), lstm_layers=1))
