@@ -1,3 +1,5 @@
+"""Model cards: header for Hugging Face, sections, paths."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -24,7 +26,7 @@ CARD = Card(
 )
 
 
-def test_hugging_face_reads_the_header(tmp_path: Path) -> None:
+def test_header_is_read_by_hugging_face(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(write_card(CARD), encoding="utf-8")
     card = huggingface_hub.ModelCard.load(tmp_path / "README.md").data
     assert (card.pipeline_tag, card.base_model, card.metrics) == (CARD.kind, CARD.base, ["accuracy", "macro_f1"])
@@ -33,7 +35,7 @@ def test_hugging_face_reads_the_header(tmp_path: Path) -> None:
     assert "language" not in card.to_dict()
 
 
-def test_the_card_says_all_that_it_was_told() -> None:
+def test_card_has_scores_data_command_and_limits() -> None:
     text = write_card(CARD)
     for words in (CARD.about, "| seed 1 |   0.7500 |", "train: a\\|b.csv", "1,234", "0" * 64, "| seeds   |     2 |"):
         assert words in text
@@ -42,7 +44,7 @@ def test_the_card_says_all_that_it_was_told() -> None:
     assert text.endswith("- Measured on dev.\n")
 
 
-def test_a_card_without_scores_or_settings_says_so() -> None:
+def test_card_without_scores_or_settings() -> None:
     text = write_card(replace(CARD, scores=[], values={}, settings=[], kind="", base=""))
     assert "None were measured." in text and "All settings are the defaults." in text
     assert not {"model-index", "pipeline_tag", "base_model"} & set(text.replace(":", " ").split())

@@ -1,3 +1,5 @@
+"""The diagnosis of the machine."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from bertkit.report import doctor
 
 
-def test_a_diagnosis_measures_and_names_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diagnosis_shows_speed_libraries_and_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTKIT_DATA", "some folder")
     found = doctor.examine()
     assert found.cores >= 1
@@ -13,15 +15,15 @@ def test_a_diagnosis_measures_and_names_what_is_there(monkeypatch: pytest.Monkey
     assert found.installed["torch"].startswith("2.")
     shown = "\n".join(found.lines())
     assert "some folder" in shown
-    assert f"{found.precision}, unless told otherwise: {found.reason}" in shown
+    assert f"{found.precision}, the default: {found.reason}" in shown
     assert f"float32 medium {found.gflops['float32 medium']:,.0f} GFLOP/s" in shown
 
 
-def test_what_is_missing_comes_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_shown_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_EXTRAS", {"no_such_library": "parquet"})
     assert "missing     no_such_library: pip install 'bertkit[parquet]'" in doctor.examine().lines()
 
 
-def test_a_system_without_proc_says_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_unknown_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "host_memory", lambda: (None, None))
     assert "memory      unknown, unknown of it free" in doctor.examine().lines()

@@ -1,3 +1,5 @@
+"""Progress as lines, records and a bar."""
+
 from __future__ import annotations
 
 import io
@@ -16,7 +18,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """One number: the time, in seconds."""
+    """A list of one number: the time in seconds."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     return now
@@ -62,12 +64,12 @@ def test_json_lines_are_records(clock: list[float], capsys: pytest.CaptureFixtur
     }
 
 
-def test_quiet_is_quiet(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_mode_writes_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     run_job("quiet", clock)
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_gets_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_a_terminal_is_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     run_job("auto", clock)
     shown = terminal.getvalue()
@@ -75,7 +77,7 @@ def test_a_terminal_gets_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPat
     assert shown.rstrip().endswith("training: 99 steps in 69 s")
 
 
-def test_a_job_that_is_cut_short_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_job_is_summarised(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError), Progress("plain") as progress:
         progress.start("reading", 7, "file")
         progress.advance(3)

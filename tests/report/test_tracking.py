@@ -1,3 +1,5 @@
+"""Metrics of runs in TensorBoard's format."""
+
 from __future__ import annotations
 
 import json
@@ -32,7 +34,7 @@ def read(run: Path) -> dict[str, list[tuple[int, float]]]:
     return {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 
 
-def test_metrics_are_replayed_once(run: Path) -> None:
+def test_replaying_again_replaces_the_curves(run: Path) -> None:
     assert tracking.replay(run) == tracking.replay(run) == 2
     curves = read(run)
     assert curves["train/loss/mlm"] == [(7, 9.5)]
@@ -40,7 +42,7 @@ def test_metrics_are_replayed_once(run: Path) -> None:
 
 
 def test_a_growing_run_is_followed_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracking, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(tracking, "_SECONDS_BETWEEN_READS", 0.01)
 
     def train() -> None:
         with (run / "metrics.jsonl").open("a") as file:
@@ -56,7 +58,7 @@ def test_a_growing_run_is_followed_to_its_end(run: Path, monkeypatch: pytest.Mon
     assert read(run)["train/loss/mlm"] == [(7, 9.5), (37, 1.5)]
 
 
-def test_what_is_missing_is_said(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_metrics_and_missing_tensorboard_are_reported(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BertkitError, match=r"has no metrics\.jsonl"):
         tracking.replay(run / "tensorboard")
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)

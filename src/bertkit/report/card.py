@@ -1,4 +1,4 @@
-"""A model card: README.md of a model folder, in Hugging Face's format, with all that was done to make the model."""
+"""A model card: README.md of a model folder in Hugging Face's format, with data, settings and scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bertkit.report.tables import markdown_table
 
@@ -16,10 +15,11 @@ Row = Sequence[object]
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What a card says. ``kind`` is a pipeline of Hugging Face, empty for none; ``base`` the model it began as.
+    """The content of a model card. ``kind`` is a pipeline tag of Hugging Face or empty.
 
-    ``scores`` are rows under ``score_columns``, and ``values`` those of the saved model by name. ``data`` are rows of a
-    file, its bytes and its SHA-256. ``command`` is as typed, and is written without the folders of absolute paths.
+    ``scores`` are rows under ``score_columns``, and ``values`` the scores of the saved model by name. ``data`` has one
+    row per file: name, bytes and SHA-256. ``command`` is written without the folders of absolute paths. ``base`` is the
+    name of the model that was fine-tuned.
     """
 
     title: str
@@ -31,7 +31,7 @@ class Card:
     data: Sequence[Row]
     command: Sequence[str]
     settings: Sequence[Row]
-    environment: Mapping[str, Any]
+    environment: Mapping[str, object]
     limits: Sequence[str]
     base: str = ""
 
@@ -47,7 +47,7 @@ def write_card(card: Card) -> str:
         "## Data\n",
         markdown_table(("file", "bytes", "SHA-256"), card.data),
         "## How it was made\n",
-        f"```console\n$ {_spell_command(card.command)}\n```\n",
+        f"```console\n$ {_format_command(card.command)}\n```\n",
         "Settings that are not the defaults; `run.json` of the run has all.\n" if card.settings else "",
         markdown_table(("setting", "value"), card.settings) if card.settings else "All settings are the defaults.\n",
         markdown_table(("made with", ""), list(card.environment.items())),
@@ -58,18 +58,18 @@ def write_card(card: Card) -> str:
 
 
 def without_folders(word: str) -> str:
-    """A path that begins at the root says more of a machine than of a model: only its last part is kept."""
+    """Replace an absolute path, which describes the machine and not the model, by its last part."""
     option, equals, value = word.rpartition("=")
     return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
 
 
-def _spell_command(words: Sequence[str]) -> str:
+def _format_command(words: Sequence[str]) -> str:
     return shlex.join(without_folders(word) for word in words).replace("\n", " ")
 
 
 def _header(card: Card) -> str:
-    """YAML; what JSON writes on one line is YAML too, so no text of the user can break it."""
-    fields: dict[str, Any] = {"library_name": "transformers", "tags": ["bert", "bertkit"]}
+    """The YAML header. Values are written as JSON, which is valid YAML, so no text of the user can break it."""
+    fields: dict[str, object] = {"library_name": "transformers", "tags": ["bert", "bertkit"]}
     if card.kind:
         fields["pipeline_tag"] = card.kind
     if card.base:
@@ -80,7 +80,7 @@ def _header(card: Card) -> str:
     return "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items())
 
 
-def _index(card: Card) -> dict[str, Any]:
+def _index(card: Card) -> dict[str, object]:
     return {
         "task": {"type": card.kind or "other"},
         "dataset": {"name": card.title, "type": card.title},

@@ -1,4 +1,4 @@
-"""What this machine gives to BERT: device, number formats, threads, memory and libraries. Measured, not guessed."""
+"""The machine as training sees it: device, measured speed, precision, threads, memory and libraries."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from bertkit.training.precision import (
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 
 _EXTRAS = {"pyarrow": "parquet", "tensorboard": "track"}
-"""Libraries that some jobs want, and the extra of bertkit that brings each."""
+"""Optional libraries, and the extra of bertkit that installs each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What ``examine`` found. ``gflops`` is the speed of one matrix product by number format;
-    ``reason`` says why ``precision`` was chosen; memory is in bytes."""
+    """The result of ``examine``.
+
+    ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen, and memory is
+    in bytes.
+    """
 
     bertkit: str
     python: str
@@ -50,7 +53,7 @@ class Diagnosis:
     data_folder: str | None
 
     def lines(self) -> list[str]:
-        """The diagnosis for a person."""
+        """The diagnosis as text."""
         speeds = ", ".join(f"{name} {speed:,.0f} GFLOP/s" for name, speed in self.gflops.items())
         device = self.device if self.device_memory is None else f"{self.device}, {_gigabytes(self.device_memory)}"
         return [
@@ -59,7 +62,7 @@ class Diagnosis:
             f"processor   {self.processor}, {self.cores} cores, {self.threads} threads for PyTorch",
             f"memory      {_gigabytes(self.memory_total)}, {_gigabytes(self.memory_available)} of it free",
             f"speed       {speeds}",
-            f"precision   {self.precision}, unless told otherwise: {self.reason}",
+            f"precision   {self.precision}, the default: {self.reason}",
             f"installed   {', '.join(f'{name} {version}' for name, version in self.installed.items())}",
             *(f"missing     {name}: pip install 'bertkit[{extra}]'" for name, extra in self.missing.items()),
             f"data        {self.data_folder or 'BERTKIT_DATA is not set; tasks need --data'}",
@@ -67,7 +70,7 @@ class Diagnosis:
 
 
 def examine() -> Diagnosis:
-    """Look at this machine; about a second."""
+    """Examine this machine, which takes about a second."""
     device = default_device()
     on_cuda = device.type == "cuda"
     missing = {name: extra for name, extra in _EXTRAS.items() if importlib.util.find_spec(name) is None}
@@ -94,7 +97,7 @@ def examine() -> Diagnosis:
 
 
 def _cores() -> int:
-    """Those that this process may use, which in a container are fewer than there are."""
+    """The number of cores that this process may use, in a container often fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Pictures of runs: training curves, epochs of fine-tuning, confusion, sweeps."""
+"""Plots of runs: training curves, epochs of fine-tuning, confusion matrices, sweeps."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from bertkit.report.style import (
     INK,
     PALE,
     PALETTE,
-    explain,
-    figure_with,
-    note,
+    add_legend,
+    annotate,
+    make_figure,
     save,
-    write_label,
-    write_plainly,
+    set_panel_title,
+    show_literally,
 )
 from bertkit.report.tables import summarise
+
+MetricsRecord = Mapping[str, Any]
+"""A line of ``metrics.jsonl``."""
 
 _NAMES = {
     "mlm": "masked words",
@@ -35,7 +38,7 @@ _NAMES = {
     "number": "number",
 }
 _SMOOTHING = 0.015
-"""The drawn loss is an average over this share of the curve to either side."""
+"""The loss is averaged over this share of the curve on either side."""
 
 _MOST_CELLS_WITH_NUMBERS = 20
 _MOST_CELLS_WITH_SHARES = 8
@@ -45,8 +48,8 @@ _MOST_ROWS = 40
 _LETTERS_ON_A_LINE = 40
 
 
-def plot_training(records: Iterable[Mapping[str, Any]], output: Path) -> None:
-    """Loss of every term over the steps, with what was measured on held-out text, and the held-out accuracies.
+def plot_training(records: Iterable[MetricsRecord], output: Path) -> None:
+    """Training and held-out loss of every objective over the steps, and the held-out accuracies.
 
     ``records`` are the lines of a ``metrics.jsonl``: ``loss/TERM`` where ``kind`` is ``train``; ``TERM`` and
     ``TERM_accuracy`` where it is ``heldout``.
@@ -57,7 +60,7 @@ def plot_training(records: Iterable[Mapping[str, Any]], output: Path) -> None:
     terms = [key.removeprefix("loss/") for key in (train[0] if train else {}) if key.startswith("loss/")]
     has_accuracy = any(f"{term}_accuracy" in record for record in heldout for term in terms)
     columns = max(1, len(terms)) + has_accuracy
-    figure, panels = figure_with(columns, width=1.2 + 4.2 * columns, height=4.2, title="Pre-training")
+    figure, panels = make_figure(columns, width=1.2 + 4.2 * columns, height=4.2, title="Pre-training")
     for panel, term, colour in zip(panels, terms, PALETTE, strict=False):
         _draw_loss(panel, train, heldout, term, colour)
     if has_accuracy:
@@ -72,7 +75,7 @@ def plot_training(records: Iterable[Mapping[str, Any]], output: Path) -> None:
 
 
 def _draw_loss(
-    panel: Axes, train: Sequence[Mapping[str, Any]], heldout: Sequence[Mapping[str, Any]], term: str, colour: str
+    panel: Axes, train: Sequence[MetricsRecord], heldout: Sequence[MetricsRecord], term: str, colour: str
 ) -> None:
     steps = [record["step"] for record in train]
     losses = [float(record[f"loss/{term}"]) for record in train]
@@ -81,26 +84,26 @@ def _draw_loss(
     measured = [(record["step"], float(record[term])) for record in heldout if term in record]
     if measured:
         panel.plot(*zip(*measured, strict=True), "o--", color=INK, mfc="white", mew=1.5, lw=1, ms=5, label="held out")
-        write_label(panel, f"{measured[-1][1]:.3f}", measured[-1], ha="right")
-    note(panel, f"loss, {_NAMES.get(term, term)}")
-    explain(panel, loc="upper right")
+        annotate(panel, f"{measured[-1][1]:.3f}", measured[-1], ha="right")
+    set_panel_title(panel, f"loss, {_NAMES.get(term, term)}")
+    add_legend(panel, loc="upper right")
 
 
-def _draw_accuracies(panel: Axes, heldout: Sequence[Mapping[str, Any]], terms: Sequence[str]) -> None:
+def _draw_accuracies(panel: Axes, heldout: Sequence[MetricsRecord], terms: Sequence[str]) -> None:
     for term, colour in zip(terms, PALETTE, strict=False):
         key = f"{term}_accuracy"
         measured = [(record["step"], float(record[key])) for record in heldout if key in record]
         if measured:
             panel.plot(*zip(*measured, strict=True), "o-", color=colour, lw=2, ms=5, mec="white")
             text = f"{_NAMES.get(term, term)} {measured[-1][1]:.1%}"
-            write_label(panel, text, measured[-1], colour=colour, ha="right")
-    note(panel, "accuracy, held out")
+            annotate(panel, text, measured[-1], colour=colour, ha="right")
+    set_panel_title(panel, "accuracy, held out")
     panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     panel.margins(y=0.15)
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
-    """A moving average as wide as the way from the start at first, so that the steep beginning is not dragged along."""
+    """A moving average. Near the start its window is narrower, so that the steep beginning does not distort it."""
     widest = int(_SMOOTHING * len(values))
     sums = np.cumsum([0.0, *values])
     smoothed = []
@@ -112,10 +115,10 @@ def _smooth(values: Sequence[float]) -> list[float]:
 
 
 def plot_epochs(seeds: Mapping[int, Sequence[Mapping[str, float]]], metric: str, output: Path) -> None:
-    """The dev score after every epoch, a line for each seed; the epoch that was kept is filled."""
+    """The dev score after every epoch, one line per seed; the marker of the epoch that was kept is filled."""
     best = {seed: max(scores[metric] for scores in epochs) for seed, epochs in seeds.items()}
     summary = summarise(list(best.values()))
-    figure, (panel,) = figure_with(1, width=6.4, height=4.2, title=f"{_spell_metric(metric)} on dev")
+    figure, (panel,) = make_figure(1, width=6.4, height=4.2, title=f"{_format_metric(metric)} on dev")
     for place, (seed, epochs) in enumerate(seeds.items()):
         colour = PALETTE[place % len(PALETTE)]
         values = [scores[metric] for scores in epochs]
@@ -126,24 +129,24 @@ def plot_epochs(seeds: Mapping[int, Sequence[Mapping[str, float]]], metric: str,
     if summary.sd is not None:
         panel.axhspan(summary.mean - summary.sd, summary.mean + summary.sd, color=GRID, alpha=0.6, zorder=0)
     panel.axhline(summary.mean, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    note(panel, f"best epochs: {summary}" if summary.sd is not None else f"best epoch: {summary}")
+    set_panel_title(panel, f"best epochs: {summary}" if summary.sd is not None else f"best epoch: {summary}")
     panel.set_xlabel("epoch", color=FAINT, fontsize=9)
     most = max(len(epochs) for epochs in seeds.values())
     panel.set_xlim(0.75, most + 0.25)
     panel.set_xticks(range(1, most + 1, 1 + most // 12))
     panel.margins(y=0.15)
-    explain(panel, ncols=2 if len(seeds) > 5 else 1)
+    add_legend(panel, ncols=2 if len(seeds) > 5 else 1)
     save(figure, output)
 
 
 def plot_confusion(gold: Sequence[str], predicted: Sequence[str], classes: Sequence[str], output: Path) -> None:
-    """Counts of gold class (rows) against predicted class, shaded by the share of the row."""
+    """The confusion matrix, gold classes in rows, shaded by the share of the row."""
     counts = np.array(confusion(gold, predicted, classes=classes))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     side = min(3.4 + 0.55 * len(classes), 14.0)
     right = int(np.trace(counts)) / len(gold)
-    figure, (panel,) = figure_with(1, width=side + 1, height=side + 0.5, title="Confusion on dev")
-    note(panel, f"{right:.1%} of {len(gold):,} right")
+    figure, (panel,) = make_figure(1, width=side + 1, height=side + 0.5, title="Confusion on dev")
+    set_panel_title(panel, f"{right:.1%} of {len(gold):,} right")
     shade = LinearSegmentedColormap.from_list("shade", ["#ffffff", "#9dbdd6", PALETTE[0], "#123a57"])
     panel.imshow(shares, cmap=shade, vmin=0, vmax=1)
     panel.grid(visible=False)
@@ -172,14 +175,14 @@ def _name_classes(panel: Axes, classes: Sequence[str]) -> None:
     else:
         panel.set_xticks(places, names)
     panel.set_yticks(places, names)
-    write_plainly(*panel.get_xticklabels(), *panel.get_yticklabels())
+    show_literally(*panel.get_xticklabels(), *panel.get_yticklabels())
 
 
 def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, output: Path) -> None:
-    """The dev scores of a sweep: a row for each point, the best on top, its seeds as dots, their mean as a line."""
+    """The dev scores of a sweep: one row per configuration, the best on top, seeds as dots, their mean as a line."""
     shown = points[:_MOST_ROWS]
     height = max(2.4, 1.6 + 0.28 * len(shown))
-    figure, (panel,) = figure_with(1, width=7.6, height=height, title=f"{_spell_metric(metric)} on dev")
+    figure, (panel,) = make_figure(1, width=7.6, height=height, title=f"{_format_metric(metric)} on dev")
     panel.grid(visible=False, axis="y")
     panel.grid(axis="x", color=GRID, linewidth=1)
     for row, (_, scores) in enumerate(shown):
@@ -190,15 +193,15 @@ def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, outpu
         panel.plot(scores, [row] * len(scores), "o", color=colour, markersize=6, markeredgecolor="white")
     best = summarise(shown[0][1])
     left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} more points are below"
-    note(panel, f"best point: {best}{left_out}")
+    set_panel_title(panel, f"best point: {best}{left_out}")
     panel.set_yticks(range(len(shown)), [name for name, _ in shown])
     panel.tick_params(axis="y", colors=INK)
-    write_plainly(*panel.get_yticklabels())
+    show_literally(*panel.get_yticklabels())
     panel.use_sticky_edges = False
     panel.margins(x=0.04)
     panel.set_ylim(len(shown) - 0.4, -0.6)
     save(figure, output)
 
 
-def _spell_metric(metric: str) -> str:
+def _format_metric(metric: str) -> str:
     return {"f1": "F1", "macro_f1": "Macro F1"}.get(metric, metric.replace("_", " ").capitalize())

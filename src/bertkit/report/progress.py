@@ -1,6 +1,6 @@
-"""How a long job shows itself: a bar on a terminal, plain lines elsewhere, JSON lines for machines, or nothing.
+"""Progress of long jobs: a bar on a terminal, plain lines elsewhere, JSON lines for programs, or nothing.
 
-All of it goes to stderr, so that results on stdout can be piped.
+It is written to stderr, so that results on stdout can be piped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_HOURS = 100
 
 @dataclass
 class _Job:
-    """A job under way. ``first`` is what was done when it was first heard of: a resumed job starts in the middle."""
+    """The current job. ``first`` is the ``done`` of the first report: a resumed job starts in the middle."""
 
     name: str
     total: int
@@ -41,7 +41,7 @@ class _Job:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace so far; None before there is one."""
+        """An estimate from the speed so far; None before the first progress."""
         advanced = self.done - (self.first or 0)
         return (self.total - self.done) * self.seconds / advanced if advanced > 0 else None
 
@@ -58,11 +58,11 @@ class _View(ABC):
 
     @abstractmethod
     def update(self, job: _Job) -> None:
-        """Show where the job is."""
+        """Show the progress of the job."""
 
     @abstractmethod
     def end(self, job: _Job) -> None:
-        """Take the job away, and say what it came to."""
+        """Remove the job, and show its summary."""
 
 
 class _Quiet(_View):
@@ -77,7 +77,7 @@ class _Quiet(_View):
 
 
 class _Lines(_View):
-    """A line at the start and then every few seconds."""
+    """A line at the start of a job and then every few seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class _Lines(_View):
 
 
 class _JsonLines(_Lines):
-    """The same moments as records."""
+    """A JSON record per line, as often as ``_Lines``."""
 
     def message(self, text: str) -> None:
         self._write({"event": "message", "text": text})
@@ -116,7 +116,7 @@ class _JsonLines(_Lines):
 
 
 class _Bar(_View):
-    """A bar that stays at the bottom of the terminal while messages scroll above it."""
+    """A bar at the bottom of the terminal; messages scroll above it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ _VIEWS: dict[ProgressMode, type[_View]] = {"plain": _Lines, "json": _JsonLines, 
 
 
 class Progress:
-    """The messages of a run and the state of its current job; leaving ``with`` ends a job that was cut short."""
+    """Shows the messages of a run and the progress of its current job; leaving ``with`` ends an interrupted job."""
 
     def __init__(self, mode: ProgressMode = "auto") -> None:
         self._view = _VIEWS.get(mode, _Bar if sys.stderr.isatty() else _Lines)()
@@ -162,32 +162,32 @@ class Progress:
         self.finish()
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Show one line."""
         self._view.message(printable(text))
 
     def start(self, job: str, total: int, unit: str) -> None:
-        """A new job of ``total`` steps of one ``unit`` ("step", "file"); the one before it ends."""
+        """Start a job of ``total`` units, such as "step" or "file"; the previous job ends."""
         self.finish()
         self._job = _Job(job, total, unit, begin=time.monotonic())
 
     def advance(self, done: int, **figures: float) -> None:
-        """How many units are done by now, and figures of the moment such as ``loss``."""
+        """Report the number of units done so far, and current figures such as ``loss``."""
         assert self._job is not None, "advance without start"
         if self._job.first is None:
-            # The first report is the base of the pace: what was done before it may have been done in another run.
+            # The speed is measured from the first report: earlier units may have been done by another process.
             self._job.first, self._job.begin = done, time.monotonic()
         self._job.done, self._job.figures = done, figures
         self._view.update(self._job)
 
     def finish(self) -> None:
-        """The job is over, whether whole or cut short; of one that never advanced nothing is said."""
+        """End the job, complete or not; a job without progress is not shown."""
         job, self._job = self._job, None
         if job is not None and job.first is not None:
             self._view.end(job)
 
 
 def printable(text: str) -> str:
-    """Control characters, which could come from a file or a name, are shown and not obeyed."""
+    """The text with control characters, which could come from a file or a name, escaped."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 

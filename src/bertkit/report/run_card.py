@@ -32,7 +32,7 @@ def command_and_environment(record: Mapping[str, Any]) -> dict[str, Any]:
     return {"command": [name, *arguments], "environment": record["environment"]}
 
 
-def changed_settings(run: Any, default: Any) -> list[tuple[str, str]]:
+def changed_settings(run: object, default: object) -> list[tuple[str, str]]:
     """Paths and values of the settings in which ``run`` differs from ``default``."""
     defaults = {each.path: each.value for each in config.settings_of(config.to_json(default), "")}
     return [

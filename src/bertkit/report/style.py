@@ -1,11 +1,11 @@
-"""How the pictures look: one palette, one grid, one way of writing a file. No global state of matplotlib is touched."""
+"""The style of plots: palette, grid and output files. The global state of matplotlib is not changed."""
 
 from __future__ import annotations
 
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,6 +15,8 @@ from matplotlib.text import Text
 
 from bertkit.storage.atomic import write_file
 
+Location = Literal["best", "upper right", "lower left", "lower right"]
+
 PALETTE = ("#24618f", "#d9673e", "#5b9a78", "#8a5a9e", "#c79a2b", "#4a4f69")
 INK = "#23262e"
 FAINT = "#6b7280"
@@ -23,22 +25,22 @@ GRID = "#e6e8ec"
 
 _DOTS_PER_INCH = 150
 _FONTS = ("DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "Malgun Gothic", "AppleGothic")
-"""The first has the Latin, Greek and Cyrillic letters; the others, where they are installed, the Asian ones."""
+"""The first has Latin, Greek and Cyrillic letters; the others, where they are installed, Asian ones."""
 
 
-def figure_with(columns: int, *, width: float, height: float, title: str) -> tuple[Figure, list[Axes]]:
-    """An empty figure (in inches) with ``columns`` panels side by side."""
+def make_figure(columns: int, *, width: float, height: float, title: str) -> tuple[Figure, list[Axes]]:
+    """An empty figure of ``width`` x ``height`` inches with ``columns`` panels side by side."""
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.06)
     figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
-    write_plainly(figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK))
+    show_literally(figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK))
     panels = list(figure.subplots(1, columns, squeeze=False)[0])
     for panel in panels:
-        tidy(panel)
+        _style_panel(panel)
     return figure, panels
 
 
-def tidy(panel: Axes) -> None:
-    """A frame of one line and a grid that stays behind the data."""
+def _style_panel(panel: Axes) -> None:
+    """Only a bottom axis line, and a grid that is drawn below the data."""
     for side in ("top", "right", "left"):
         panel.spines[side].set_visible(False)
     panel.spines["bottom"].set_color(FAINT)
@@ -47,24 +49,35 @@ def tidy(panel: Axes) -> None:
     panel.set_axisbelow(True)
 
 
-def note(panel: Axes, text: str) -> None:
-    """The heading of a panel."""
-    write_plainly(panel.set_title(text, loc="left", fontsize=10, color=FAINT, pad=8))
+def set_panel_title(panel: Axes, text: str) -> None:
+    """Write the title of a panel above its left edge."""
+    show_literally(panel.set_title(text, loc="left", fontsize=10, color=FAINT, pad=8))
 
 
-def explain(panel: Axes, **placing: Any) -> None:
-    """A legend that stands out from the grid without a frame."""
-    legend = panel.legend(fontsize=9, labelcolor=FAINT, facecolor="white", edgecolor="none", framealpha=0.9, **placing)
-    write_plainly(*legend.get_texts())
+def add_legend(
+    panel: Axes, *, loc: Location = "best", anchor: tuple[float, float] | None = None, ncols: int = 1
+) -> None:
+    """A legend without a frame that covers the grid. ``loc``, ``anchor`` and ``ncols`` are those of matplotlib."""
+    legend = panel.legend(
+        loc=loc,
+        bbox_to_anchor=anchor,
+        ncols=ncols,
+        fontsize=9,
+        labelcolor=FAINT,
+        facecolor="white",
+        edgecolor="none",
+        framealpha=0.9,
+    )
+    show_literally(*legend.get_texts())
 
 
-def write_label(panel: Axes, text: str, at: tuple[float, float], *, colour: str = INK, ha: str = "center") -> None:
-    """A figure just above a point."""
+def annotate(panel: Axes, text: str, at: tuple[float, float], *, colour: str = INK, ha: str = "center") -> None:
+    """Write a number just above the point ``at``."""
     panel.annotate(text, at, xytext=(0, 7), textcoords="offset points", ha=ha, fontsize=9, color=colour)
 
 
-def write_plainly(*texts: Text) -> None:
-    """Show names as they are: a dollar sign is no formula, and Asian letters get a font that has them."""
+def show_literally(*texts: Text) -> None:
+    """Show text as it is: a dollar sign starts no formula, and Asian letters get a font that has them."""
     for text in texts:
         text.set_parse_math(False)
         text.set_fontfamily(_installed_fonts())
@@ -77,7 +90,7 @@ def _installed_fonts() -> list[str]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a PNG whole or not at all. A letter that no installed font has is shown as a box."""
+    """Write a PNG atomically. A letter that no installed font has is shown as a box."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)

@@ -1,24 +1,23 @@
-"""The metrics of a run for TensorBoard. ``metrics.jsonl`` is the truth; this replays it, while it grows if wanted."""
+"""Convert the metrics of a run, in ``metrics.jsonl``, to TensorBoard's format; also while the run is writing them."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from bertkit.errors import usage_error
 from bertkit.optional import require
 
-_SECONDS_BETWEEN_LOOKS = 2.0
+_SECONDS_BETWEEN_READS = 2.0
 
 
 def replay(run: Path, *, follow: bool = False) -> int:
-    """Write the metrics of a run folder to ``run/tensorboard`` anew and return how many records there were.
+    """Write the metrics of a run folder to ``run/tensorboard``, replacing what is there; return the number of records.
 
-    With ``follow``, go on with new records until the run has ended.
+    With ``follow``, wait for new records until the run has ended.
     """
     metrics = run / "metrics.jsonl"
     if not metrics.is_file():
@@ -36,24 +35,24 @@ def replay(run: Path, *, follow: bool = False) -> int:
     return count
 
 
-def _records(metrics: Path, about: Path, follow: bool) -> Iterator[dict[str, Any]]:
-    """Whole lines as they come; the look at ``about`` is before the reading, so that nothing is missed at the end."""
+def _records(metrics: Path, run_record: Path, follow: bool) -> Iterator[Mapping[str, object]]:
+    """The records of complete lines. Whether the run has ended is read before the lines, so that none is missed."""
     with metrics.open(encoding="utf-8") as file:
-        torn = ""
+        line = ""
         while True:
-            ended = not follow or json.loads(about.read_text(encoding="utf-8")).get("ended") is not None
-            for line in file:
-                torn += line
-                if line.endswith("\n"):
-                    yield json.loads(torn)
-                    torn = ""
+            ended = not follow or json.loads(run_record.read_text(encoding="utf-8")).get("ended") is not None
+            for part in file:
+                line += part
+                if part.endswith("\n"):
+                    yield json.loads(line)
+                    line = ""
             if ended:
                 return
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            time.sleep(_SECONDS_BETWEEN_READS)
 
 
-def _scalars(record: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """``train/loss`` and the like; the restarts of a fine-tuning have a curve each."""
+def _scalars(record: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+    """Tags such as ``train/loss`` and their values; every seed of a fine-tuning has its own curve."""
     kind, seed = record["kind"], record.get("seed")
     for name, value in record.items():
         if name not in ("kind", "step", "seed") and isinstance(value, int | float):

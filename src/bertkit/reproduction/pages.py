@@ -9,7 +9,17 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from bertkit.report.progress import describe_duration
-from bertkit.report.style import FAINT, INK, PALE, PALETTE, explain, figure_with, note, save, write_plainly
+from bertkit.report.style import (
+    FAINT,
+    INK,
+    PALE,
+    PALETTE,
+    add_legend,
+    make_figure,
+    save,
+    set_panel_title,
+    show_literally,
+)
 from bertkit.report.tables import Summary, markdown_table, summarise
 from bertkit.storage.atomic import write_file, write_json
 
@@ -133,15 +143,15 @@ def plot_table(table: ResultTable, output: Path) -> None:
         _plot_curves(table, output)
         return
     height = 1.6 + 0.34 * len(table.rows)
-    figure, panels = figure_with(
+    figure, panels = make_figure(
         len(table.columns), width=2.6 + 1.7 * len(table.columns), height=height, title=table.heading
     )
     for place, (panel, column) in enumerate(zip(panels, table.columns, strict=True)):
         _draw_column(panel, [row.cells[place] for row in table.rows])
-        note(panel, column)
+        set_panel_title(panel, column)
         panel.set_yticks(range(len(table.rows)), [row.name for row in table.rows] if place == 0 else [])
-        write_plainly(*panel.get_yticklabels())
-    explain(panels[-1], loc="lower left", bbox_to_anchor=(0, 1.12), ncols=2)
+        show_literally(*panel.get_yticklabels())
+    add_legend(panels[-1], loc="lower left", anchor=(0, 1.12), ncols=2)
     save(figure, output)
 
 
@@ -162,7 +172,7 @@ def _draw_column(panel: Axes, cells: Sequence[Cell]) -> None:
 
 
 def _plot_curves(table: ResultTable, output: Path) -> None:
-    figure, (panel,) = figure_with(1, width=6.4, height=4.2, title=table.heading)
+    figure, (panel,) = make_figure(1, width=6.4, height=4.2, title=table.heading)
     for curve, colour in zip(table.curves, PALETTE, strict=False):
         points = [
             (row.step, summary.mean, summary.sd or 0.0)
@@ -172,9 +182,9 @@ def _plot_curves(table: ResultTable, output: Path) -> None:
         if points:
             steps, means, sds = zip(*points, strict=True)
             panel.errorbar(steps, means, sds, fmt="o-", color=colour, linewidth=2, capsize=3, label=curve)
-    note(panel, table.columns[0])
+    set_panel_title(panel, table.columns[0])
     panel.set_xlabel("steps of pre-training", color=FAINT, fontsize=9)
-    explain(panel, loc="lower right")
+    add_legend(panel, loc="lower right")
     save(figure, output)
 
 
