@@ -47,10 +47,10 @@ def test_a_tag_has_a_state_for_the_end_of_an_entity_and_one_for_going_on(head: C
 def test_the_loss_is_minus_the_log_likelihood(head: CrfTagging) -> None:
     batch = make_batch(SENTENCES)
     outputs = head(states_of(torch.randn(2, 12, 7)), batch)
-    said = outputs["said"][:, ::2]
+    emissions = outputs["emissions"][:, ::2]
     real = torch.ones(2, 6, dtype=torch.bool)
     numbers = head._find_states(torch.tensor(SENTENCES), real)
-    likelihood = head.crf.score(said, numbers, real) - head.crf.log_partition(said, real)
+    likelihood = head.crf.score(emissions, numbers, real) - head.crf.log_partition(emissions, real)
     term = head.loss(outputs, batch)["crf_tags"]
     assert term.count == 12
     torch.testing.assert_close(term.sum, -likelihood.sum())
@@ -89,9 +89,9 @@ def test_words_without_a_label_are_passed_over(head: CrfTagging) -> None:
     hidden = torch.randn(1, 12, 7)
     outputs = head(states_of(hidden), batch)
     term = head.loss(outputs, replace(batch, labels={**batch.labels, "crf_tags": fewer}))["crf_tags"]
-    shorter = torch.cat([outputs["said"][:, :6], outputs["said"][:, 8:]], dim=1)
+    shorter = torch.cat([outputs["emissions"][:, :6], outputs["emissions"][:, 8:]], dim=1)
     labels = torch.cat([fewer[:, :6], fewer[:, 8:]], dim=1)
     nothing = torch.zeros_like(labels)
-    direct = head.loss({"said": shorter}, Batch(nothing, nothing, nothing == 0, {"crf_tags": labels}))["crf_tags"]
+    direct = head.loss({"emissions": shorter}, Batch(nothing, nothing, nothing == 0, {"crf_tags": labels}))["crf_tags"]
     torch.testing.assert_close(term.sum, direct.sum)
     assert term.count == direct.count == 5

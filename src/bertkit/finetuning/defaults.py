@@ -20,8 +20,8 @@ _GPT: Mapping[str, Any] = {
     "schedule.warmup": 0.002,
     "schedule.decay": "bert",  # counted from step 0, as in their ``warmup_linear``
 }
-"""Radford et al. 2018, section 4.1, and openai/finetune-transformer-lm ``train.py``. L2 of 0.01 on matrices, clipping
-at 1 and Adam with its bias correction are the defaults here too."""
+"""Radford et al. 2018, section 4.1, and openai/finetune-transformer-lm ``train.py``. Weight decay of
+0.01, clipping at 1 and Adam with bias correction are the defaults here too."""
 
 
 _ROBERTA: Mapping[str, Any] = {
@@ -37,7 +37,7 @@ _ROBERTA: Mapping[str, Any] = {
 
 
 _WORDS: Mapping[str, Any] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
-"""What networks of words have in common. Their rates fell where dev got no better; here they fall in a line."""
+"""Settings that all word models share. Their learning rates fell when dev did not improve; here they fall linearly."""
 
 
 _BIDAF: Mapping[str, Any] = {
@@ -59,7 +59,7 @@ _BILSTM_ATTENTION: Mapping[str, Any] = {
     "optimizer.lr": 1e-4,
     "optimizer.clip_norm": 5.0,
 }
-"""nyu-mll/GLUE-baselines ``src/main.py`` and ``src/final_exps.sh``, which count no epochs; these are ours."""
+"""nyu-mll/GLUE-baselines ``src/main.py`` and ``src/final_exps.sh``, which have no number of epochs; 20 is ours."""
 
 
 _ESIM: Mapping[str, Any] = {
@@ -69,7 +69,7 @@ _ESIM: Mapping[str, Any] = {
     "optimizer.lr": 4e-4,
     "optimizer.clip_norm": 10.0,
 }
-"""rowanz/swagaf ``swag_baselines/esim/train-elmo.json``; the epochs are the most that it may take."""
+"""rowanz/swagaf ``swag_baselines/esim/train-elmo.json``; the epochs are its maximum."""
 
 
 _TAGGER: Mapping[str, Any] = {
@@ -81,7 +81,7 @@ _TAGGER: Mapping[str, Any] = {
     "optimizer.lr": 1e-3,
     "optimizer.clip_norm": 5.0,
 }
-"""allennlp-models ``training_config/tagging/ner_elmo.jsonnet``; the epochs are the most that it may take."""
+"""allennlp-models ``training_config/tagging/ner_elmo.jsonnet``; the epochs are its maximum."""
 
 
 _FINETUNING: Mapping[FinetuneProfile, Mapping[str, Any]] = {
@@ -104,12 +104,12 @@ _OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, Any]]] = {
         cola.name: {"batch_size": 16},
     },
 }
-"""What single tasks had otherwise, by their names."""
+"""Settings of single tasks that differ, by the name of the task."""
 
 
 def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
-    """The settings that a model was fine-tuned with by its makers, where they differ from the defaults, by path.
+    """The published fine-tuning settings of a model that differ from the defaults, by path.
 
-    Those of ``bert`` are the defaults. ``gpt`` reads pairs that have no order in both.
+    Those of ``bert`` are the defaults. ``gpt`` reads pairs without an order in both orders.
     """
     return {**_FINETUNING[profile], **_OF_TASKS.get(profile, {}).get(task.name, {})}

@@ -1,1 +1,1 @@
-"""The questions put to an encoder, one file each: label maker, head and loss."""
+"""Training objectives, one module each: label builder, head and loss."""

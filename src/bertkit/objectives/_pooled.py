@@ -1,4 +1,4 @@
-"""What questions about a whole feature read.
+"""The pooled state of a feature, for objectives with one label per feature.
 
 Letters: B rows, H hidden width, E features.
 """
@@ -13,9 +13,9 @@ from bertkit.batch import Batch, EncoderOutput
 
 
 def sum_rows(states: EncoderOutput, batch: Batch) -> Float[Tensor, "E H"]:
-    """The pooled state of every feature; of one with several rows, a pair in both orders, their sum.
+    """The pooled state of every feature; if it is a pair in both orders, the sum of both rows' states.
 
-    That is how GPT reads pairs that have no order (Radford et al. 2018, section 3.3).
+    GPT does so for pairs without an order (Radford et al. 2018, section 3.3).
     """
     rows = batch.on_host.choices
     if rows is None:

@@ -1,6 +1,6 @@
-"""What questions have in common whose answer is a piece of the vocabulary, at every place that has a label.
+"""The common part of objectives that predict a token of the vocabulary at every labelled position.
 
-Letters: B examples, T tokens, H hidden width, V vocabulary, M labelled places of the whole batch, N rows.
+Letters: B examples, T tokens, H hidden width, V vocabulary, M labelled positions of the whole batch, N rows.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def find_token_embedding(encoder: Encoder, objective: str) -> nn.Embedding:
 
 
 class VocabularyHead(PretrainingObjective):
-    """Labels are (B, T); only the labelled places are projected to the vocabulary, so logits are (M, V).
+    """Labels are (B, T); only labelled positions are projected to the vocabulary, so ``logits`` are (M, V).
 
-    A head has what ``pick_rows`` gives for its input, and its answer is ``logits`` of these rows.
+    A subclass computes the logits of the states that ``pick_rows`` returns.
     """
 
     reads_pooled: ClassVar[bool] = False
@@ -41,9 +41,9 @@ class VocabularyHead(PretrainingObjective):
         return batch.labels[self.label] != IGNORE if self.label in batch.labels else None
 
     def pick_rows(self, states: EncoderOutput, batch: Batch) -> Float[Tensor, "N H"]:
-        """The states of the labelled positions in reading order; of every position without labels.
+        """The states of the labelled positions in reading order; of all positions if there are no labels.
 
-        Up to a round number (see ``nn/layout.py``) rows follow that nobody reads.
+        Unused rows at the end fill up N to a round number (see ``nn/packing.py``).
         """
         rows = states.hidden_states.flatten(0, 1)
         if self.label not in batch.labels:
@@ -53,15 +53,15 @@ class VocabularyHead(PretrainingObjective):
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the labelled positions."""
-        labels = self._wanted(batch)
+        labels = self._labels(batch)
         return {self.label: LossTerm(sum_cross_entropy(outputs["logits"], labels), len(labels))}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``mlm_accuracy`` or the like: positions whose highest logit is the label's."""
-        labels = self._wanted(batch)
+        """``mlm_accuracy`` or the like: positions whose highest logit is that of the label."""
+        labels = self._labels(batch)
         right = (argmax_logits(outputs["logits"][: len(labels)]) == labels).sum()
         return {f"{self.label}_accuracy": LossTerm(right, len(labels))}
 
-    def _wanted(self, batch: Batch) -> Int[Tensor, " M"]:
+    def _labels(self, batch: Batch) -> Int[Tensor, " M"]:
         labels = batch.on_host.labels[self.label]
         return labels[labels != IGNORE].to(batch.input_ids.device, non_blocking=True)

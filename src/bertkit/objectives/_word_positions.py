@@ -1,6 +1,6 @@
-"""Words among tokens and the marking of their tags, shared by the objectives that tell one for every word.
+"""Positions of words among tokens, and losses over words, for objectives that predict a tag for every word.
 
-Letters: B examples, T tokens, W words of the longest example, H hidden width, C tags, N places.
+Letters: B examples, T tokens, W words of the longest example, H hidden width, C tags, N positions.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from torch.nn import functional as F
 from bertkit.batch import IGNORE, Batch
 
 WORD_STARTS = "word_starts"
-"""The entry of ``Batch.labels`` that is 1 on tokens that begin a word; without it every token is one."""
+"""The entry of ``Batch.labels`` that is 1 on tokens that begin a word; without it every token is a word."""
 
 
 def sum_losses(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
-    """Cross-entropy, summed over the words that have a label."""
+    """Cross-entropy, summed over the words with a label."""
     return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="sum")
 
 
-def count_hits(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
-    """How many words have the highest logit where the label is."""
+def count_correct(logits: Float[Tensor, "B T C"], labels: Int[Tensor, "B T"]) -> Tensor:
+    """The number of words whose highest logit is that of the label."""
     return (logits.argmax(dim=-1) == labels).sum()
 
 
@@ -33,18 +33,18 @@ def find_starts(batch: Batch) -> Bool[Tensor, "B T"]:
 
 
 def find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
-    """Where each row's words begin, and which there are. A row without any has its first token for one."""
+    """The first position of every word, and which entries are words; for a row without words, its first token."""
     counts = starts.sum(dim=1).clamp(min=1)
     most = int(counts.max())
     places = (~starts).byte().argsort(dim=1, stable=True)[:, :most]
     return places, torch.arange(most, device=starts.device) < counts[:, None]
 
 
-def number_places(places: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
-    """The numbers of these places, row by row."""
-    return places.flatten().nonzero().squeeze(1)
+def index_positions(positions: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
+    """The indices of these positions in the flattened batch."""
+    return positions.flatten().nonzero().squeeze(1)
 
 
 def pick(states: Float[Tensor, "B T H"], places: Int[Tensor, "B W"]) -> Float[Tensor, "B W H"]:
-    """The states at these places of each row."""
+    """The states at these positions of each row."""
     return states.gather(1, places[:, :, None].expand(-1, -1, states.shape[-1]))

@@ -1,7 +1,7 @@
-"""The bidirectional language model (ELMo, section 3.1): what does each direction read next?
+"""The bidirectional language model (ELMo, section 3.1): each direction predicts its next word.
 
-Letters: B examples, T words, H hidden width, E = H / 2, V vocabulary, M asked words of both directions,
-R right word and drawn ones.
+Letters: B examples, T words, H hidden width, E = H / 2, V vocabulary, M predictions of both directions,
+R the target and the samples.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SAMPLES = 8192
 
 
 def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(T, 2) for every word of a text the one behind it and the one before it; IGNORE at the ends.
+    """(T, 2) for every word of a text the word after it and the word before it; IGNORE at the ends.
 
-    A long text is labelled whole and cut afterwards, so that no word goes unasked at a cut.
+    A long text is labelled before it is divided into rows, so that words at the ends of rows have labels too.
     """
     labels = np.full((len(words), 2), IGNORE, dtype=np.int64)
     labels[:-1, 0] = words[1:]
@@ -39,12 +39,11 @@ def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class BidirectionalLanguageModel(PretrainingObjective):
-    """One softmax over the vocabulary for both directions: the first half of a state tells the word behind, the second
-    the word before.
+    """One softmax for both directions: the first half of a state predicts the word after, the second the word before.
 
-    In training the softmax is over the right word and ``num_samples`` drawn ones, for which words have to be numbered
-    by falling frequency (``nn/sampled_softmax.py``); with None, and in evaluation, it is over all. Departure from
-    allenai/bilm-tf: both directions share one draw.
+    In training the softmax is over the target and ``num_samples`` random words, for which the vocabulary must be sorted
+    by falling frequency (``nn/sampled_softmax.py``); with None, and in evaluation, it is over all words. Departure from
+    allenai/bilm-tf: both directions share the samples.
     """
 
     label = "bilm"
@@ -55,11 +54,11 @@ class BidirectionalLanguageModel(PretrainingObjective):
 
     def __init__(self, hidden_size: int, vocab_size: int, *, num_samples: int | None = _SAMPLES) -> None:
         super().__init__()
-        assert hidden_size % 2 == 0, f"two directions cannot share a width of {hidden_size}"
+        assert hidden_size % 2 == 0, f"hidden_size is {hidden_size}; two directions need an even one"
         if num_samples is not None and not 0 < num_samples < vocab_size:
             raise usage_error(
-                f"num_samples is {num_samples} and the vocabulary has {vocab_size} words; it must be between them, "
-                "or None for a softmax over all."
+                f"num_samples is {num_samples} and the vocabulary has {vocab_size} words; it must be from 1 to "
+                f"{vocab_size - 1}, or None for a softmax over all words."
             )
         self.num_samples = num_samples
         self.output = nn.Linear(hidden_size // 2, vocab_size)
@@ -85,62 +84,62 @@ class BidirectionalLanguageModel(PretrainingObjective):
         return {"task.targets": vocab_size, "task.samples": _SAMPLES if vocab_size > _SAMPLES else None}
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """The words of which a neighbour is asked; without labels, all."""
+        """The words with a label in either direction; without labels, all."""
         return (batch.labels[self.label] != IGNORE).any(dim=2) if self.label in batch.labels else None
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``logits`` (M, V) of what is asked, word by word and the word behind before the word before; of every
-        position without labels. In training with samples ``sampled`` (M, 1 + S), the right word first.
+        """``logits`` (M, V) of all predictions, word by word, first of the word after and then of the word before; of
+        all positions if there are no labels. In training with samples it is ``sampled`` (M, 1 + S), target first.
 
-        Up to a round number (see ``nn/layout.py``) rows follow that nobody reads.
+        Unused rows at the end fill up M to a round number (see ``nn/packing.py``).
         """
         rows = states.hidden_states.reshape(-1, self.output.in_features)
         if self.label not in batch.labels:
             return {"logits": self.output(rows)}
-        asked, right = self._asked(batch)
-        rows = rows[pad_indices(asked).to(rows.device, non_blocking=True)]
+        indices, targets = self._predictions(batch)
+        rows = rows[pad_indices(indices).to(rows.device, non_blocking=True)]
         if self.num_samples is None or not self.training:
             return {"logits": self.output(rows)}
-        right = pad_indices(right).to(rows.device, non_blocking=True)
-        return {"sampled": self._sample(rows, right, self.num_samples)}
+        targets = pad_indices(targets).to(rows.device, non_blocking=True)
+        return {"sampled": self._sample(rows, targets, self.num_samples)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Cross-entropy, summed over the words that are asked, of both directions."""
-        _, right = self._asked(batch)
-        right = right.to(batch.input_ids.device, non_blocking=True)
+        """Cross-entropy, summed over the predictions of both directions."""
+        _, targets = self._predictions(batch)
+        targets = targets.to(batch.input_ids.device, non_blocking=True)
         if "sampled" in outputs:
-            total = sum_cross_entropy(outputs["sampled"], torch.zeros_like(right))
+            total = sum_cross_entropy(outputs["sampled"], torch.zeros_like(targets))
         else:
-            total = sum_cross_entropy(outputs["logits"], right)
-        return {self.label: LossTerm(total, len(right))}
+            total = sum_cross_entropy(outputs["logits"], targets)
+        return {self.label: LossTerm(total, len(targets))}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``bilm_accuracy``: words that have the highest logit of all; of samples it would say nothing."""
+        """``bilm_accuracy``: targets with the highest logit. With samples there is none: it would mean little."""
         if "sampled" in outputs:
             return {}
-        _, right = self._asked(batch)
-        found = argmax_logits(outputs["logits"][: len(right)])
-        metrics = (found == right.to(found.device, non_blocking=True)).sum()
-        return {f"{self.label}_accuracy": LossTerm(metrics, len(right))}
+        _, targets = self._predictions(batch)
+        found = argmax_logits(outputs["logits"][: len(targets)])
+        correct = (found == targets.to(found.device, non_blocking=True)).sum()
+        return {f"{self.label}_accuracy": LossTerm(correct, len(targets))}
 
     def count_macs(self, batch: Batch) -> int:
-        """The words that every asked one is compared with: all of the vocabulary, or the right one and the samples."""
+        """The products with the output vectors of all words, or of the target and the samples."""
         compared = self.output.out_features if self.num_samples is None or not self.training else 1 + self.num_samples
         return self.counts(batch)[self.label] * self.output.in_features * compared
 
-    def _asked(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
-        """Where words are asked, and which are right; on the host."""
+    def _predictions(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
+        """The indices of all predictions in the flattened labels, and their targets; on the host."""
         labels = batch.on_host.labels[self.label].flatten()
-        asked = (labels != IGNORE).nonzero().squeeze(1)
-        return asked, labels[asked]
+        indices = (labels != IGNORE).nonzero().squeeze(1)
+        return indices, labels[indices]
 
-    def _sample(self, rows: Float[Tensor, "M E"], right: Int[Tensor, " M"], count: int) -> Float[Tensor, "M R"]:
+    def _sample(self, rows: Float[Tensor, "M E"], targets: Int[Tensor, " M"], count: int) -> Float[Tensor, "M R"]:
         samples = sample_words(count, self.output.out_features)
-        return sample_logits(rows, right, self.output.weight, self.output.bias, samples)
+        return sample_logits(rows, targets, self.output.weight, self.output.bias, samples)
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[BidirectionalLanguageModel, Batch]:
-    """A small instance and ``batch`` with labels for it: for tests."""
+    """A small instance and ``batch`` with labels for it, for tests."""
     labels = torch.full((*batch.input_ids.shape, 2), IGNORE)
     for row, length in enumerate(batch.attention_mask.sum(dim=1).tolist()):
         labels[row, :length] = torch.from_numpy(label_words(batch.input_ids[row, :length].numpy()))

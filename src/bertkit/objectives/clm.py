@@ -1,4 +1,4 @@
-"""The language model of GPT (Radford et al. 2018, section 3.1): which piece comes next?
+"""The causal language model of GPT (Radford et al. 2018, section 3.1): predict the next token.
 
 Letters: B examples, T tokens, V vocabulary, M labelled positions of the whole batch.
 """
@@ -20,18 +20,17 @@ from bertkit.rng import CounterRng
 
 
 def label_next(batch: Batch) -> Batch:
-    """``labels["clm"]`` (B, T) is the piece after each, IGNORE behind the last one and on padding."""
+    """``labels["clm"]`` (B, T) is the token after each, IGNORE at the last one and on padding."""
     following = torch.where(batch.attention_mask, batch.input_ids, IGNORE)[:, 1:]
     return batch.with_labels(clm=F.pad(following, (0, 1), value=IGNORE))
 
 
 class CausalLanguageModel(VocabularyHead):
-    """The word embeddings once more as the output layer, and nothing else.
+    """The token embeddings as the output layer, and nothing else.
 
-    ``embedding`` is the encoder's own table and stays the encoder's, as with masked words. Every piece of a step
-    counts alike; openai/finetune-transformer-lm, where this loss helps a task along, takes the mean of each row first,
-    and has the positions among the pieces, as both lie in one table. It is a language model over an encoder that never
-    reads a later token, which is for the encoder to see to.
+    ``embedding`` belongs to the encoder: it is neither saved nor counted here. Every token of a step has the same
+    weight; openai/finetune-transformer-lm, where this is an auxiliary loss, takes the mean of each row first, and its
+    softmax includes the position embeddings, which are in the same table. The encoder must be causal.
     """
 
     label = "clm"
@@ -66,5 +65,5 @@ class CausalLanguageModel(VocabularyHead):
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[CausalLanguageModel, Batch]:
-    """A small instance and ``batch`` with labels for it: for tests."""
+    """A small instance and ``batch`` with labels for it, for tests."""
     return CausalLanguageModel(nn.Embedding(99, hidden_size)), label_next(batch)

@@ -1,4 +1,4 @@
-"""Which tag for every word, from the layers of an encoder that is not trained (paper, section 5.3, Table 7).
+"""A tag for every word, from the layers of a frozen encoder (paper, section 5.3, Table 7).
 
 Letters: B examples, T tokens, W words of the longest example, H hidden width, I input width, C tags.
 """
@@ -19,10 +19,10 @@ from bertkit.nn.mixture import Mixture
 from bertkit.nn.packing import PackedRows, select_tokens
 from bertkit.objectives._word_positions import (
     WORD_STARTS,
-    count_hits,
+    count_correct,
     find_starts,
     find_words,
-    number_places,
+    index_positions,
     pick,
     sum_losses,
 )
@@ -33,7 +33,7 @@ __all__ = ["WORD_STARTS", "FeatureTagging", "tiny"]
 class FeatureTagging(Objective):
     """A mixture of the layers at the first token of each word, a BiLSTM over the words, and one linear layer.
 
-    ``forward`` gives ``logits`` (B, T, C), zero on tokens that do not begin a word.
+    ``forward`` returns ``logits`` (B, T, C), zero on tokens that do not begin a word.
     """
 
     label = "word_tags"
@@ -59,12 +59,13 @@ class FeatureTagging(Objective):
         device = batch.input_ids.device
         starts = self.reads(batch.on_host)
         rows, width = starts.shape
-        places, there = find_words(starts)
+        places, is_word = find_words(starts)
         places = places.to(device, non_blocking=True)
         words = self.mixture([pick(layer, places) for layer in states.layers])
-        logits = self.classifier(self.dropout(self.lstm(words, there)))
-        said = select_tokens(logits.flatten(0, 1), number_places(there & starts.any(dim=1, keepdim=True)).to(device))
-        return {"logits": PackedRows(rows, width, number_places(starts).to(device)).pad(said)}
+        logits = self.classifier(self.dropout(self.lstm(words, is_word)))
+        is_word &= starts.any(dim=1, keepdim=True)
+        logits_of_words = select_tokens(logits.flatten(0, 1), index_positions(is_word).to(device))
+        return {"logits": PackedRows(rows, width, index_positions(starts).to(device)).pad(logits_of_words)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""
@@ -72,13 +73,13 @@ class FeatureTagging(Objective):
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``word_tags_accuracy``: words whose highest logit is the label's."""
-        right = count_hits(outputs["logits"], batch.labels[self.label])
+        """``word_tags_accuracy``: words whose highest logit is that of the label."""
+        right = count_correct(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[FeatureTagging, Batch]:
-    """A small instance and ``batch`` with labels for it, some missing: for tests."""
+    """A small instance and ``batch`` with labels for it, some missing, for tests."""
     starts = (batch.input_ids % 3 > 0) & batch.attention_mask
     labels = (batch.input_ids % 5).masked_fill(~starts, IGNORE)
     head = FeatureTagging(Mixture("sum-all", 2, hidden_size), 5, width=14)

@@ -1,4 +1,4 @@
-"""The masked language model (paper, section 3.1, task 1): hide some pieces, ask for them back.
+"""The masked language model (paper, section 3.1, task 1): mask some tokens and predict them.
 
 Letters: B examples, T tokens, H hidden width, V vocabulary, M masked positions of the whole batch.
 """
@@ -24,12 +24,12 @@ from bertkit.objectives._vocabulary_head import VocabularyHead, find_token_embed
 from bertkit.rng import CounterRng
 
 _NEVER = 2.0
-"""Sorts after every draw, which are below 1."""
+"""Sorts after every random number, which are below 1."""
 
 
 def mask_tokens(
     batch: Batch,
-    draws: CounterRng,
+    rng: CounterRng,
     masking: Masking,
     *,
     vocab_size: int,
@@ -37,13 +37,12 @@ def mask_tokens(
     special_ids: Sequence[int],
     continues_word: NDArray[np.bool_] | None = None,
 ) -> Batch:
-    """Hide pieces of every row; ``labels["mlm"]`` (B, T) holds what was hidden, IGNORE elsewhere.
+    """Mask tokens of every row; ``labels["mlm"]`` (B, T) has the original tokens, IGNORE elsewhere.
 
-    A row of n tokens, special ones included, has ``min(max_predictions, max(1, round(rate * n)))`` of
-    them chosen, never one of ``special_ids`` ([CLS] and [SEP]; google-research/bert
-    ``create_pretraining_data.py``, ``create_masked_lm_predictions``). ``continues_word`` (V,) tells the
-    pieces that continue a word, and is needed for whole words. A row depends on its own draws alone,
-    not on its neighbours or on its padding.
+    Of a row of n tokens, special ones included, ``min(max_predictions, max(1, round(rate * n)))`` are selected, never
+    one of ``special_ids`` ([CLS] and [SEP]; google-research/bert ``create_pretraining_data.py``,
+    ``create_masked_lm_predictions``). ``continues_word`` (V,) is True for subwords that continue a word, and is needed
+    for whole-word masking. A row depends on its own random numbers alone, not on other rows or on padding.
     """
     ids: NDArray[np.int64] = batch.input_ids.numpy()
     real: NDArray[np.bool_] = batch.attention_mask.numpy()
@@ -53,16 +52,16 @@ def mask_tokens(
     budget = _count_masked(real.sum(axis=1), masking)
     if masking.whole_word:
         assert continues_word is not None, "whole-word masking needs continues_word"
-        chosen = _choose_words(_number_words(candidates, continues_word[ids]), candidates, budget, draws)
+        chosen = _choose_words(_number_words(candidates, continues_word[ids]), candidates, budget, rng)
     else:
-        chosen = _choose_subwords(candidates, budget, draws)
+        chosen = _choose_subwords(candidates, budget, rng)
     width = ids.shape[1]
-    fate = draws.uniform("mlm.fate", width)
-    hidden = np.where(fate < masking.mask, mask_id, ids)
-    becomes_random = (fate >= masking.mask) & (fate < masking.mask + masking.random)
-    hidden = np.where(becomes_random, draws.below("mlm.piece", vocab_size, width), hidden)
+    action = rng.uniform("mlm.fate", width)
+    masked_ids = np.where(action < masking.mask, mask_id, ids)
+    becomes_random = (action >= masking.mask) & (action < masking.mask + masking.random)
+    masked_ids = np.where(becomes_random, rng.below("mlm.piece", vocab_size, width), masked_ids)
     masked = Batch(
-        input_ids=torch.from_numpy(np.where(chosen, hidden, ids)),
+        input_ids=torch.from_numpy(np.where(chosen, masked_ids, ids)),
         segment_ids=batch.segment_ids,
         attention_mask=batch.attention_mask,
         labels=batch.labels,
@@ -71,16 +70,16 @@ def mask_tokens(
 
 
 def _count_masked(lengths: NDArray[np.int64], masking: Masking) -> NDArray[np.int64]:
-    """(B,) how many pieces of each row are to be chosen. Halves round to even, as Python's ``round``."""
+    """(B,) the number of tokens to select in each row. Halves are rounded to even, as by Python's ``round``."""
     counts = np.maximum(1, np.rint(masking.rate * lengths).astype(np.int64))
     limit = np.iinfo(np.int64).max if masking.max_predictions is None else masking.max_predictions
     limited: NDArray[np.int64] = np.minimum(counts, limit)
     return limited
 
 
-def _choose_subwords(candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: CounterRng) -> NDArray[np.bool_]:
-    """The candidates with the ``budget`` smallest draws of their row."""
-    keys = np.where(candidates, draws.uniform("mlm.choose", candidates.shape[1]), _NEVER)
+def _choose_subwords(candidates: NDArray[np.bool_], budget: NDArray[np.int64], rng: CounterRng) -> NDArray[np.bool_]:
+    """The candidates with the ``budget`` smallest random numbers of their row."""
+    keys = np.where(candidates, rng.uniform("mlm.choose", candidates.shape[1]), _NEVER)
     last = np.minimum(budget, candidates.shape[1]) - 1
     threshold = np.take_along_axis(np.sort(keys, axis=1), last[:, None], axis=1)
     chosen: NDArray[np.bool_] = candidates & (keys <= threshold)
@@ -88,9 +87,9 @@ def _choose_subwords(candidates: NDArray[np.bool_], budget: NDArray[np.int64], d
 
 
 def _number_words(candidates: NDArray[np.bool_], continues: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(B, T) the word that each piece belongs to, counted from 0 in its row.
+    """(B, T) the word of each token, counted from 0 in its row.
 
-    A continuation right after a special token, left by truncation, begins a word.
+    A continuation right after a special token, which truncation can leave, begins a word.
     """
     after_candidate = np.zeros_like(candidates)
     after_candidate[:, 1:] = candidates[:, :-1]
@@ -100,18 +99,18 @@ def _number_words(candidates: NDArray[np.bool_], continues: NDArray[np.bool_]) -
 
 
 def _choose_words(
-    words: NDArray[np.int64], candidates: NDArray[np.bool_], budget: NDArray[np.int64], draws: CounterRng
+    words: NDArray[np.int64], candidates: NDArray[np.bool_], budget: NDArray[np.int64], rng: CounterRng
 ) -> NDArray[np.bool_]:
-    """All pieces of words taken in random order; a word that would pass the budget is left out.
+    """All subwords of words taken in random order; a word that would exceed the budget is left out.
 
-    A row may fall short of its budget, as in the paper's code. Loops over the words of a row and takes
-    the rows abreast.
+    A row may fall short of its budget, as in the paper's code. The loop is over the words of a row, for all rows at
+    once.
     """
     rows, width = words.shape
     row_numbers = np.arange(rows)
     lengths = np.bincount((words + row_numbers[:, None] * width)[candidates], minlength=rows * width)
     lengths = lengths.reshape(rows, width)
-    order = np.argsort(np.where(lengths > 0, draws.uniform("mlm.choose", width), _NEVER), axis=1)
+    order = np.argsort(np.where(lengths > 0, rng.uniform("mlm.choose", width), _NEVER), axis=1)
     taken = np.zeros((rows, width), dtype=bool)
     left = budget.copy()
     for word in order[:, : lengths.astype(bool).sum(axis=1).max()].T:
@@ -125,11 +124,11 @@ def _choose_words(
 
 
 class MaskedLanguageModel(VocabularyHead):
-    """Transform, LayerNorm, and the word embeddings once more as the output layer, with a bias of its own.
+    """Transform, LayerNorm, and the token embeddings as the output layer, with a bias of its own.
 
-    ``embedding`` is the encoder's own table and stays the encoder's: it is neither saved nor counted
-    here. Only the labelled positions are transformed and projected, so the logits are (M, V) and the
-    other 85 % of the vocabulary projection is never computed.
+    ``embedding`` belongs to the encoder: it is neither saved nor counted here. Only the labelled positions are
+    transformed and projected, so the logits are (M, V) and the other 85 % of the vocabulary projection are not
+    computed.
     """
 
     label = "mlm"
@@ -189,7 +188,7 @@ class MaskedLanguageModel(VocabularyHead):
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
         rows = self.norm(self.activation(self.transform(self.pick_rows(states, batch))))
         logits = F.linear(rows, self._tied[0].weight)
-        # Added in place: torch's product with a bias first fills the whole output with the bias.
+        # In place, because torch's linear with a bias first fills the whole output with the bias.
         return {"logits": logits.add_(self.bias.to(logits.dtype))}
 
     def count_macs(self, batch: Batch) -> int:
@@ -199,7 +198,7 @@ class MaskedLanguageModel(VocabularyHead):
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[MaskedLanguageModel, Batch]:
-    """A small instance and ``batch`` with labels for it: for tests."""
+    """A small instance and ``batch`` with labels for it, for tests."""
     embedding = nn.Embedding(99, hidden_size)
     labels = torch.where(torch.arange(batch.input_ids.numel()) % 3 == 1, batch.input_ids.flatten(), IGNORE)
     labels = labels.view_as(batch.input_ids).masked_fill(~batch.attention_mask, IGNORE)

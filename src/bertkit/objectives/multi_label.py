@@ -1,4 +1,4 @@
-"""Which of several labels, any number of them at once: a yes or no for each, read from the pooled state.
+"""Any number of labels per feature: a binary decision for each, from the pooled state.
 
 Letters: B examples, T tokens, H hidden width, C labels.
 """
@@ -23,9 +23,9 @@ from bertkit.objectives._pooled import sum_rows
 class MultiLabelClassification(Objective):
     """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
 
-    ``forward`` gives ``logits`` (B, C). The batch's labels (B, C) are 1 where a label applies, 0 where it does not and
-    IGNORE where nobody knows; each cell counts as one. ``weights`` (C) multiply the loss of the cells that are 1.
-    That is Hugging Face's ``multi_label_classification``.
+    ``forward`` returns ``logits`` (B, C). Labels (B, C) are 1 if a label applies, 0 if not and IGNORE if unknown; each
+    cell counts as one. ``weights`` (C) multiply the loss of the cells that are 1. It is the same as Hugging Face's
+    ``multi_label_classification``.
     """
 
     label = "labels"
@@ -51,7 +51,7 @@ class MultiLabelClassification(Objective):
         initialize(self, initializer_range)
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Nothing but the pooled state."""
+        """No position: only the pooled state is needed."""
         return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
@@ -74,7 +74,7 @@ class MultiLabelClassification(Objective):
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[MultiLabelClassification, Batch]:
-    """A small instance and ``batch`` with labels for it, one row without: for tests."""
+    """A small instance and ``batch`` with labels for it, one row without, for tests."""
     labels = (torch.arange(len(batch))[:, None] + torch.arange(7)) % 3 % 2
     labels[1] = IGNORE
     return MultiLabelClassification(hidden_size, 7), batch.with_labels(**{MultiLabelClassification.label: labels})

@@ -1,6 +1,6 @@
-"""Which of several choices: a score for each from its own pooled state, and a softmax over those of one example.
+"""One of several choices: a score for each from its own pooled state, and a softmax over those of an example.
 
-Letters: B rows, T tokens, H hidden width, E examples, K choices of the example that has most.
+Letters: B rows, T tokens, H hidden width, E examples, K the largest number of choices.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 class MultipleChoice(Objective):
     """Dropout and one vector on the pooled [CLS] of every choice (paper, section 4.4).
 
-    ``forward`` gives ``logits`` (E, K), zero where an example has fewer choices. Rows of a batch without choices are
-    the choices of one example. ``constant`` is added to every score: Hugging Face's head has it, and as it changes no
-    probability there is nothing to learn for it.
+    ``forward`` returns ``logits`` (E, K), zero where an example has fewer choices. Without ``Batch.choices`` the rows
+    are the choices of one example. ``constant`` is added to every score: Hugging Face's head has it, and it is not
+    trained, because it changes no probability.
     """
 
     label = "choice"
@@ -43,14 +43,14 @@ class MultipleChoice(Objective):
         initialize(self, initializer_range)
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Nothing but the pooled state."""
+        """No position: only the pooled state is needed."""
         return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (E, K)."""
         scores = self.vector(self.dropout(states.pooled)).squeeze(-1) + self.constant
-        there = _find_choices(batch)
-        return {"logits": scores.new_zeros(there.shape).masked_scatter(there, scores)}
+        exists = _find_choices(batch)
+        return {"logits": scores.new_zeros(exists.shape).masked_scatter(exists, scores)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy over the choices of each example, summed."""
@@ -66,12 +66,12 @@ class MultipleChoice(Objective):
 
 
 def _find_choices(batch: Batch) -> Bool[Tensor, "E K"]:
-    """Which choices there are."""
+    """Which entries are choices."""
     choices = batch.on_host.choices
     if choices is None:
         return batch.attention_mask.new_ones(1, len(batch))
-    there = torch.arange(int(choices.max())) < choices[:, None]
-    return there.to(batch.input_ids.device, non_blocking=True)
+    exists = torch.arange(int(choices.max())) < choices[:, None]
+    return exists.to(batch.input_ids.device, non_blocking=True)
 
 
 def _hide_absent(logits: Tensor, batch: Batch) -> Tensor:

@@ -25,7 +25,7 @@ IS_RANDOM = 1
 
 
 class NextSentencePrediction(PretrainingObjective):
-    """One linear layer on the pooled [CLS], without dropout. ``forward`` gives ``logits`` (B, 2)."""
+    """One linear layer on the pooled [CLS], without dropout. ``forward`` returns ``logits`` (B, 2)."""
 
     label = "nsp"
     context: ClassVar[Context] = "bidirectional"
@@ -53,7 +53,7 @@ class NextSentencePrediction(PretrainingObjective):
         return batch
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Nothing but the pooled state."""
+        """No position: only the pooled state is needed."""
         return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
@@ -67,17 +67,17 @@ class NextSentencePrediction(PretrainingObjective):
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``nsp_accuracy``: rows answered rightly."""
+        """``nsp_accuracy``: rows that are classified correctly."""
         right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
     def count_macs(self, batch: Batch) -> int:
-        """Two numbers for a row."""
+        """The multiply-accumulates of the linear layer, for every row."""
         return len(batch) * self.classifier.weight.numel()
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[NextSentencePrediction, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: for tests."""
+    """A small instance and ``batch`` with labels for it, one missing, for tests."""
     labels = torch.arange(len(batch)) % 2
     labels[1] = IGNORE
     return NextSentencePrediction(hidden_size), batch.with_labels(**{NextSentencePrediction.label: labels})

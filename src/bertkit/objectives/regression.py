@@ -1,4 +1,4 @@
-"""A number for each row, read from the pooled state.
+"""A number for each feature, from the pooled state.
 
 Letters: B examples, H hidden width.
 """
@@ -22,7 +22,7 @@ from bertkit.objectives._pooled import sum_rows
 class Regression(Objective):
     """Dropout and one linear layer on the pooled [CLS], trained by squared error.
 
-    ``forward`` gives ``value`` (B,). A row whose label is IGNORE counts nowhere. Google's code has no
+    ``forward`` returns ``value`` (B,). Rows with the label IGNORE are not counted. google-research/bert has no
     regression; this is how STS-B is commonly done with BERT.
     """
 
@@ -39,7 +39,7 @@ class Regression(Objective):
         initialize(self, initializer_range)
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Nothing but the pooled state."""
+        """No position: only the pooled state is needed."""
         return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
@@ -54,12 +54,12 @@ class Regression(Objective):
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Nothing: a number is never simply right."""
+        """None: there is no accuracy of a number."""
         return {}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[Regression, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: for tests."""
+    """A small instance and ``batch`` with labels for it, one missing, for tests."""
     labels = torch.linspace(-1.0, 5.0, len(batch))
     labels[1] = IGNORE
     return Regression(hidden_size), batch.with_labels(**{Regression.label: labels})

@@ -1,4 +1,4 @@
-"""Which of several classes: one label a row, read from the pooled state.
+"""One of several classes for each feature, from the pooled state.
 
 Letters: B examples, T tokens, H hidden width, C classes.
 """
@@ -23,7 +23,7 @@ from bertkit.objectives._pooled import sum_rows
 class SequenceClassification(Objective):
     """Dropout and one linear layer on the pooled [CLS] (google-research/bert ``run_classifier.py``).
 
-    ``forward`` gives ``logits`` (B, C). A row whose label is IGNORE counts nowhere. ``weights`` (C) multiply the loss
+    ``forward`` returns ``logits`` (B, C). Rows with the label IGNORE are not counted. ``weights`` (C) multiply the loss
     of the rows of each class.
     """
 
@@ -50,7 +50,7 @@ class SequenceClassification(Objective):
         initialize(self, initializer_range)
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Nothing but the pooled state."""
+        """No position: only the pooled state is needed."""
         return torch.zeros_like(batch.attention_mask)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
@@ -64,14 +64,14 @@ class SequenceClassification(Objective):
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``class_accuracy``: rows whose highest logit is the label's."""
+        """``class_accuracy``: rows whose highest logit is that of the label."""
         labels = batch.labels[self.label]
         right = (outputs["logits"].argmax(dim=-1) == labels).sum()
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[SequenceClassification, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: for tests."""
+    """A small instance and ``batch`` with labels for it, one missing, for tests."""
     labels = torch.arange(len(batch)) % 5
     labels[1] = IGNORE
     return SequenceClassification(hidden_size, 5), batch.with_labels(**{SequenceClassification.label: labels})

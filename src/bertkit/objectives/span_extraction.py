@@ -1,4 +1,4 @@
-"""Where an answer begins and where it ends: two scores for every token (paper, section 4.2).
+"""The first and last token of an answer: two scores for every token (paper, section 4.2).
 
 Letters: B examples, T tokens, H hidden width.
 """
@@ -21,9 +21,9 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 class SpanExtraction(Objective):
     """One linear layer on every token, without dropout (google-research/bert ``run_squad.py``).
 
-    ``forward`` gives ``start`` and ``end`` (B, T). The label of a row is two positions, those of the first and the
-    last token, or twice 0, [CLS], where the window holds no answer. The loss is the mean of both cross-entropies over
-    the real tokens; the original lets padding take part, and so learns to avoid it.
+    ``forward`` returns ``start`` and ``end`` (B, T). The label of a row is the positions of the first and the last
+    token, or twice 0, [CLS], if the window has no answer. The loss is the mean of both cross-entropies over the real
+    tokens; the original includes padding, and so has to learn to avoid it.
     """
 
     label = "span"
@@ -39,14 +39,14 @@ class SpanExtraction(Objective):
         initialize(self, initializer_range)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``start`` and ``end`` (B, T); what they say of padding means nothing."""
-        # Sums of two scores are ranked: bfloat16 would make equals of too many of them.
+        """``start`` and ``end`` (B, T); values at padding are undefined."""
+        # Answers are ranked by the sum of two scores; in bfloat16 too many sums would be equal.
         with torch.autocast(states.hidden_states.device.type, enabled=False):
             start, end = self.ends(states.hidden_states.float()).unbind(dim=-1)
         return {"start": start, "end": end}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """Cross-entropy, summed over starts and ends, which are counted one by one."""
+        """Cross-entropy, summed over starts and ends; each counts as one label."""
         labels = batch.labels[self.label]
         total = sum(
             F.cross_entropy(_on_tokens(outputs[name], batch), labels[:, place], ignore_index=IGNORE, reduction="sum")
@@ -62,12 +62,12 @@ class SpanExtraction(Objective):
 
 
 def _on_tokens(scores: Tensor, batch: Batch) -> Float[Tensor, "B T"]:
-    """In float32, with no chance for padding."""
+    """Scores in float32, minus infinity at padding."""
     return scores.float().masked_fill(~batch.attention_mask, -torch.inf)
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[SpanExtraction, Batch]:
-    """A small instance and ``batch`` with labels for it, one missing: for tests."""
+    """A small instance and ``batch`` with labels for it, one missing, for tests."""
     lengths = batch.attention_mask.sum(dim=1)
     labels = torch.stack([lengths // 2, lengths - 1], dim=1)
     labels[1] = IGNORE

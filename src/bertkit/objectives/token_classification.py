@@ -1,4 +1,4 @@
-"""Which tag for every word: a class for each token that begins one (paper, section 5.3).
+"""A tag for every word, predicted at its first token (paper, section 5.3).
 
 Letters: B examples, T tokens, H hidden width, C tags.
 """
@@ -15,13 +15,13 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Objective
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.objectives._word_positions import count_hits, sum_losses
+from bertkit.objectives._word_positions import count_correct, sum_losses
 
 
 class TokenClassification(Objective):
-    """Dropout and one linear layer on every token; tags are told independently, without a CRF.
+    """Dropout and one linear layer on every token; tags are predicted independently, without a CRF.
 
-    ``forward`` gives ``logits`` (B, T, C). Labels (B, T) are IGNORE on every token that does not begin a word.
+    ``forward`` returns ``logits`` (B, T, C). Labels (B, T) are IGNORE on every token that does not begin a word.
     """
 
     label = "tags"
@@ -49,13 +49,13 @@ class TokenClassification(Objective):
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``tags_accuracy``: words whose highest logit is the label's."""
-        right = count_hits(outputs["logits"], batch.labels[self.label])
+        """``tags_accuracy``: words whose highest logit is that of the label."""
+        right = count_correct(outputs["logits"], batch.labels[self.label])
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[TokenClassification, Batch]:
-    """A small instance and ``batch`` with labels for it, some missing: for tests."""
+    """A small instance and ``batch`` with labels for it, some missing, for tests."""
     labels = batch.input_ids % 5
     labels[~batch.attention_mask] = IGNORE
     labels[:, ::3] = IGNORE

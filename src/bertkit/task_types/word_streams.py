@@ -1,4 +1,4 @@
-"""The examples of ELMo's pre-training: every row of a batch is a stream of words, read part by part.
+"""The examples of ELMo's pre-training: every row of a batch is a stream of words, divided into parts.
 
 Letters: B rows, T words, C characters of a word.
 """
@@ -18,11 +18,12 @@ from bertkit.text.words import WordLevel
 
 
 class StreamSource:
-    """A corpus in as many streams as a batch has rows, ``seq_length`` words of each at a time, with their neighbours.
+    """A corpus, divided into as many streams as a batch has rows; a batch has ``seq_length`` words of each, with their
+    neighbours.
 
-    Sentences stand between their marks, in the order of the corpus; allenai/bilm-tf shuffles them. A batch is a pure
-    function of (seed, epoch, indices) as everywhere; which indices are in a batch tells ``order``. Of the labels the
-    first ``targets`` words of the vocabulary are themselves, others the unknown word.
+    Sentences have their boundary tokens and are in the order of the corpus; allenai/bilm-tf shuffles them. A batch is a
+    pure function of (seed, epoch, indices); ``order`` says which indices are in a batch. In labels only the first
+    ``targets`` words of the vocabulary occur; all others are the unknown word.
     """
 
     def __init__(self, corpus: Corpus, tokenizer: WordLevel, *, targets: int, seq_length: int, seed: int) -> None:
@@ -40,25 +41,25 @@ class StreamSource:
         return len(self._rows)
 
     def num_batches(self, batch_size: int) -> int:
-        """Parts that every stream has; what is left over at the end of the corpus is not read in this epoch."""
+        """The number of parts of every stream; a remainder at the end of the corpus is not used in this epoch."""
         return len(self) // min(batch_size, len(self))
 
     def order(self, batch_size: int, step: int) -> NDArray[np.int64]:
-        """Part ``step`` of every stream; fewer streams than ``batch_size`` where the corpus has fewer parts."""
+        """Part ``step`` of every stream; there are fewer streams than ``batch_size`` if the corpus has fewer parts."""
         streams = min(batch_size, len(self))
         return np.arange(streams) * self.num_batches(batch_size) + step
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        """(B, T, 1 + C) words and characters, and their neighbours as ``labels["bilm"]`` (B, T, 2)."""
+        """Words with their characters, (B, T, 1 + C), and their neighbours as ``labels["bilm"]`` (B, T, 2)."""
         words = np.stack([row.first for row in self._rows.segments(epoch, indices, margin=1)]).astype(np.int64)
         known = np.where(words < self.targets, words, self.tokenizer.unk_id)
         labels = np.stack([label_words(row)[1:-1] for row in known])
-        numbers = words[:, 1:-1]
-        spelled = self.tokenizer.spell_all(numbers.ravel()).reshape(*numbers.shape, -1)
-        there = torch.ones(numbers.shape, dtype=torch.bool)
+        ids = words[:, 1:-1]
+        characters = self.tokenizer.spell_all(ids.ravel()).reshape(*ids.shape, -1)
+        real = torch.ones(ids.shape, dtype=torch.bool)
         return Batch(
-            input_ids=torch.from_numpy(spelled),
-            segment_ids=torch.zeros(numbers.shape, dtype=torch.long),
-            attention_mask=there,
+            input_ids=torch.from_numpy(characters),
+            segment_ids=torch.zeros(ids.shape, dtype=torch.long),
+            attention_mask=real,
             labels={"bilm": torch.from_numpy(labels)},
         )
