@@ -310,6 +310,7 @@ OutputArrays = Mapping[str, NDArray[Any]]
 """The outputs of the heads for one feature, by name, as NumPy arrays in float32."""
 
 
+@runtime_checkable
 class Example(Protocol):
     """What every example of a task has: an ``id``, and a ``label`` that is None where there is no gold answer."""
 

@@ -8,6 +8,7 @@ import inspect
 import sys
 import types
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -86,7 +87,7 @@ def _docs_of_module(module: str) -> dict[str, dict[str, str]]:
     return {node.name: dict(_fields_with_docs(node)) for node in classes}
 
 
-def _fields_with_docs(node: ast.ClassDef) -> typing.Iterator[tuple[str, str]]:
+def _fields_with_docs(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for field, text in zip(node.body, node.body[1:], strict=False):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
