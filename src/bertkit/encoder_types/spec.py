@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bertkit.contracts import Encoder, EncoderConfig, SubwordTokenizer
+
+if TYPE_CHECKING:
+    ConfigType = type[EncoderConfig]
+else:
+    ConfigType = type  # a run-time check by issubclass does not work with a protocol that has attributes
 
 Settings = Mapping[str, object]
 """Values of ``PretrainRun`` by path, such as ``{"optimizer.lr": 5e-4}``."""
@@ -78,7 +84,7 @@ class EncoderSpec:
 
     title: str
     encoder: type[Encoder]
-    config: type[EncoderConfig]
+    config: ConfigType
     load_tokenizer: Callable[[Path], SubwordTokenizer]
     size: Callable[..., EncoderConfig] | None = None
     pretraining: PretrainingDefaults | None = None
