@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.disturbed import outcome
+from tests.interruptible_run import outcome
 from tests.published import published_run
 
 from bertkit import api

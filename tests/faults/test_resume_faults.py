@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.disturbed import Bench, outcome
+from tests.interruptible_run import TinyRun, outcome
 
 from bertkit.checkpoint import training_state as store
 from bertkit.cli import app
@@ -64,12 +64,12 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def stopped(bench: Bench, tmp_path: Path) -> Path:
+def stopped(bench: TinyRun, tmp_path: Path) -> Path:
     """A run that was killed after its second checkpoint."""
     kept = bench.home / f"stopped-{bench.steps}"
     if not kept.exists():
         kill = at_call(fit, "accumulate_gradients", 11, lambda: os.kill(os.getpid(), signal.SIGKILL))
-        assert bench.run(bench.words(kept), kill)[0] == -signal.SIGKILL
+        assert bench.run(bench.command(kept), kill)[0] == -signal.SIGKILL
     shutil.copytree(kept, tmp_path / "run")
     return tmp_path / "run"
 
@@ -87,7 +87,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("words", CHANGES)
-def test_other_settings_are_refused_by_name(bench: Bench, stopped: Path, words: str) -> None:
+def test_other_settings_are_refused_by_name(bench: TinyRun, stopped: Path, words: str) -> None:
     before = content(stopped)
     code, said = bench.run(["pretrain", "--resume", str(stopped), *words.split()])
     assert code == 2
@@ -99,7 +99,7 @@ def test_other_settings_are_refused_by_name(bench: Bench, stopped: Path, words: 
     assert content(stopped) == before
 
 
-def test_settings_that_were_edited_in_the_record_are_refused(bench: Bench, stopped: Path) -> None:
+def test_settings_that_were_edited_in_the_record_are_refused(bench: TinyRun, stopped: Path) -> None:
     """The checkpoint remembers what it was trained with."""
     record = json.loads((stopped / "run.json").read_text())
     record["run"]["seed"] = 6
@@ -109,7 +109,7 @@ def test_settings_that_were_edited_in_the_record_are_refused(bench: Bench, stopp
     assert "was begun with seed 5, not 6" in said
 
 
-def test_settings_that_no_step_depends_on_may_change(bench: Bench, stopped: Path, expected: Outcome) -> None:
+def test_settings_that_no_step_depends_on_may_change(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
     words = ["pretrain", "--resume", str(stopped), "--set", "save_every=3", "keep_checkpoints=1", "log_every=2"]
     words.append("gradient_checkpointing=true")
     code, said = bench.run(words)
@@ -123,7 +123,7 @@ def test_settings_that_no_step_depends_on_may_change(bench: Bench, stopped: Path
 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
-def test_another_corpus_is_refused(bench: Bench, stopped: Path, tmp_path: Path, checkpoints: bool) -> None:
+def test_another_corpus_is_refused(bench: TinyRun, stopped: Path, tmp_path: Path, checkpoints: bool) -> None:
     """Prepared anew from other text, with the same tokenizer and in the same place or another."""
     if not checkpoints:
         shutil.rmtree(stopped / "checkpoints")
@@ -135,7 +135,7 @@ def test_another_corpus_is_refused(bench: Bench, stopped: Path, tmp_path: Path, 
     assert f"{tmp_path / 'data'} is not the corpus that {stopped} was begun with" in said
 
 
-def test_the_same_corpus_may_be_elsewhere(bench: Bench, stopped: Path, tmp_path: Path, expected: Outcome) -> None:
+def test_the_same_corpus_may_be_elsewhere(bench: TinyRun, stopped: Path, tmp_path: Path, expected: Outcome) -> None:
     shutil.copytree(bench.data, tmp_path / "moved")
     code, said = bench.run(["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'moved'}"])
     assert code == 0, said
@@ -147,7 +147,7 @@ NAMES = ["random.safetensors", "model.safetensors", "optimizer.safetensors", "st
 
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.faults) for name in NAMES[1:])])
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(
-    bench: Bench, stopped: Path, expected: Outcome, name: str
+    bench: TinyRun, stopped: Path, expected: Outcome, name: str
 ) -> None:
     path = stopped / "checkpoints" / "step-00000008" / name
     whole = bytearray(path.read_bytes())
@@ -162,7 +162,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(
     assert outcome(stopped) == expected
 
 
-def test_shards_that_change_while_they_are_read_are_found(bench: Bench, stopped: Path, tmp_path: Path) -> None:
+def test_shards_that_change_while_they_are_read_are_found(bench: TinyRun, stopped: Path, tmp_path: Path) -> None:
     """No checkpoint is made of steps on tokens that nobody checked; the next start looks at every byte."""
     shutil.copytree(bench.data, tmp_path / "data")
     shard = tmp_path / "data" / "train-00000.safetensors"
@@ -191,7 +191,7 @@ MEMORY = {
 
 @pytest.mark.parametrize("kind", MEMORY)
 def test_out_of_memory_says_what_was_tried_and_what_to_lower(
-    bench: Bench, stopped: Path, expected: Outcome, kind: str
+    bench: TinyRun, stopped: Path, expected: Outcome, kind: str
 ) -> None:
     error, message = MEMORY[kind]
     strike = fail(error) if error else lambda: torch.empty(10**13)
@@ -209,12 +209,12 @@ SIZES = [int(size) for size in np.geomspace(1, 500_000, 20)]
 
 @pytest.mark.parametrize("sizes", [SIZES[10:13:2], pytest.param(SIZES, marks=pytest.mark.faults)], ids=["2", "20"])
 def test_a_full_disk_stops_a_training_and_loses_nothing(
-    bench: Bench, tmp_path: Path, expected: Outcome, sizes: list[int]
+    bench: TinyRun, tmp_path: Path, expected: Outcome, sizes: list[int]
 ) -> None:
     """The log, the record, a checkpoint or the model: whatever does not fit first is what is named."""
     for size in sizes:
         run = tmp_path / str(size)
-        code, said = bench.run(bench.words(run), partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size)))
+        code, said = bench.run(bench.command(run), partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size)))
         assert code in (0, 1, 2)
         if code:
             assert "cannot write" in said or len(said) >= size - 9, "what it says is a file here as well"
@@ -224,26 +224,26 @@ def test_a_full_disk_stops_a_training_and_loses_nothing(
         assert outcome(run) == expected
 
 
-def test_a_disk_without_room_is_seen_before_the_first_step(bench: Bench, tmp_path: Path) -> None:
+def test_a_disk_without_room_is_seen_before_the_first_step(bench: TinyRun, tmp_path: Path) -> None:
     usage = shutil._ntuple_diskusage(10**9, 10**9 - 70_000, 70_000)
     run = tmp_path / "run"
-    code, said = bench.run(bench.words(run), lambda: setattr(shutil, "disk_usage", lambda path: usage))
+    code, said = bench.run(bench.command(run), lambda: setattr(shutil, "disk_usage", lambda path: usage))
     assert code == 1
     assert "run has 0.00 GB free, and what is to be kept there needs 0.00 GB" in said
     assert [path.name for path in run.iterdir()] == ["run.lock"]
 
 
 def test_the_log_is_on_the_disk_before_the_checkpoint_that_counts_on_it(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
     monkeypatch.setattr(os, "fsync", lambda number: names.append(Path(f"/proc/self/fd/{number}").readlink().name))
-    assert app.run([*bench.words(tmp_path / "run"), "steps=4", "--quiet"]) == 0
+    assert app.run([*bench.command(tmp_path / "run"), "steps=4", "--quiet"]) == 0
     assert names.index("run") > names.index(tmp_path.name), "the run folder is in a folder that is on the disk"
     assert "run" in names[names.index("metrics.jsonl") : names.index("model.safetensors")]
 
 
-def test_a_clock_that_jumps_changes_nothing(bench: Bench, tmp_path: Path, expected: Outcome) -> None:
+def test_a_clock_that_jumps_changes_nothing(bench: TinyRun, tmp_path: Path, expected: Outcome) -> None:
     draw = random.Random(13)
 
     def jump() -> None:
@@ -251,7 +251,7 @@ def test_a_clock_that_jumps_changes_nothing(bench: Bench, tmp_path: Path, expect
         time.time_ns = lambda: draw.randrange(2**61)
 
     run = tmp_path / "run"
-    code, said = bench.run(bench.words(run), jump)
+    code, said = bench.run(bench.command(run), jump)
     assert code == 0, said
     assert outcome(run) == expected
     speeds = [
@@ -260,10 +260,10 @@ def test_a_clock_that_jumps_changes_nothing(bench: Bench, tmp_path: Path, expect
     assert all(0 < speed < 1e9 for speed in speeds)
 
 
-def test_minutes_are_not_those_of_the_clock(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minutes_are_not_those_of_the_clock(bench: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretraining, "_LEAST_MEASURED_SECONDS", 0.05)
     back = iter(range(10**9, 0, -3600))
-    words = [*bench.words(tmp_path / "run"), "steps=null", "minutes=0.01"]
+    words = [*bench.command(tmp_path / "run"), "steps=null", "minutes=0.01"]
     code, said = bench.run(words, lambda: setattr(time, "time", lambda: float(next(back))))
     assert code == 0, said
     record = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -290,11 +290,11 @@ def spoil(step: int, value: float) -> Callable[[], None]:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_loss_that_stays_not_finite_ends_the_run_with_good_checkpoints(
-    bench: Bench, tmp_path: Path, value: float
+    bench: TinyRun, tmp_path: Path, value: float
 ) -> None:
     """Ten in a row are counted across a resume."""
     run = tmp_path / "run"
-    code, said = bench.run(bench.words(run), spoil(6, value))
+    code, said = bench.run(bench.command(run), spoil(6, value))
     assert code == 1
     assert "the loss or its gradient was not finite in 10 steps in a row, up to step 15." in said
     skipped = [record["step"] for record in read_metrics(run / "metrics.jsonl") if record.get("skipped")]
@@ -305,12 +305,12 @@ def test_a_loss_that_stays_not_finite_ends_the_run_with_good_checkpoints(
     groups, state = store.load(newest)
     assert (state["step"], state["skipped_in_a_row"]) == (12, 7)
     assert all(weight.isfinite().all() for weight in groups["model"].values())
-    code, said = bench.run(bench.next_words(run), spoil(1, value))
+    code, said = bench.run(bench.next_command(run), spoil(1, value))
     assert code == 1
     assert "up to step 15." in said
 
 
-def test_weights_that_are_not_finite_are_never_saved(bench: Bench, stopped: Path, expected: Outcome) -> None:
+def test_weights_that_are_not_finite_are_never_saved(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
     def spoil_weights() -> None:
         def wrapped(optimizer: torch.optim.Optimizer, lr: float) -> None:
             set_lr(optimizer, lr)

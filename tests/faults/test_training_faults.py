@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.disturbed import SIGNALS, Bench, outcome
+from tests.interruptible_run import SIGNALS, TinyRun, outcome
 
 from bertkit.checkpoint import training_state as store
 from bertkit.pretraining import heldout
@@ -34,14 +34,14 @@ def long(number: int) -> Any:
 
 @pytest.mark.parametrize("kills", [6, long(200)])
 def test_killed_at_any_time_it_comes_to_the_same(
-    bench: Bench, tmp_path: Path, expected: Outcome, seconds: float, kills: int
+    bench: TinyRun, tmp_path: Path, expected: Outcome, seconds: float, kills: int
 ) -> None:
     draw = random.Random(13)
     killed = 0
     while killed < kills:
         run, limit = tmp_path / f"run-{killed}", seconds
         while True:
-            child = bench.start(bench.next_words(run))
+            child = bench.start(bench.next_command(run))
             time.sleep(draw.uniform(0, limit))
             os.kill(child.pid, signal.SIGKILL)
             if child.wait() == 0:
@@ -53,14 +53,14 @@ def test_killed_at_any_time_it_comes_to_the_same(
 
 @pytest.mark.parametrize("stops", [4, long(50)])
 def test_asked_to_stop_at_any_time_once_or_twice(
-    bench: Bench, tmp_path: Path, expected: Outcome, seconds: float, stops: int
+    bench: TinyRun, tmp_path: Path, expected: Outcome, seconds: float, stops: int
 ) -> None:
     draw = random.Random(7)
     stopped = 0
     while stopped < stops:
         run, limit = tmp_path / f"run-{stopped}", seconds
         while True:
-            child = bench.start(bench.next_words(run))
+            child = bench.start(bench.next_command(run))
             time.sleep(draw.uniform(0, limit))
             number = draw.choice(SIGNALS)
             os.kill(child.pid, number)
@@ -68,10 +68,10 @@ def test_asked_to_stop_at_any_time_once_or_twice(
                 time.sleep(draw.uniform(0, 0.02))
                 os.kill(child.pid, number)
             code = child.wait()
-            assert "Traceback" not in child.said()
+            assert "Traceback" not in child.read_stderr()
             if code == 0:
                 break
-            assert code == 128 + number, child.said()
+            assert code == 128 + number, child.read_stderr()
             stopped += 1
             limit *= 1.1
         # Which checkpoints are left depends on where it stopped, as it saves there.
@@ -101,11 +101,11 @@ def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM
     ("module", "name"), [(store, "write_checksums"), (heldout, "evaluate_losses")], ids=["save", "evaluation"]
 )
 def test_asked_to_stop_during_a_save_or_an_evaluation(
-    bench: Bench, tmp_path: Path, expected: Outcome, module: object, name: str, times: int
+    bench: TinyRun, tmp_path: Path, expected: Outcome, module: object, name: str, times: int
 ) -> None:
     """The first signal lets it finish what it does and save; the second one ends it there, with nothing lost before."""
     run = tmp_path / "run"
-    code, said = bench.run(bench.words(run), signal_at(module, name, 2, times=times))
+    code, said = bench.run(bench.command(run), signal_at(module, name, 2, times=times))
     assert code == 143, said
     assert ("Resume: bertkit pretrain --resume" in said) is (times == 1)
     newest, faults = store.latest(run / "checkpoints")
@@ -122,12 +122,12 @@ def test_asked_to_stop_during_a_save_or_an_evaluation(
     assert outcome(run) == expected
 
 
-def test_a_second_run_is_refused_and_a_dead_one_gives_way(bench: Bench, tmp_path: Path, expected: Outcome) -> None:
+def test_a_second_run_is_refused_and_a_dead_one_gives_way(bench: TinyRun, tmp_path: Path, expected: Outcome) -> None:
     run = tmp_path / "run"
-    child = bench.start(bench.words(run), signal_at(store, "prune", 2, signal.SIGSTOP))
+    child = bench.start(bench.command(run), signal_at(store, "prune", 2, signal.SIGSTOP))
     try:
         assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
-        for words in (bench.words(run), bench.next_words(run)):
+        for words in (bench.command(run), bench.next_command(run)):
             code, said = bench.run(words)
             assert code == 2
             assert f"run is in use by process {child.pid} on " in said
@@ -136,18 +136,18 @@ def test_a_second_run_is_refused_and_a_dead_one_gives_way(bench: Bench, tmp_path
         child.wait()
     assert f"process {child.pid} on " in bench.finish(run)
     assert outcome(run) == expected
-    code, said = bench.run(bench.words(run))
+    code, said = bench.run(bench.command(run))
     assert code == 2
     assert f"holds a run already. Give --resume {run}" in said
 
 
 @pytest.mark.parametrize("times", [1, long(50)])
-def test_two_started_at_once(bench: Bench, tmp_path: Path, times: int) -> None:
+def test_two_started_at_once(bench: TinyRun, tmp_path: Path, times: int) -> None:
     for number in range(times):
         run = tmp_path / str(number)
-        children = [bench.start([*bench.words(run), "steps=2"]) for _ in range(2)]
+        children = [bench.start([*bench.command(run), "steps=2"]) for _ in range(2)]
         codes = [child.wait() for child in children]
         assert sorted(codes) == [0, 2]
-        refused = children[codes.index(2)].said().splitlines()
+        refused = children[codes.index(2)].read_stderr().splitlines()
         assert "is in use by" in refused[-1] or "holds a run already" in refused[-1]
         assert [record["step"] for record in read_metrics(run / "metrics.jsonl")] == [1, 2, 2]

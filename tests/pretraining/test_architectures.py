@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tests.disturbed import outcome
+from tests.interruptible_run import outcome
 from tests.published import published_run
 
 from bertkit import api, config

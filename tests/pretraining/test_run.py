@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tests.disturbed import outcome
+from tests.interruptible_run import outcome
 
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.encoders.bert import BertConfig

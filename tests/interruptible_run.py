@@ -1,4 +1,4 @@
-"""A pre-training so small that it can be killed hundreds of times: the command in a forked child, and what it made."""
+"""A pre-training small enough to be killed hundreds of times: its command in a forked child, and its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bertkit.text.wordpiece import train
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
 LOADED = (api, app)
-"""Imported before the fork, so that no child has to."""
+"""Imported before the fork, so that no child has to import them."""
 _PATIENCE = 120
 
 
@@ -32,7 +32,7 @@ def _nothing() -> None: ...
 
 @dataclass(frozen=True)
 class Child:
-    """A command that runs in a process of its own, forked so that PyTorch is loaded already."""
+    """A command in a child process, forked so that PyTorch is already imported."""
 
     pid: int
     stderr: Path
@@ -47,59 +47,59 @@ class Child:
             time.sleep(0.005)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        raise AssertionError(f"it hangs: {self.said()}")
+        raise AssertionError(f"the command hangs: {self.read_stderr()}")
 
-    def said(self) -> str:
+    def read_stderr(self) -> str:
         return self.stderr.read_text()
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Prepared text, and the pre-training that the tests of faults disturb: so small, or as small as that."""
+class TinyRun:
+    """Prepared data, and the settings of the pre-training that the fault tests interrupt."""
 
     data: Path
     home: Path
     size: str
     steps: int
 
-    def words(self, run: Path) -> list[str]:
-        """The command that begins it."""
+    def command(self, run: Path) -> list[str]:
+        """The command that starts the run."""
         sizes = ["--size", self.size, "--steps", str(self.steps), "--seq-length", "13", "--batch-size", "7"]
         settings = ["seed=5", "save_every=4", "evaluate_every=7", "log_every=1", "precision=float32"]
         return ["pretrain", str(self.data), *sizes, "-o", str(run), "--set", *settings]
 
-    def next_words(self, run: Path) -> list[str]:
-        """The command that goes on with it, or begins it where a fault came too early for anything else."""
-        return ["pretrain", "--resume", str(run)] if (run / "run.json").exists() else self.words(run)
+    def next_command(self, run: Path) -> list[str]:
+        """The command that resumes the run, or starts it if the fault came before its first file."""
+        return ["pretrain", "--resume", str(run)] if (run / "run.json").exists() else self.command(run)
 
-    def start(self, words: list[str], before: Callable[[], object] = _nothing) -> Child:
-        """Run a command line in a child that does ``before`` first."""
+    def start(self, command: list[str], before: Callable[[], object] = _nothing) -> Child:
+        """Run a command in a child that calls ``before`` first."""
         stderr = self.home / f"stderr-{time.monotonic_ns()}"
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the child has its handlers
         pid = os.fork()
         if pid == 0:
-            _be_child(words, stderr, before)
+            _run_in_child(command, stderr, before)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return Child(pid, stderr)
 
-    def run(self, words: list[str], before: Callable[[], object] = _nothing) -> tuple[int, str]:
-        """The exit code of a command line and what it said."""
-        child = self.start(words, before)
-        return child.wait(), child.said()
+    def run(self, command: list[str], before: Callable[[], object] = _nothing) -> tuple[int, str]:
+        """The exit code of a command and the text of its stderr."""
+        child = self.start(command, before)
+        return child.wait(), child.read_stderr()
 
     def finish(self, run: Path) -> str:
-        """Go on until the run is done; what was said."""
-        code, said = self.run(self.next_words(run))
-        assert code == 0, said
-        return said
+        """Resume the run until it is done; the text of stderr."""
+        code, stderr = self.run(self.next_command(run))
+        assert code == 0, stderr
+        return stderr
 
 
-def _be_child(words: list[str], stderr: Path, before: Callable[[], object]) -> None:
+def _run_in_child(command: list[str], stderr: Path, before: Callable[[], object]) -> None:
     code = 99
     try:
         os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT), 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.argv, sys.stdout, sys.stderr = ["bertkit", *words], os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
+        sys.argv, sys.stdout, sys.stderr = ["bertkit", *command], os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
         signal.signal(signal.SIGTERM, main._terminate)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         before()
@@ -111,13 +111,13 @@ def _be_child(words: list[str], stderr: Path, before: Callable[[], object]) -> N
         code = 130
     except OSError:
         if os.fstat(2).st_size >= resource.getrlimit(resource.RLIMIT_FSIZE)[0] >= 0:
-            code = 1  # stderr is a file here, and full: so Python ends where nothing can be said any more
+            code = 1  # stderr is a file here; where it is full, Python itself ends with this code
     finally:
         os._exit(code)
 
 
 def prepare_text(home: Path) -> Path:
-    """The folder of its tokens."""
+    """Prepare short texts; the folder of their shards."""
     texts = [" ".join(SENTENCES[number % 3 :] * (2 + number % 5)) for number in range(99)]
     (home / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
     tokenizer = train(texts, vocab_size=99)
@@ -126,7 +126,7 @@ def prepare_text(home: Path) -> Path:
 
 
 def outcome(run: Path) -> dict[str, Any]:
-    """All that a run came to, bit for bit: the last checkpoint, the model, the record, the log without its speeds."""
+    """Everything that a run has produced, bit for bit: last checkpoint, model, record, and log without speeds."""
     newest, faults = store.latest(run / "checkpoints")
     assert newest is not None
     assert faults == []
