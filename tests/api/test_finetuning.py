@@ -1,0 +1,87 @@
+"""finetune and tune from Python: options, profiles and a second task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import api
+from bertkit.errors import BertkitError
+
+QUICK = ["batch_size=13", "epochs=1", "limit=13"]
+
+
+def test_paths_may_be_text_and_every_seed_is_run(workspace: Path, tmp_path: Path) -> None:
+    result = api.finetune(
+        str(workspace / "reviews.csv"),
+        model=str(workspace / "run"),
+        output=str(tmp_path / "run"),
+        first_seed=3,
+        seeds=2,
+        set=QUICK,
+        progress="quiet",
+    )
+    assert result.folder == tmp_path / "run"
+    assert [each.seed for each in result.seeds] == [3, 4]
+
+
+def test_options_win_over_the_profile(workspace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    api.finetune(
+        workspace / "reviews.csv",
+        model=workspace / "run",
+        output=output,
+        profile="roberta",
+        epochs=1,
+        limit=13,
+        progress="quiet",
+    )
+    settings = {each.path: (each.value, each.origin) for each in api.config_show(output)}
+    assert settings["epochs"] == (1, "--epochs")
+    assert settings["optimizer.lr"] == (1e-5, "--profile roberta")
+    assert settings["seeds"] == (1, "--seeds")
+
+
+def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    api.finetune(
+        workspace / "reviews.csv",
+        then=workspace / "reviews.csv",
+        model=workspace / "run",
+        output=output,
+        set=QUICK,
+        progress="quiet",
+    )
+    settings = {each.path: each.value for each in api.config_show(output)}
+    assert settings["model"] == str(output / "first")
+    assert {each.path: each.value for each in api.config_show(output / "first")}["model"] == str(workspace / "run")
+
+
+def test_the_grid_may_be_a_dictionary(workspace: Path, tmp_path: Path) -> None:
+    result = api.tune(
+        workspace / "reviews.csv",
+        model=workspace / "run",
+        output=tmp_path / "sweep",
+        grid={"lr": [0.0, 0.01], "batch_size": [13]},
+        epochs=1,
+        limit=13,
+        progress="quiet",
+    )
+    assert len(result.points) == 2
+    first, second = (point.mean for point in result.points)
+    assert first is not None
+    assert second is not None
+    assert first >= second
+
+
+def test_an_option_cannot_be_given_and_varied(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="lr is in --grid and an option of its own"):
+        api.tune(
+            workspace / "reviews.csv",
+            model=workspace / "run",
+            output=tmp_path / "sweep",
+            grid=["lr=1,2"],
+            lr=0.5,
+            progress="quiet",
+        )

@@ -1,0 +1,44 @@
+"""The files that a caller names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bertkit.api.paths import existing, optional_path, suggest_path
+from bertkit.errors import BertkitError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "reviews.csv"
+    path.write_text("x")
+    return path
+
+
+def test_files_may_be_text_or_paths(file: Path) -> None:
+    assert existing([str(file), file]) == [file, file]
+    assert optional_path(str(file)) == file
+    assert optional_path(None) is None
+
+
+def test_a_missing_file_is_refused_with_the_most_similar_name(file: Path) -> None:
+    wrong = file.with_name("review.csv")
+    with pytest.raises(BertkitError, match=re.escape(f"no file at {wrong}. Did you mean {file}?")):
+        existing([file, wrong])
+
+
+def test_a_folder_is_refused(file: Path) -> None:
+    with pytest.raises(BertkitError, match="is a folder; name its files"):
+        existing([file.parent])
+
+
+def test_at_least_one_file_is_needed() -> None:
+    with pytest.raises(BertkitError, match="name at least one text file"):
+        existing([])
+
+
+def test_nothing_is_suggested_where_nothing_is_similar(file: Path) -> None:
+    assert suggest_path(file.parent / "absent" / "reviews.csv") == ""

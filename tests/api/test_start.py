@@ -1,0 +1,25 @@
+"""quickstart and doctor from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import api
+from bertkit.report.progress import Progress
+
+
+def test_doctor_describes_the_machine() -> None:
+    assert api.doctor().cores >= 1
+
+
+def test_quickstart_passes_its_options_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Path, float]] = []
+
+    def run_quickstart(output: Path, *, minutes: float, progress: Progress) -> None:
+        calls.append((output, minutes))
+
+    monkeypatch.setattr("bertkit.api.start.run_quickstart", run_quickstart)
+    api.quickstart(output=str(tmp_path), minutes=3, progress="quiet")
+    assert calls == [(tmp_path, 3)]

@@ -1,0 +1,130 @@
+"""The task that a user means by a name, a file, a folder or a value."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.workspace import WORDS
+
+from bertkit.api.task_choice import choose_task, find_task, list_tasks
+from bertkit.errors import BertkitError
+from bertkit.options.finetuning import TaskTrainingOptions
+from bertkit.report.progress import Progress
+from bertkit.task_types import FileTask, TextClassificationTask
+from bertkit.tasks.glue import sst2
+
+
+def write_table(path: Path, labels: Sequence[str] = ("bad", "good")) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("id", "review", "label"))
+        for row in range(40):
+            writer.writerow((row, f"{WORDS[row % 11]} {WORDS[row % 7]} {row}", labels[row % len(labels)]))
+    return path
+
+
+def choose(options: TaskTrainingOptions) -> tuple[FileTask, str]:
+    """The chosen task, and what was shown."""
+    with redirect_stderr(io.StringIO()) as shown, Progress("plain") as bar:
+        task = choose_task(options, bar)
+    return task, shown.getvalue()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> TaskTrainingOptions:
+    return TaskTrainingOptions(write_table(tmp_path / "reviews.csv"), model="m", output="o")
+
+
+def test_a_table_is_guessed_and_the_guess_is_shown(options: TaskTrainingOptions) -> None:
+    task, shown = choose(options)
+    assert isinstance(task, TextClassificationTask)
+    assert set(task.labels) == {"bad", "good"}
+    assert "review" in shown
+
+
+def test_columns_that_are_given_are_not_guessed(options: TaskTrainingOptions) -> None:
+    with pytest.raises(BertkitError, match='no column "words"'):
+        choose(replace(options, text="words"))
+
+
+def test_more_training_files_are_added_to_the_table(options: TaskTrainingOptions, tmp_path: Path) -> None:
+    more = write_table(tmp_path / "more.csv")
+    alone, _ = choose(options)
+    together, _ = choose(replace(options, train=[more]))
+    assert len(list(together.examples("train"))) > len(list(alone.examples("train")))
+
+
+def test_a_named_task_reads_the_files_that_are_given(options: TaskTrainingOptions, tmp_path: Path) -> None:
+    (tmp_path / "glue").mkdir()
+    (tmp_path / "glue" / "dev.tsv").write_text("sentence\tlabel\nseven rivers\t1\n")
+    (tmp_path / "train.tsv").write_text("sentence\tlabel\nan old mill\t0\n")
+    task, _ = choose(replace(options, task="glue:sst2", data=tmp_path / "glue", train=[tmp_path / "train.tsv"]))
+    assert task.name == "glue:sst2"
+    assert [example.first for example in task.examples("train")] == ["an old mill"]
+    assert [example.first for example in task.examples("dev")] == ["seven rivers"]
+
+
+def test_a_value_is_taken_as_it_is(options: TaskTrainingOptions, tmp_path: Path) -> None:
+    table = tmp_path / "t.tsv"
+    table.write_text("sentence\tlabel\nan old mill\t0\n")
+    given = sst2.with_files(train=[table], dev=[table])
+    assert choose(replace(options, task=given))[0] is given
+
+
+def test_classes_are_weighted(options: TaskTrainingOptions) -> None:
+    task, _ = choose(replace(options, class_weights="bad=2,good=1"))
+    assert isinstance(task, TextClassificationTask)
+    assert task != choose(options)[0]
+
+
+def test_a_task_without_classes_has_no_class_weights(options: TaskTrainingOptions) -> None:
+    with pytest.raises(BertkitError, match="has no classes of texts to weigh"):
+        choose(replace(options, task="squad:v1", class_weights="balanced"))
+
+
+def test_a_folder_of_tables_is_a_table_and_another_folder_is_refused(
+    options: TaskTrainingOptions, tmp_path: Path
+) -> None:
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    with pytest.raises(BertkitError, match=r"is a folder without a train file, such as .*saved/train\.csv"):
+        choose(replace(options, task=str(folder)))
+    write_table(folder / "train.csv")
+    assert set(choose(replace(options, task=str(folder)))[0].labels) == {"bad", "good"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("glue:sst", 'no task named "glue:sst". Did you mean "glue:sst2"?'),
+        ("no_lab.irony:irony", "no file at no_lab.irony:irony, and no module named no_lab."),
+    ],
+)
+def test_unknown_tasks_are_refused(name: str, message: str) -> None:
+    with pytest.raises(BertkitError) as caught:
+        find_task(name)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_task_may_be_in_a_module_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "flower_lab"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "petals.py").write_text("from bertkit.tasks.glue import sst2 as petals\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_task("flower_lab.petals:petals") == sst2
+    with pytest.raises(BertkitError, match=r'has no .* named "roses"'):
+        find_task("flower_lab.petals:roses")
+
+
+def test_tasks_are_listed_with_their_files() -> None:
+    entries = {entry.name: entry for entry in list_tasks()}
+    assert entries["glue:sst2"].metric == "accuracy"
+    assert entries["glue:sst2"].files == "dev.tsv, test.tsv, train.tsv"
+    assert all(entry.about for entry in entries.values())

@@ -1,0 +1,78 @@
+"""Verbs are Python functions that are made from records of options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from bertkit import api
+from bertkit.api.verb import verb
+from bertkit.options.description import list_options
+from bertkit.options.job import JobOptions
+from bertkit.options.verbs import VERBS
+
+
+@dataclass(frozen=True, kw_only=True)
+class PressOptions(JobOptions):
+    """Press flowers."""
+
+    flower: str = field(kw_only=False)
+    """Which flower."""
+    book: str
+    """In which book."""
+    days: int = 7
+    """For how long."""
+
+
+@verb(PressOptions)
+def press(options: PressOptions) -> tuple[str, int]:
+    """The flower, and how long it took."""
+    return f"{options.flower} in {options.book}", options.days
+
+
+def test_arguments_become_the_record() -> None:
+    assert press("rose", book="atlas") == ("rose in atlas", 7)
+    assert press(flower="rose", book="atlas", days=3) == ("rose in atlas", 3)
+
+
+def test_the_signature_is_that_of_the_record() -> None:
+    signature = inspect.signature(press)
+    assert list(signature.parameters) == ["flower", "book", "days", "progress"]
+    assert signature.parameters["days"].default == 7
+    assert signature.parameters["book"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert signature.return_annotation == tuple[str, int]
+    assert (press.__name__, press.__module__) == ("press", __name__)
+
+
+def test_the_documentation_has_every_parameter_and_the_result() -> None:
+    assert press.__doc__ is not None
+    assert press.__doc__.startswith("Press flowers.\n\nParameters\n----------\nflower : str\n    Which flower.\n")
+    assert "days : int, default 7\n    For how long.\n" in press.__doc__
+    assert press.__doc__.endswith("Returns\n-------\nThe flower, and how long it took.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        (("rose",), {}, "press: missing a required .*'book'"),
+        (("rose", "atlas"), {}, "press: too many positional arguments"),
+        (("rose",), {"book": "atlas", "day": 3}, "press: got an unexpected keyword argument 'day'"),
+    ],
+)
+def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[str, object], message: str) -> None:
+    call: Callable[..., object] = press
+    with pytest.raises(TypeError, match=message):
+        call(*arguments, **named)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_explains_every_parameter_of_every_verb(name: str) -> None:
+    function = getattr(api, name.replace(" ", "_"))
+    options = list_options(VERBS[name])
+    assert list(inspect.signature(function).parameters) == [option.name for option in options]
+    for option in options:
+        assert f"\n{option.name} : " in function.__doc__
+    assert len(function.__doc__.partition("Returns\n-------\n")[2]) > 10

@@ -1,0 +1,52 @@
+"""What the options of pretrain say about defaults and choices is true of the run record."""
+
+from __future__ import annotations
+
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+from bertkit.encoder_types import configure_architecture
+from bertkit.options.description import list_options
+from bertkit.options.pretraining import PretrainOptions
+from bertkit.pretraining.defaults import Profile, default_pretraining_task
+from bertkit.pretraining.record import PretrainRun
+
+HELP = {option.name: option.help for option in list_options(PretrainOptions)}
+
+
+def documented_default(name: str) -> str:
+    found = re.search(r"\[default: ([^\],]*)", HELP[name])
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def run() -> PretrainRun:
+    encoder = configure_architecture("bert", "mini", vocab_size=99)
+    task = default_pretraining_task(encoder, vocab_size=99)
+    return PretrainRun(data=Path("d"), output=Path("o"), encoder=encoder, task=task)
+
+
+@pytest.mark.parametrize("name", ["seq_length", "batch_size", "seed"])
+def test_documented_defaults_are_those_of_the_record(run: PretrainRun, name: str) -> None:
+    assert documented_default(name) == str(getattr(run, name))
+
+
+def test_the_documented_learning_rate_is_that_of_the_record(run: PretrainRun) -> None:
+    assert float(documented_default("lr")) == run.optimizer.lr
+
+
+def test_profiles_are_those_that_exist() -> None:
+    hint = typing.get_type_hints(PretrainOptions)["profile"]
+    assert typing.get_args(typing.get_args(hint)[0]) == typing.get_args(Profile)
+
+
+def test_architectures_and_sizes_in_the_help_exist() -> None:
+    for name in ("bert", "roberta", "gpt", "elmo"):
+        assert name in HELP["architecture"]
+        configure_architecture(name, "1/12/2", vocab_size=99)
+    for size in re.findall(r"[a-z]+(?=,)", HELP["size"]):
+        configure_architecture("bert", size, vocab_size=99)

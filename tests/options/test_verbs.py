@@ -1,0 +1,24 @@
+"""The list of all verbs."""
+
+from __future__ import annotations
+
+import bertkit
+from bertkit import options
+from bertkit.options.verbs import HEADINGS, VERBS
+
+WITHOUT_OPTIONS = {"BertkitError", "__version__", "list_tasks", "load"}
+"""Public names that are no verbs with a record of options."""
+
+
+def test_every_verb_is_a_public_function() -> None:
+    assert {verb.replace(" ", "_") for verb in VERBS} == set(bertkit.__all__) - WITHOUT_OPTIONS
+
+
+def test_every_verb_has_its_own_record_which_the_package_exports() -> None:
+    records = list(VERBS.values())
+    assert len(set(records)) == len(records)
+    assert {record.__name__ for record in records} <= set(options.__all__)
+
+
+def test_every_verb_has_one_heading() -> None:
+    assert [verb for verbs in HEADINGS.values() for verb in verbs] == list(VERBS)
