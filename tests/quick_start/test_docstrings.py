@@ -1,3 +1,5 @@
+"""English prose in the documentation of packages."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -129,7 +131,7 @@ def test_prose_of_a_readme() -> None:
         '"Closed" is what the door should be!',
     ],
 )
-def test_sentences(sentence: str) -> None:
+def test_prose_is_recognised(sentence: str) -> None:
     assert is_prose(sentence)
 
 
@@ -144,11 +146,11 @@ def test_sentences(sentence: str) -> None:
         "The " + "very " * 60 + "end.",
     ],
 )
-def test_no_sentences(sentence: str) -> None:
+def test_other_text_is_not_prose(sentence: str) -> None:
     assert not is_prose(sentence)
 
 
-def test_strings_are_read_in_order_and_without_running_anything(tmp_path: Path) -> None:
+def test_strings_are_read_in_order_without_running_code(tmp_path: Path) -> None:
     source = tmp_path / "danger.py"
     source.write_text(
         dedent('''
@@ -168,7 +170,7 @@ def test_strings_are_read_in_order_and_without_running_anything(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [b"def broken(:", b"\xff\xfe\x00", b"# coding: nonsense\n", b"x = '\x00'"])
-def test_a_file_that_is_no_python_has_no_strings(tmp_path: Path, content: bytes) -> None:
+def test_files_that_do_not_parse_have_no_strings(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "broken.py").write_bytes(content)
     assert read_strings(tmp_path / "broken.py") == []
 
@@ -194,7 +196,7 @@ def write_package(folder: Path) -> Path:
     return folder
 
 
-def test_a_sentence_is_read_once_and_short_docstrings_of_a_module_go_together(tmp_path: Path) -> None:
+def test_sentences_are_unique_and_short_docstrings_are_joined(tmp_path: Path) -> None:
     folder = write_package(tmp_path / "kitchen")
     sources = {each.module: each for each in list_sources({"kitchen": folder})}
     assert set(sources) == {"kitchen", "kitchen.a", "kitchen.b", "kitchen.c"}, "tests are no documentation"
@@ -221,13 +223,13 @@ def test_the_same_packages_give_the_same_documents(tmp_path: Path) -> None:
     assert {each.module.partition(".")[0] for each in documents} <= {"kitchen", "larder"}
 
 
-def test_packages_take_turns_and_those_with_much_prose_come_first(tmp_path: Path) -> None:
+def test_packages_take_turns_with_those_rich_in_prose_first(tmp_path: Path) -> None:
     packages = {name: write_package(tmp_path / name) for name in ("attic", "numpy", "cellar", "torch")}
     turns = [each.package for each in list_sources(packages)]
     assert turns == ["numpy", "torch"] * 4 + ["attic", "cellar"] * 4
 
 
-def test_this_machine_has_packages_to_read() -> None:
+def test_this_machine_has_documentation() -> None:
     packages = installed_packages()
     assert list(packages)[: len(PROSE_RICH)] == list(PROSE_RICH), "all of them come with bertkit"
     assert all(folder.is_dir() for folder in packages.values())

@@ -1,3 +1,5 @@
+"""The classification task made from documentation."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -22,7 +24,7 @@ def write_documents(package: str, modules: int) -> list[Document]:
                 f"The {package} is named here.",
                 f"This is sentence one of room {module}, door {door}, key {len(package)}.",
                 f"This is sentence two of room {module}, door {door}, key {len(package)}.",
-                "This one comes too late.",
+                "This sentence is the fourth.",
             ),
         )
         for module in range(modules)
@@ -40,7 +42,7 @@ def parts(documents: list[Document]) -> Split:
     return split(documents)
 
 
-def test_nothing_of_the_heldout_modules_is_read_before(parts: Split) -> None:
+def test_heldout_modules_are_not_used_in_training(parts: Split) -> None:
     read = {each.module for each in parts.unlabelled}
     assert read.isdisjoint(each.module for each in parts.heldout)
     unlabelled = " ".join(each.text for each in parts.unlabelled)
@@ -50,38 +52,38 @@ def test_nothing_of_the_heldout_modules_is_read_before(parts: Split) -> None:
     assert not {each.text for each in parts.train} & {each.text for each in parts.dev}
 
 
-def test_a_module_is_on_one_side_whatever_else_is_installed(documents: list[Document]) -> None:
+def test_the_split_of_a_module_does_not_depend_on_other_packages(documents: list[Document]) -> None:
     parts = split(documents)
     fewer = split([each for each in documents if each.package != "hall"])
     assert {each.module for each in fewer.heldout} <= {each.module for each in parts.heldout}
     assert 0.1 < len(parts.heldout) / len(documents) < 0.3
 
 
-def test_texts_do_not_tell_the_name(parts: Split) -> None:
+def test_texts_do_not_contain_names_of_packages(parts: Split) -> None:
     for each in (*parts.train, *parts.dev):
         assert not any(name in each.text for name in PACKAGES)
         assert each.text.count("This is sentence") == 2
 
 
-def test_classes_are_balanced_in_every_first_part(parts: Split) -> None:
+def test_the_first_texts_are_balanced_too(parts: Split) -> None:
     assert parts.classes == PACKAGES
     for texts in (parts.train, parts.dev, parts.train[: 7 * len(PACKAGES)]):
         assert len(set(Counter(each.package for each in texts).values())) == 1
 
 
-def test_the_rest_of_a_small_package_is_read_whole(documents: list[Document]) -> None:
+def test_small_packages_are_used_without_labels(documents: list[Document]) -> None:
     small = write_documents("attic", 3)
     parts = split([*documents, *small])
     assert "attic" not in parts.classes
     assert [each for each in parts.unlabelled if each.package == "attic"] == small
 
 
-def test_too_little_text_is_said() -> None:
+def test_too_little_text_is_an_error() -> None:
     with pytest.raises(BertkitError, match="too little"):
         split(write_documents("kitchen", 99) + write_documents("attic", 2))
 
 
-def test_tables_are_read_as_a_users_own(parts: Split, tmp_path: Path) -> None:
+def test_tables_can_be_read_as_user_tables(parts: Split, tmp_path: Path) -> None:
     write_csv(parts.train, tmp_path / "train.csv")
     write_csv(parts.dev, tmp_path / "dev.csv")
     task = guess(tmp_path / "train.csv", dev=tmp_path / "dev.csv").task

@@ -1,3 +1,5 @@
+"""The report of the quickstart."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -45,26 +47,26 @@ def result(scratch: FinetuneResult, pretrained: FinetuneResult) -> QuickstartRes
     )
 
 
-def test_a_gain_is_called_one_where_it_exceeds_the_spread_of_the_seeds() -> None:
+def test_a_gain_above_the_spread_of_seeds_is_reported() -> None:
     lines = result(score(0.4, 0.42), score(0.59, 0.61)).lines()
     assert "  from scratch            41.0%  ± 1.0 over 2 seeds" in lines
     assert "  pre-trained             60.0%  ± 1.0 over 2 seeds" in lines
-    assert "  Pre-training was worth 19.0 points." in lines
+    assert "  Pre-training gained 19.0 points." in lines
 
 
-@pytest.mark.parametrize(("better", "said"), [((0.4, 0.45), r"\+0.5 points"), ((0.3, 0.31), r"-11.5 points")])
-def test_no_gain_is_said_to_be_none(better: tuple[float, ...], said: str) -> None:
-    (line,) = [each for each in result(score(0.41, 0.43), score(*better)).lines() if "did not pay" in each]
-    assert said.replace("\\", "") in line
+@pytest.mark.parametrize(("better", "measured"), [((0.4, 0.45), r"\+0.5 points"), ((0.3, 0.31), r"-11.5 points")])
+def test_a_gain_within_the_spread_of_seeds_is_not_called_one(better: tuple[float, ...], measured: str) -> None:
+    (line,) = [each for each in result(score(0.41, 0.43), score(*better)).lines() if "did not help" in each]
+    assert measured.replace("\\", "") in line
     assert "--minutes" in line
 
 
-def test_commands_can_be_pasted() -> None:
+def test_commands_quote_paths() -> None:
     lines = result(score(0.4), score(0.5)).lines()
     assert "  bertkit pretrain 'my quick/data' --profile fast --minutes 60 -o runs/mini" in lines
 
 
-def test_curve() -> None:
+def test_curve_is_scaled_to_eight_levels_and_forty_bars() -> None:
     assert draw_curve([8.0, 4.0, 1.0]) == "█▄▁"
     assert draw_curve([5.0]) == "▁"
     assert draw_curve([float(80 - place) for place in range(80)])[::13] == "█▅▃▁"

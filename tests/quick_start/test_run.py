@@ -1,3 +1,5 @@
+"""The quickstart from text to report, in seconds."""
+
 from __future__ import annotations
 
 import time
@@ -35,7 +37,7 @@ def write_packages(folder: Path) -> dict[str, Path]:
     return {package: folder / package for package in ("kitchen", "garden")}
 
 
-def test_from_no_input_to_a_finetuned_model(tmp_path: Path) -> None:
+def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
     begin = time.monotonic()
     packages = write_packages(tmp_path / "site")
     output = tmp_path / "quickstart"
@@ -65,14 +67,14 @@ def test_from_no_input_to_a_finetuned_model(tmp_path: Path) -> None:
     assert load(output / "finetuned").classify("The baker salts the bread.").label in packages
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(BertkitError, match=r"is not empty\. Choose another -o folder"):
         quickstart(tmp_path, progress=Progress("quiet"), packages={})
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_time_must_be_given(tmp_path: Path) -> None:
+def test_minutes_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="--minutes is 0; it must be more than 0"):
         quickstart(tmp_path / "new", minutes=0, progress=Progress("quiet"))
     assert not (tmp_path / "new").exists()

@@ -1,9 +1,8 @@
-"""Text that every machine with Python has: the documentation of the packages that are installed on it.
+"""Text that every machine with Python has: the documentation of the installed packages.
 
-Docstrings, and the other long string constants where torch and the language reference keep theirs, are read with
-``ast``, so nothing is imported or run; descriptions of distributions come from ``importlib.metadata``. What is not
-English prose, such as code, doctests, tables and signatures, is left out, and so is a sentence that was seen before
-anywhere: no two documents share one.
+Docstrings and other long string constants (torch keeps its documentation in some) are read with ``ast``, so no code is
+imported or run. Descriptions of distributions come from ``importlib.metadata``. Code, doctests, tables, signatures and
+other text that is not English prose is left out, and so are repeated sentences: no two documents share one.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from bertkit.text.sentences import split_sentences
 
 STANDARD_LIBRARY = "python"
 PROSE_RICH = (STANDARD_LIBRARY, "torch", "scipy", "sympy", "sklearn", "networkx", "numpy", "matplotlib")
-"""Packages with much documentation, read first: they come with bertkit. The rest follow by name."""
+"""Packages with much documentation, which are installed with bertkit. They are read first, the others by name."""
 
-_LEAST_CHARACTERS = 50
-_LEAST_SENTENCES = 3
+_MIN_CHARACTERS = 50
+_MIN_SENTENCES = 3
 _NO_DOCUMENTATION = frozenset({"test", "tests", "testing", "idle_test", "site-packages", "_vendor", "lib2to3"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Sentences of one docstring in their order, or the short docstrings of one module put together."""
+    """The sentences of one docstring in their order, or those of all short docstrings of one module."""
 
     package: str
     module: str
@@ -65,22 +64,24 @@ def installed_packages() -> dict[str, Path]:
 
 
 def list_sources(packages: Mapping[str, Path]) -> list[Source]:
-    """What can be read, in an order whose every first part is a fair sample.
+    """All sources, in an order whose first N are a fair sample for every N.
 
-    Within a package the order is by hash; the prose-rich packages take turns, and after them the others.
+    Within a package the order is by hash. The packages take turns, first those with much documentation.
     """
     turns: list[tuple[bool, int, Source]] = []
     for package, folder in packages.items():
         files = [path for path in folder.rglob("*.py") if _NO_DOCUMENTATION.isdisjoint(path.relative_to(folder).parts)]
         modules = {".".join([package, *path.relative_to(folder).with_suffix("").parts]): path for path in files}
-        sources = [Source(package=package, module=name, path=modules[name]) for name in sorted(modules, key=draw)]
+        sources = [
+            Source(package=package, module=name, path=modules[name]) for name in sorted(modules, key=hash_fraction)
+        ]
         sources.insert(0, Source(package=package, module=package, path=None))
         turns += [(package not in PROSE_RICH, turn, source) for turn, source in enumerate(sources)]
     return [source for _, _, source in sorted(turns, key=lambda each: each[:2])]
 
 
 def harvest(sources: Iterable[Source]) -> Iterator[list[Document]]:
-    """The documents of each source: its long docstrings, and the short ones together as one more."""
+    """The documents of each source: its long docstrings, and one document with all short ones."""
     seen: set[str] = set()
     for source in sources:
         texts = _descriptions(source.package) if source.path is None else read_strings(source.path)
@@ -91,33 +92,33 @@ def harvest(sources: Iterable[Source]) -> Iterator[list[Document]]:
 
 
 def _documents(texts: Iterable[str], seen: set[str]) -> Iterator[list[str]]:
-    """What the strings of one module have to say that was not in ``seen``, which is added to."""
+    """The sentences of the strings of one module that are not in ``seen``, to which they are added."""
     short: list[str] = []
     for text in texts:
-        fresh = [sentence for sentence in dict.fromkeys(read_prose(text)) if sentence not in seen]
-        seen.update(fresh)
-        if len(fresh) >= _LEAST_SENTENCES:
-            yield fresh
+        new = [sentence for sentence in dict.fromkeys(read_prose(text)) if sentence not in seen]
+        seen.update(new)
+        if len(new) >= _MIN_SENTENCES:
+            yield new
         else:
-            short += fresh
-    if len(short) >= _LEAST_SENTENCES:
+            short += new
+    if len(short) >= _MIN_SENTENCES:
         yield short
 
 
 def _descriptions(package: str) -> list[str]:
-    """The long description of the distribution that a package came in; seldom there are several."""
+    """The long descriptions of the distributions of a package, nearly always one."""
     distributions = importlib.metadata.packages_distributions().get(package, [])
-    about = [importlib.metadata.metadata(each) for each in distributions]
-    return [str(each["Description"]) for each in about if "Description" in each]
+    metadata = [importlib.metadata.metadata(each) for each in distributions]
+    return [str(each["Description"]) for each in metadata if "Description" in each]
 
 
-def draw(text: str) -> float:
-    """A number in [0, 1) that belongs to a text: chance that is the same on every machine."""
+def hash_fraction(text: str) -> float:
+    """A hash of the text as a number in [0, 1): pseudo-random, and the same on every machine."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
 
 def read_strings(path: Path) -> list[str]:
-    """The string constants of a source file but the shortest, in their order; none if it does not parse."""
+    """The string constants of at least 50 characters of a source file, in their order; none if it does not parse."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(path.read_bytes())
@@ -126,7 +127,7 @@ def read_strings(path: Path) -> list[str]:
     strings = [
         (node.lineno, node.col_offset, node.value)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) >= _LEAST_CHARACTERS
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) >= _MIN_CHARACTERS
     ]
     return [text for _, _, text in sorted(strings)]
 
@@ -138,7 +139,7 @@ _FUNCTION_WORDS = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z]+(?:['’-][A-Za-z]+)*[,;:.!?)\"']*|\d+(?:\.\d+)?[,;:.!?)]*")
 _SENTENCE = re.compile(r"[\"'(]?[A-Z].*[.!?][)\"']?")
-_LEAST_SHARE_OF_WORDS = 0.8
+_MIN_WORD_SHARE = 0.8
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _DOCTEST = re.compile(r"\s*(>>>|In \[\d)")
@@ -154,7 +155,7 @@ _MARKUP = (
     (re.compile(r"\s*\[\d+\]_?"), ""),
     (re.compile(r"\s+"), " "),
 )
-"""Roles, links, literals, emphasis and citations, of reStructuredText and of Markdown: their text stays."""
+"""Roles, links, literals, emphasis and citations of reStructuredText and Markdown; only their text is kept."""
 
 
 def read_prose(text: str) -> list[str]:
@@ -164,12 +165,12 @@ def read_prose(text: str) -> list[str]:
 
 
 def is_prose(sentence: str) -> bool:
-    """Whether this is an English sentence: it begins and ends as one, and is of words rather than of code."""
+    """Whether this is an English sentence: it starts and ends like one, and at least 80 % of it are words."""
     words = sentence.split()
     if not 4 <= len(words) <= 60 or not _SENTENCE.fullmatch(sentence):
         return False
     plain = sum(_WORD.fullmatch(word.lstrip("(\"'")) is not None for word in words)
-    return plain >= _LEAST_SHARE_OF_WORDS * len(words) and _FUNCTION_WORDS.search(sentence) is not None
+    return plain >= _MIN_WORD_SHARE * len(words) and _FUNCTION_WORDS.search(sentence) is not None
 
 
 def _plain(block: str) -> str:
@@ -179,7 +180,7 @@ def _plain(block: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Paragraphs, and items of lists with the lines that continue them."""
+    """Paragraphs, and list items with their continuation lines."""
     block: list[str] = []
     for line in [*_prose_lines(text), ""]:
         item = _ITEM.match(line)
@@ -191,7 +192,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _prose_lines(text: str) -> Iterator[str]:
-    """The lines of a docstring; an empty one stands where code, a table, a heading or a signature was."""
+    """The lines of a docstring, with code, tables, headings and signatures replaced by empty lines."""
     hidden_below: int | None = None
     fenced = doctest = False
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What the quickstart has to show for itself: a curve, filled blanks, scores, and what to type next."""
+"""The report of the quickstart: the loss curve, predictions for masked words, scores, and commands to try next."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.inference.pipeline import Pipeline
 from bertkit.pretraining.run import PretrainResult
-from bertkit.quick_start.docstrings import Document, draw
+from bertkit.quick_start.docstrings import Document, hash_fraction
 from bertkit.report.progress import describe_duration
 
 FROM_SCRATCH = "from scratch"
 PRETRAINED = "pre-trained"
 
-_BLANKS = 4
-_GUESSES = 4
+_NUM_BLANKS = 4
+_NUM_GUESSES = 4
 _WORDS_AROUND = range(6, 15)
 _PLAIN_WORD = re.compile(r"\b[a-z]{4,}\b")
 _BARS = "▁▂▃▄▅▆▇█"
@@ -30,7 +30,7 @@ _CURVE_WIDTH = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Blank:
-    """A sentence with [MASK] in the place of the word ``hidden``, and the guesses with their probabilities."""
+    """A sentence in which [MASK] replaces the word ``hidden``, and the predicted words with their probabilities."""
 
     text: str
     hidden: str
@@ -39,10 +39,10 @@ class Blank:
 
 @dataclass(frozen=True, kw_only=True)
 class QuickstartResult:
-    """Everything that was found out. ``scores`` are by start: from scratch, and pre-trained.
+    """The results of the quickstart. ``scores`` has the fine-tuning from scratch and that of the pre-trained model.
 
-    ``losses`` are those of masked words over the steps of pre-training; ``majority`` is the accuracy of always naming
-    the most frequent class. ``seconds`` is the time that all of it took.
+    ``losses`` are the masked-LM losses over the steps of pre-training, ``majority`` is the accuracy of predicting the
+    most frequent class, and ``seconds`` the total time.
     """
 
     output: Path
@@ -62,7 +62,7 @@ class QuickstartResult:
         return self.scores[PRETRAINED].mean - self.scores[FROM_SCRATCH].mean
 
     def lines(self) -> list[str]:
-        """The report for a person."""
+        """The report as text."""
         return [*self._pretraining_lines(), "", *self._blank_lines(), "", *self._score_lines(), "", *self._next_lines()]
 
     def _pretraining_lines(self) -> list[str]:
@@ -77,11 +77,11 @@ class QuickstartResult:
         ]
 
     def _blank_lines(self) -> Iterator[str]:
-        yield "Blanks in sentences that it has not seen:"
+        yield "Masked words in held-out sentences:"
         for blank in self.blanks:
             guesses = ", ".join(f"{word} {probability:.0%}" for word, probability in blank.guesses.items())
             yield f"  {blank.text}"
-            yield f"      {guesses}   (it was: {blank.hidden})"
+            yield f"      {guesses}   (original: {blank.hidden})"
 
     def _score_lines(self) -> Iterator[str]:
         yield self.task
@@ -93,9 +93,9 @@ class QuickstartResult:
     def _verdict(self) -> str:
         spread = max(score.sd or 0.0 for score in self.scores.values())
         if self.gain > spread:
-            return f"  Pre-training was worth {100 * self.gain:.1f} points."
-        measured = f"{100 * self.gain:+.1f} points, where the seeds differ by {100 * spread:.1f}"
-        return f"  Pre-training did not pay in this time: {measured}. Give it more --minutes."
+            return f"  Pre-training gained {100 * self.gain:.1f} points."
+        measured = f"{100 * self.gain:+.1f} points, with a standard deviation of {100 * spread:.1f} over seeds"
+        return f"  Pre-training did not help in this time: {measured}. Try more --minutes."
 
     def _next_lines(self) -> list[str]:
         commands = [
@@ -106,38 +106,38 @@ class QuickstartResult:
                 self.scores[PRETRAINED].folder,
                 self.output / "task" / "dev.csv",
                 "-o",
-                "answers.csv",
+                "predictions.csv",
             ),
             ("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
             ("bertkit", "pretrain", self.output / "data", "--profile", "fast", "--minutes", "60", "-o", "runs/mini"),
         ]
-        took = f"All of it took {describe_duration(self.seconds)}. Next:"
-        return [took, *("  " + shlex.join(map(str, command)) for command in commands)]
+        total = f"Total time: {describe_duration(self.seconds)}. Next:"
+        return [total, *("  " + shlex.join(map(str, command)) for command in commands)]
 
 
 def fill_blanks(model: Pipeline, documents: Iterable[Document]) -> list[Blank]:
-    """Hide a word in a few sentences, both chosen by hash and not by how well it goes, and guess it."""
+    """Mask a word in four sentences and predict it. Sentences and words are chosen by hash, not by the result."""
     sentences = [each for document in documents for each in document.sentences if len(each.split()) in _WORDS_AROUND]
     blanks: list[Blank] = []
-    for sentence in sorted(sentences, key=draw):
+    for sentence in sorted(sentences, key=hash_fraction):
         hidden = _choose_word(sentence, model.tokenizer)
         if hidden is not None:
             text = re.sub(rf"\b{hidden}\b", "[MASK]", sentence, count=1)
-            guesses = {guess.word: guess.probability for guess in model.fill(text, _GUESSES)[0]}
+            guesses = {guess.word: guess.probability for guess in model.fill(text, _NUM_GUESSES)[0]}
             blanks.append(Blank(text=text, hidden=hidden, guesses=guesses))
-        if len(blanks) == _BLANKS:
+        if len(blanks) == _NUM_BLANKS:
             break
     return blanks
 
 
 def _choose_word(sentence: str, tokenizer: SubwordTokenizer) -> str | None:
-    """A plain word that is one piece, so that it can be guessed at all."""
+    """A plain word that is a single subword, since [MASK] stands for one."""
     words = [word for word in _PLAIN_WORD.findall(sentence) if len(tokenizer.encode(word).ids) == 1]
-    return min(words, key=draw, default=None)
+    return min(words, key=hash_fraction, default=None)
 
 
 def draw_curve(values: Sequence[float]) -> str:
-    """A curve of at most forty bars, each the mean of a stretch of the values."""
+    """A curve of at most forty bars, each the mean of consecutive values."""
     width = min(_CURVE_WIDTH, len(values))
     edges = [len(values) * place // width for place in range(width + 1)]
     means = [statistics.fmean(values[a:b]) for a, b in itertools.pairwise(edges)]

@@ -1,8 +1,8 @@
-"""From no input at all to a fine-tuned BERT, and to what pre-training was worth, in the minutes that are given.
+"""From no input to a fine-tuned BERT within a given number of minutes, and what pre-training gains.
 
-The text is the documentation of the installed packages. A vocabulary is learnt from it, the corpus prepared, a
-network pre-trained, and then the same network is fine-tuned twice on a task made of the same text: from the
-pre-trained weights, and from fresh ones. Whatever comes out is what is reported.
+The text is the documentation of the installed packages. A vocabulary is trained on it, the corpus is prepared, and a
+network is pre-trained. The same network is then fine-tuned twice on a task made from the same text: from the
+pre-trained weights, and from randomly initialised ones. The report shows the measured results, whatever they are.
 """
 
 from __future__ import annotations
@@ -46,47 +46,47 @@ _SHARE_TO_READ = 0.15
 _SHARE_TO_MEASURE = 0.005
 _SHARE_TO_FINETUNE = 0.25
 _SHARE_IN_ALL = 0.95
-"""Shares of the time; pre-training has what the others leave of it."""
+"""Shares of the time; pre-training gets the rest."""
 
 _SHARE_OF_STEPS = 0.95
-"""The rest of pre-training is measuring on held-out text and saving."""
+"""The rest of the time of pre-training is evaluation on held-out text and saving."""
 
-_SOURCE_MEGABYTES_A_MINUTE = 10
-"""A tenth of it is prose: in ten minutes the smallest network goes through that five to ten times on two cores."""
+_SOURCE_MEGABYTES_PER_MINUTE = 10
+"""A tenth of it is prose, of which the smallest network trains five to ten epochs in ten minutes on two cores."""
 
-_LEAST_DOCUMENTS = 2000
-"""Read however long it takes: with fewer there is nothing to learn from."""
+_MIN_DOCUMENTS = 2000
+"""Read even if it takes longer: fewer are too little to learn from."""
 
-_WORTH_ALL_THREADS = 1.3
+_MIN_SPEED_UP_OF_THREADS = 1.3
 
 _VOCABULARY = 4000
 _SIZES = ("mini", "tiny")
-"""Those that are tried, the larger one first."""
+"""The sizes that are tried, the larger one first."""
 
 _ENOUGH_TOKENS = 12_000_000
-"""The loss stays at that of word frequencies for two million tokens or more before a network begins to read."""
+"""The loss stays on the plateau of the unigram entropy for the first two million tokens or more."""
 
 _SEEDS = 3
 _EPOCHS = 6
-_LONGEST_TEXT = 96
-_MOST_EXAMPLES = 125
-_MOST_DEV_EXAMPLES = 100
-_LEAST_EXAMPLES = 8
-"""Of each class."""
+_MAX_LENGTH = 96
+_MAX_EXAMPLES = 125
+_MAX_DEV_EXAMPLES = 100
+_MIN_EXAMPLES = 8
+"""Per class."""
 
 _COST_OF_EXAMPLE = 1.4
-"""A fine-tuning example, with its share of dev after each epoch, costs so much more than its tokens in pre-training."""
+"""The time of a fine-tuning example, with evaluation on dev after each epoch, by that of its tokens in pre-training."""
 
 
 def quickstart(
     output: Path, *, minutes: float = 10, progress: Progress, packages: Mapping[str, Path] | None = None
 ) -> QuickstartResult:
-    """Do all of it below the new folder ``output``; ``packages`` (name -> folder) replaces what is installed."""
+    """Run the quickstart in the new folder ``output``; ``packages`` (name -> folder) replaces the installed ones."""
     if minutes <= 0:
         raise usage_error(f"--minutes is {minutes:g}; it must be more than 0.")
     if output.exists() and any(output.iterdir()):
         raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
-    with _threads_put_back():
+    with _restored_threads():
         return _run(output, minutes, packages or installed_packages(), progress)
 
 
@@ -118,35 +118,35 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
 
 
 def _read(packages: Mapping[str, Path], begin: float, minutes: float, progress: Progress) -> list[Document]:
-    """The documentation of the packages, as much of it as is wanted or can be read in time."""
+    """The documentation of the packages, up to the amount that can be used or read in time."""
     deadline = begin + _SHARE_TO_READ * minutes * 60
-    sources = _sample(list_sources(packages), _SOURCE_MEGABYTES_A_MINUTE * minutes)
+    sources = _sample(list_sources(packages), _SOURCE_MEGABYTES_PER_MINUTE * minutes)
     documents: list[Document] = []
     progress.start("reading documentation", len(sources), "file")
     for done, found in enumerate(harvest(sources), start=1):
         documents += found
         progress.advance(done, documents=len(documents))
-        if time.monotonic() > deadline and len(documents) >= _LEAST_DOCUMENTS:
+        if time.monotonic() > deadline and len(documents) >= _MIN_DOCUMENTS:
             break
     progress.finish()
     return documents
 
 
 def _sample(sources: Sequence[Source], megabytes: float) -> list[Source]:
-    """The first sources that come to so many megabytes of code and text together."""
+    """The first sources with ``megabytes`` of code and text together."""
     sizes = itertools.accumulate(0 if each.path is None else each.path.stat().st_size for each in sources)
     return [each for each, size in zip(sources, sizes, strict=True) if size <= megabytes * 1e6]
 
 
 def _prepare(documents: list[Document], output: Path, progress: Progress) -> WordPiece:
-    """The corpus as a file, the vocabulary learnt from it, and the shards made of both."""
+    """Write the corpus as a file, train a vocabulary on it, and prepare its shards."""
     file = output / "corpus.jsonl"
     output.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
         for each in documents:
             record = {"package": each.package, "module": each.module, "text": each.text}
             lines.write(json.dumps(record, ensure_ascii=False) + "\n")
-    progress.say(f"learning a vocabulary of {_VOCABULARY:,} pieces")
+    progress.say(f"training a vocabulary of {_VOCABULARY:,} subwords")
     tokenizer = wordpiece.train((each.text for each in documents), vocab_size=_VOCABULARY)
     manifest = prepare([file], tokenizer=tokenizer, output=output / "data", reading=ReadOptions(field="text"))
     progress.say(f"prepared {manifest.tokens:,} tokens of {manifest.documents:,} documents")
@@ -156,13 +156,13 @@ def _prepare(documents: list[Document], output: Path, progress: Progress) -> Wor
 def _plan_pretraining(
     output: Path, tokenizer: WordPiece, until: float, budget: float, progress: Progress
 ) -> tuple[str, PretrainRun]:
-    """The largest size that reads enough tokens in time, and otherwise the smallest; its name, and the run."""
+    """The name and the run of the largest size that can train on enough tokens in time, or else of the smallest."""
     for name in _SIZES:
         run = _pretraining_run(name, output, tokenizer)
         seconds = _choose_threads(run, _SHARE_TO_MEASURE * budget)
         steps = max(1, int(_SHARE_OF_STEPS * (until - time.monotonic()) / seconds))
         progress.say(
-            f"BERT-{name}: {seconds * 1000:.0f} ms a step, {steps * run.tokens_per_step / 1e6:.1f} M tokens in time"
+            f"BERT-{name}: {seconds * 1000:.0f} ms per step, {steps * run.tokens_per_step / 1e6:.1f} M tokens in time"
         )
         if steps * run.tokens_per_step >= _ENOUGH_TOKENS:
             break
@@ -171,11 +171,10 @@ def _plan_pretraining(
 
 
 def _choose_threads(run: PretrainRun, seconds: float) -> float:
-    """Set the number of threads to one unless all of them are worth it; the seconds that a step then takes.
+    """Use one thread, unless all threads are at least 1.3 times faster; return the seconds per step.
 
-    A step of a small network is so short that its threads wait for each other most of the time, and on a machine that
-    has something else to do they wait for that, at every product: on two busy cores two threads had a tenth of the
-    pace of one, on two idle cores 1.2 times.
+    The matrix products of a small network are so short that its threads mostly wait for each other, or for other
+    processes: on two busy cores two threads had a tenth of the speed of one, on two idle cores 1.2 times its speed.
     """
     every = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -184,14 +183,14 @@ def _choose_threads(run: PretrainRun, seconds: float) -> float:
         return alone
     torch.set_num_threads(every)
     together = measure_step(run, seconds)
-    if alone < together * _WORTH_ALL_THREADS:
+    if alone < together * _MIN_SPEED_UP_OF_THREADS:
         torch.set_num_threads(1)
         return alone
     return together
 
 
 @contextmanager
-def _threads_put_back() -> Iterator[None]:
+def _restored_threads() -> Iterator[None]:
     threads = torch.get_num_threads()
     try:
         yield
@@ -200,7 +199,7 @@ def _threads_put_back() -> Iterator[None]:
 
 
 def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainRun:
-    """One step, to be measured; how many there will be is found out from it."""
+    """A run of one step, whose time decides the number of steps."""
     encoder = size(name, vocab_size=tokenizer.vocab_size, max_positions=128)
     run = PretrainRun(
         data=output / "data",
@@ -215,24 +214,24 @@ def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainR
 
 
 def _afford_examples(parts: Split, tokenizer: WordPiece, token_seconds: float, seconds: float) -> int:
-    """How many training examples of each class all fine-tunings can read in time, at ``token_seconds`` for a token."""
+    """The number of training examples per class for which all fine-tunings fit into ``seconds``."""
     sample = [len(tokens.ids) for tokens in tokenizer.encode_batch([each.text for each in parts.train[:200]])]
-    tokens = sum(min(length + 2, _LONGEST_TEXT) for length in sample) / len(sample)
+    tokens = sum(min(length + 2, _MAX_LENGTH) for length in sample) / len(sample)
     readings = 2 * _SEEDS * _EPOCHS * len(parts.classes)
     affordable = int(seconds / (readings * tokens * token_seconds * _COST_OF_EXAMPLE))
-    return max(_LEAST_EXAMPLES, min(_MOST_EXAMPLES, affordable))
+    return max(_MIN_EXAMPLES, min(_MAX_EXAMPLES, affordable))
 
 
 def _write_task(parts: Split, examples: int, folder: Path) -> FileTask:
-    """The labelled texts as tables, so many of each class, read as a user's own tables are."""
+    """Write ``examples`` labelled texts per class as tables, and read them as a user's tables."""
     folder.mkdir()
     write_csv(parts.train[: examples * len(parts.classes)], folder / "train.csv")
-    write_csv(parts.dev[: min(examples, _MOST_DEV_EXAMPLES) * len(parts.classes)], folder / "dev.csv")
-    return guess(folder / "train.csv", dev=folder / "dev.csv", max_length=_LONGEST_TEXT).task
+    write_csv(parts.dev[: min(examples, _MAX_DEV_EXAMPLES) * len(parts.classes)], folder / "dev.csv")
+    return guess(folder / "train.csv", dev=folder / "dev.csv", max_length=_MAX_LENGTH).task
 
 
 def _plan_finetuning(task: FileTask, output: Path, pretrained: PretrainResult) -> dict[str, FinetuneRun]:
-    """The two runs, which differ in the weights that they start from and in nothing else."""
+    """The two runs, which differ only in the weights that they start from."""
     run = FinetuneRun(
         task=task,
         model=pretrained.folder,
@@ -245,7 +244,7 @@ def _plan_finetuning(task: FileTask, output: Path, pretrained: PretrainResult) -
 
 
 def _score_majority(task: FileTask) -> float:
-    """The accuracy of always naming the most frequent class of the training texts."""
+    """The accuracy of always predicting the most frequent class of the training texts."""
     most_frequent = Counter(each.label for each in task.examples("train")).most_common(1)[0][0]
     dev = [each.label for each in task.examples("dev")]
     return dev.count(most_frequent) / len(dev)
@@ -260,7 +259,8 @@ def _describe_text(documents: Sequence[Document]) -> str:
 def _describe_task(task: FileTask) -> str:
     train, dev = len(task.examples("train")), len(task.examples("dev"))
     return (
-        f"Which of {len(task.labels)} packages is a text from? {train:,} texts to learn from, {dev:,} to score.\n"
-        "Nothing of the modules that the latter are from was read before, in pre-training or in fine-tuning.\n"
+        f"Task: which of {len(task.labels)} packages does a text document? "
+        f"{train:,} training texts, {dev:,} for evaluation.\n"
+        "The modules of the latter are not used in pre-training or fine-tuning.\n"
         f"Accuracy, the best of {_EPOCHS} epochs:"
     )
