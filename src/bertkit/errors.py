@@ -1,4 +1,4 @@
-"""The one error a user is meant to read: one line that says where, what is there, and what to do."""
+"""The error that is shown to the user: one line that says where, what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ BAD_DATA = 3
 
 
 class BertkitError(ValueError):
-    """A mistake the user can mend.
+    """An error that the user can fix.
 
-    The message is one line. ``exit_code`` is what the command line ends with: 1 the job failed,
-    2 wrong usage, 3 bad data. Mistakes of the programmer are ``assert``ions, never this.
+    The message is one line. ``exit_code`` is that of the command: 1 the job failed, 2 wrong usage, 3 bad data. Bugs are
+    found by ``assert``, never reported as this error.
     """
 
     def __init__(self, message: str, *, exit_code: int = JOB_FAILED) -> None:
@@ -23,7 +23,7 @@ class BertkitError(ValueError):
 
 
 class DivergenceError(BertkitError):
-    """A training that left the finite numbers; in a search it is a result like others."""
+    """A training whose loss or weights are no longer finite; in a sweep that is a result like others."""
 
 
 def usage_error(message: str) -> BertkitError:
@@ -37,6 +37,6 @@ def data_error(message: str) -> BertkitError:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``' Did you mean "label"?'`` when a known word is near, else the empty string."""
+    """``' Did you mean "label"?'`` if a known word is spelled like ``word``, else the empty string."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f' Did you mean "{near[0]}"?' if near else ""

@@ -1,13 +1,13 @@
-"""The records of experiments, and the folder that each of them lives in.
+"""Run folders: everything that a run needs to be repeated, and everything that it made.
 
-A run folder is enough to repeat the run::
+::
 
-    RUN/run.json         what was asked, with what, where each value came from, how it ended
-    RUN/metrics.jsonl    one record a step or evaluation
-    RUN/checkpoints/     states to resume from
+    RUN/run.json         the settings, where each came from, the environment, how the run ended
+    RUN/metrics.jsonl    one record per step or evaluation
+    RUN/checkpoints/     training states to resume from
     RUN/model/           the result, a Hugging Face folder
-    RUN/models/          the same on the way there, if it was asked for
-    RUN/*.png            pictures
+    RUN/models/          snapshots of the model during the run, if requested
+    RUN/*.png            plots
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class RunFolder:
             self._lock.close()
 
     def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
-        """Write ``run.json``; a folder that holds a run already is refused."""
+        """Write ``run.json`` with the settings ``run`` and other ``facts``; a usage error if the folder has one."""
         if not self.writes:
             return
         if self.record.exists():
@@ -129,19 +129,19 @@ class RunFolder:
             self._log.flush()
 
     def flush_log(self) -> None:
-        """Make durable what was logged: no checkpoint may outlast the records of its steps."""
+        """Flush the log to disk: no checkpoint may outlast the records of its steps."""
         if self._log is not None:
             with explain_writing(self.metrics):
                 os.fsync(self._log.fileno())
                 flush_to_disk(self.path)
 
-    def forget(self, done_again: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Drop the records of what will be done again, and a torn last line."""
+    def forget(self, is_repeated: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Delete the records of steps that will be repeated, and an incomplete last line."""
         if self._log is not None:
             self._log.close()
             self._log = None
         if self.metrics.exists():
-            kept = [json.dumps(record) + "\n" for record in read_metrics(self.metrics) if not done_again(record)]
+            kept = [json.dumps(record) + "\n" for record in read_metrics(self.metrics) if not is_repeated(record)]
             write_file(self.metrics, lambda path: path.write_text("".join(kept), encoding="utf-8"))
 
     def _read_holder(self) -> str:
@@ -149,7 +149,7 @@ class RunFolder:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of ``metrics.jsonl``; a line torn by a crash ends the reading."""
+    """The records of ``metrics.jsonl`` up to a line that a crash left incomplete."""
     records: list[dict[str, Any]] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
@@ -162,14 +162,14 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 def read_run(path: Path) -> dict[str, Any]:
     """The content of ``run.json`` of a run folder; raises a data error if it has another format."""
     if not (path / "run.json").exists():
-        raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=2)
+        raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=WRONG_USAGE)
     record: dict[str, Any] = read_json(path / "run.json")
     require_format(path / "run.json", record, FORMAT, "Start the run again in another -o folder.")
     return record
 
 
 def environment() -> dict[str, str]:
-    """Versions and machine, for the record."""
+    """Versions of libraries, the machine and the time, for ``run.json``."""
     return {
         "bertkit": __version__,
         "python": platform.python_version(),

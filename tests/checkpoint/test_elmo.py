@@ -78,7 +78,7 @@ def test_what_is_not_there_is_off(tmp_path: Path) -> None:
         ({"char_cnn": None}, "has no char_cnn.max_characters_per_token; bertkit reads the options of an ELMo with"),
         ({"lstm__dim": None}, "has no lstm.dim;"),
         ({"char_cnn__n_characters": 60}, "char_cnn.n_characters is 60; it must be 262"),
-        ({"lstm__dim": 512}, "LSTMs without a projection are not read."),
+        ({"lstm__dim": 512}, "LSTMs without a projection are not supported."),
         ({"char_cnn__activation": "gelu"}, 'activation is "gelu"; there are relu, tanh'),
         ({"char_cnn__filters": [[1, 2, 3]]}, r"Expected `array` of length 2, got 3 - at `\$.filters"),
     ],
@@ -91,10 +91,10 @@ def test_options_that_say_something_else(tmp_path: Path, changes: dict[str, Any]
 def test_weights_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
     small = {"lstm__dim": 11, "lstm__projection_dim": 6, "char_cnn__filters": [[1, 4], [2, 5]]}
     options = write(tmp_path, **small)
-    with pytest.raises(BertkitError, match="the weights have no char_embed, which the options ask for"):
+    with pytest.raises(BertkitError, match="the weights have no char_embed, which the options require"):
         bilm.load(options, {})
     wrong = {"char_embed": np.zeros((262, 16))}
-    with pytest.raises(BertkitError, match=r"the weights' char_embed does not fit the options: \(263, 16\) where"):
+    with pytest.raises(BertkitError, match=r"the weights' char_embed has the shape \(263, 16\); the options require"):
         bilm.load(options, wrong)
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tests.checkpoint.theirs import rewrite, save_as_theirs
 from torch import Tensor
 
-from bertkit.checkpoint.config import config_from_foreign, config_to_foreign
+from bertkit.checkpoint.config import config_from_hf, config_to_hf
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert, BertConfig
@@ -59,12 +59,12 @@ def assert_same(folder: Path, model: Model) -> None:
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
 def test_config_round_trip(encoder: Bert, activation: str) -> None:
     config = replace(encoder.config, activation=activation)
-    assert config_from_foreign(json.loads(json.dumps(config_to_foreign(config))), "config.json") == config
+    assert config_from_hf(json.loads(json.dumps(config_to_hf(config))), "config.json") == config
 
 
 def test_what_a_config_leaves_out_is_the_default() -> None:
-    assert config_from_foreign({}, "config.json") == BertConfig(vocab_size=30522)
-    assert config_from_foreign({"hidden_act": "gelu_python", "pad_token_id": None}, "config.json").activation == "gelu"
+    assert config_from_hf({}, "config.json") == BertConfig(vocab_size=30522)
+    assert config_from_hf({"hidden_act": "gelu_python", "pad_token_id": None}, "config.json").activation == "gelu"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_a_config_leaves_out_is_the_default() -> None:
 )
 def test_a_config_that_is_no_bert(field: str, value: Any, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
-        config_from_foreign({field: value}, "theirs/config.json")
+        config_from_hf({field: value}, "theirs/config.json")
     assert str(caught.value).startswith("theirs/config.json")
     assert str(caught.value).count("..") == 0
     assert caught.value.exit_code == 3

@@ -256,7 +256,7 @@ def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("labels", [{"a": "dry"}, {"1": "dry"}, "dry", 3, ["dry"]])
 def test_labels_that_make_no_sense(tmp_path: Path, labels: Any) -> None:
     write_config(tmp_path, id2label=labels)
-    with pytest.raises(BertkitError, match="id2label is not a table"):
+    with pytest.raises(BertkitError, match="id2label must map the numbers from 0 on"):
         _ = ModelFolder.open(tmp_path).metadata
 
 

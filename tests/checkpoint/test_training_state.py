@@ -139,7 +139,7 @@ def test_when_none_is_whole_nothing_starts_over_by_itself(tmp_path: Path) -> Non
     path = store.save(tmp_path, 1, groups(), {})
     (path / "manifest.json").unlink()
     with pytest.raises(
-        BertkitError, match=r"no checkpoint in .* is whole.*manifest\.json is missing.*Delete"
+        BertkitError, match=r"no checkpoint in .* is intact.*manifest\.json is missing.*Delete"
     ) as caught:
         store.latest(tmp_path)
     assert caught.value.exit_code == 3

@@ -285,7 +285,7 @@ MALFORMED = {
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_safetensors_are_refused(tmp_path: Path, case: str) -> None:
     (tmp_path / "x.safetensors").write_bytes(MALFORMED[case])
-    with pytest.raises(BertkitError, match=r"x\.safetensors is not a whole safetensors file") as caught:
+    with pytest.raises(BertkitError, match=r"x\.safetensors is not a complete safetensors file") as caught:
         read_tensors(tmp_path / "x.safetensors")
     assert_one_line(caught.value)
 

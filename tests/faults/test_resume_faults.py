@@ -229,7 +229,7 @@ def test_a_disk_without_room_is_seen_before_the_first_step(bench: TinyRun, tmp_p
     run = tmp_path / "run"
     code, said = bench.run(bench.command(run), lambda: setattr(shutil, "disk_usage", lambda path: usage))
     assert code == 1
-    assert "run has 0.00 GB free, and what is to be kept there needs 0.00 GB" in said
+    assert "run has 0.00 GB free, and the output needs 0.00 GB" in said
     assert [path.name for path in run.iterdir()] == ["run.lock"]
 
 

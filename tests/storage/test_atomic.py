@@ -1,3 +1,5 @@
+"""Files and folders that are complete or absent, whatever fails while they are written."""
+
 from __future__ import annotations
 
 import errno
@@ -9,38 +11,32 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import (
     read_json,
+    recoverable_path,
     remove_folder,
     remove_temporaries,
-    standing,
     write_file,
     write_folder,
     write_json,
 )
-from bertkit.storage.checksums import sha256_of
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_json_comes_back(tmp_path: Path) -> None:
+def test_json_is_written_and_read(tmp_path: Path) -> None:
     value = {"한글": [1, 2.5, None, True], "nested": {"a": "ü"}}
     write_json(tmp_path / "value.json", value)
     assert read_json(tmp_path / "value.json") == value
     assert names(tmp_path) == ["value.json"]
 
 
-def test_sha256_is_the_standard_one(tmp_path: Path) -> None:
-    (tmp_path / "abc").write_text("abc")
-    assert sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-
-
-def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_of_a_file_keeps_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
 
     def fail(temporary: Path) -> None:
-        temporary.write_text("torso")
+        temporary.write_text("incomplete")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(BertkitError, match=r"cannot write .*a\.txt: No space left on device\."):
@@ -57,12 +53,12 @@ def test_a_folder_is_written_and_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model"]
 
 
-def test_a_folder_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_of_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "model"
     write_folder(path, lambda folder: (folder / "a.txt").write_text("old"))
 
     def fail(folder: Path) -> None:
-        (folder / "a.txt").write_text("torso")
+        (folder / "a.txt").write_text("incomplete")
         raise MemoryError
 
     with pytest.raises(MemoryError):
@@ -71,25 +67,25 @@ def test_a_folder_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> 
     assert names(tmp_path) == ["model"]
 
 
-def test_a_file_in_the_way_of_a_folder_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_file_with_the_name_of_a_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "model").write_text("mine")
     with pytest.raises(BertkitError, match="cannot write"):
         write_folder(tmp_path / "model", lambda folder: None)
     assert (tmp_path / "model").read_text() == "mine"
 
 
-def test_what_stands_aside_is_found_and_put_back(tmp_path: Path) -> None:
+def test_a_backup_is_found_and_renamed_to_its_name(tmp_path: Path) -> None:
     (tmp_path / ".old-model").mkdir()
-    assert standing(tmp_path / "model") == tmp_path / ".old-model"
+    assert recoverable_path(tmp_path / "model") == tmp_path / ".old-model"
     remove_temporaries(tmp_path)
     assert names(tmp_path) == ["model"]
-    assert standing(tmp_path / "model") == tmp_path / "model"
+    assert recoverable_path(tmp_path / "model") == tmp_path / "model"
 
 
-def test_leftovers_are_deleted_and_nothing_else(tmp_path: Path) -> None:
+def test_only_temporary_files_and_obsolete_backups_are_deleted(tmp_path: Path) -> None:
     for name in (".tmp-12-model", ".old-model", "model", "other"):
         (tmp_path / name).mkdir()
-    (tmp_path / ".tmp-13-run.json").write_text("torso")
+    (tmp_path / ".tmp-13-run.json").write_text("incomplete")
     (tmp_path / ".tmp-14-link").symlink_to(tmp_path / "other")
     remove_temporaries(tmp_path)
     assert names(tmp_path) == ["model", "other"]
@@ -102,14 +98,14 @@ def test_a_folder_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"{} x"])
-def test_broken_json_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+def test_the_error_of_broken_json_names_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(BertkitError, match=r"run\.json is not readable JSON") as caught:
         read_json(tmp_path / "run.json")
     assert caught.value.exit_code == 3
 
 
-def test_missing_json_and_a_folder_in_its_place(tmp_path: Path) -> None:
+def test_the_error_of_missing_json_and_of_a_folder_in_its_place(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"run\.json is missing"):
         read_json(tmp_path / "run.json")
     (tmp_path / "run.json").mkdir()
@@ -117,7 +113,7 @@ def test_missing_json_and_a_folder_in_its_place(tmp_path: Path) -> None:
         read_json(tmp_path / "run.json")
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_flushed_to_disk_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     fsync, replace = os.fsync, os.replace
 

@@ -1,1 +1,1 @@
-"""What is kept on disk: resumable states and model folders."""
+"""Models on disk: training states to resume from, model folders, and the files of other libraries."""

@@ -1,7 +1,7 @@
 """The published ELMo: ``options.json`` and ``weights.hdf5`` as allenai/bilm-tf writes them and allennlp reads them.
 
-The softmax of the language model is not in these files, and neither are words: ELMo spells them, and ``convert`` is
-told which ones are to have numbers.
+These files have no softmax of the language model and no vocabulary: ELMo reads the characters of a word. ``convert``
+takes the vocabulary as an argument.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ _ABSENT: Mapping[str, Any] = {
     "skip_connections": False,
     "dropout": 0.1,
 }
-"""What bilm-tf means by an option that is not there; the dropout is that of its ``train_elmo.py``."""
+"""The defaults of bilm-tf for absent options; the dropout is that of its ``train_elmo.py``."""
 
 _CHARACTERS = "char_cnn.n_characters"
 
 
 def read_options(path: Path | str) -> ElmoConfig:
-    """The network that an ``options.json`` describes. What only concerns the training is passed over."""
+    """The configuration that an ``options.json`` describes. Options of the training are ignored."""
     options = read_json(Path(path))
     fields = {name: _find(options, place) for name, place in _OPTIONS.items()}
     for name, place in _OPTIONS.items():
         if fields[name] is None and name not in _ABSENT:
-            raise data_error(f"{path} has no {place}; bertkit reads the options of an ELMo with characters.")
+            raise data_error(f"{path} has no {place}; bertkit reads the options of a character-based ELMo.")
     known = _find(options, _CHARACTERS)
     if known not in (NUM_CHARACTERS - 1, NUM_CHARACTERS):
         raise data_error(f"{path}: {_CHARACTERS} is {known}; it must be {NUM_CHARACTERS} (or one less, in training).")
     if fields["projection_size"] == fields["cell_size"]:
-        raise data_error(f"{path}: lstm.dim is lstm.projection_dim: LSTMs without a projection are not read.")
-    there = {name: value for name, value in fields.items() if value is not None}
-    return records.from_json(ElmoConfig, {**_ABSENT, **there}, source=str(path))
+        raise data_error(f"{path}: lstm.dim equals lstm.projection_dim: LSTMs without a projection are not supported.")
+    present = {name: value for name, value in fields.items() if value is not None}
+    return records.from_json(ElmoConfig, {**_ABSENT, **present}, source=str(path))
 
 
 def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
-    """The network with its weights: an HDF5 file, for which h5py is needed, or arrays by their published names."""
+    """The network with weights from an HDF5 file, which needs h5py, or from arrays by their published names."""
     elmo = Elmo(read_options(options))
     if isinstance(weights, Path | str):
         with _open(Path(weights)) as file:
@@ -80,9 +80,9 @@ def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
 
 
 def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, words: WordLevel, output: Path) -> Path:
-    """Write the model folder ``output``, from which rivals of BERT are put together, and return it.
+    """Write the model folder ``output``, from which word-level baselines of BERT are built, and return it.
 
-    The characters of ``words`` have to be as many as the network reads.
+    ``words`` must have the characters per word that the network reads.
     """
     elmo = load(options, weights)
     if elmo.word_length != words.word_length:
@@ -94,7 +94,7 @@ def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, wor
 
 
 def _open(path: Path) -> Any:
-    """The HDF5 file."""
+    """An HDF5 file, open for reading."""
     h5py = require("h5py", extra="elmo", purpose=f"reading {path}")
     try:
         return h5py.File(path, "r")
@@ -107,7 +107,7 @@ def _read_all(elmo: Elmo, weights: Mapping[str, Any]) -> dict[str, torch.Tensor]
 
 
 def _find(options: Any, place: str) -> Any:
-    """The value at a dotted path, None where there is none."""
+    """The value at a dotted path; None if there is none."""
     for key in place.split("."):
         options = options.get(key) if isinstance(options, dict) else None
     return options
@@ -115,19 +115,17 @@ def _find(options: Any, place: str) -> Any:
 
 def _read(name: str, shape: torch.Size, weights: Mapping[str, Any]) -> torch.Tensor:
     """The published array for the parameter ``name``, which has ``shape``."""
-    foreign = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
-    if foreign not in weights:
-        raise data_error(f"the weights have no {foreign}, which the options ask for.")
-    array = _to_ours(name, np.asarray(weights[foreign], dtype=np.float32))
+    published = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+    if published not in weights:
+        raise data_error(f"the weights have no {published}, which the options require.")
+    array = _to_ours(name, np.asarray(weights[published], dtype=np.float32))
     if array.shape != shape:
-        raise data_error(
-            f"the weights' {foreign} does not fit the options: {array.shape} where {tuple(shape)} is asked."
-        )
+        raise data_error(f"the weights' {published} has the shape {array.shape}; the options require {tuple(shape)}.")
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _to_ours(name: str, array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Axes the other way round, as TensorFlow has outputs last; filters lose the first, which is 1."""
+    """Transposed, as TensorFlow has outputs last; filters without their first axis, which has size 1."""
     if name == "words.embedding.weight":
-        return np.pad(array, ((1, 0), (0, 0)))  # the row of "no word"
+        return np.pad(array, ((1, 0), (0, 0)))  # row 0 is for "no word", which the published table lacks
     return (array[0] if array.ndim == 4 else array).T

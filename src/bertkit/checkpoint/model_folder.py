@@ -30,7 +30,7 @@ from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
-from bertkit.storage.atomic import explain_writing, make_folder, read_json, standing, write_folder, write_json
+from bertkit.storage.atomic import explain_writing, make_folder, read_json, recoverable_path, write_folder, write_json
 from bertkit.storage.checksums import check_files, read_checksums, write_checksums
 
 METADATA = "bertkit.json"
@@ -63,7 +63,7 @@ class ModelFolder:
         """
         path = Path(path)
         try:
-            for folder in map(standing, (path, path / "model")):
+            for folder in map(recoverable_path, (path, path / "model")):
                 if (folder / CONFIG).is_file():
                     return cls(folder)
             raise usage_error(f"no model {_explain_absence(path)}")
@@ -75,15 +75,15 @@ class ModelFolder:
         """The content of ``bertkit.json``; without one, what ``config.json`` says about the head and its labels."""
         if self._checksums:
             return self._checksums
-        labels = _config.labels_from_foreign(self._config_file, str(self.path / CONFIG))
-        several = self._config_file.get("problem_type") == _config.SEVERAL_LABELS
+        labels = _config.labels_from_hf(self._config_file, str(self.path / CONFIG))
+        several = self._config_file.get("problem_type") == _config.MULTI_LABEL
         architectures = self._config_file.get("architectures") or []
         return {"architectures": architectures, "labels": labels, "several_labels": several}
 
     @cached_property
     def config(self) -> Any:
         """The configuration that the encoder is built from."""
-        return _config.config_from_foreign(self._config_file, str(self.path / CONFIG))
+        return _config.config_from_hf(self._config_file, str(self.path / CONFIG))
 
     @property
     def spec(self) -> EncoderSpec:
@@ -134,7 +134,7 @@ class ModelFolder:
             if objective.reads_pooled and not huggingface.has_all_parts(spec.huggingface, foreign):
                 raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
             objective.load_state_dict(
-                huggingface.objective_from_foreign(spec.huggingface, name, objective, foreign, str(file))
+                huggingface.objective_from_hf(spec.huggingface, name, objective, foreign, str(file))
             )
         return Model(encoder, heads)
 
@@ -177,7 +177,7 @@ def _load_encoder(spec: EncoderSpec, config: Any, foreign: Mapping[str, Tensor],
     # Built on the meta device: initial weights of BERT-base, only to overwrite them, would take seconds.
     with torch.device("meta"), _SkipNormalInit():
         encoder: Encoder = spec.encoder(config)
-    state = huggingface.encoder_from_foreign(encoder, foreign, source)
+    state = huggingface.encoder_from_hf(encoder, foreign, source)
     absent = {name: torch.empty(each.shape) for name, each in encoder.state_dict().items() if name not in state}
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
@@ -200,7 +200,7 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
     """
     encoder: Any = model.encoder
     assert tokenizer.vocab_size <= getattr(encoder.config, "vocab_size", tokenizer.vocab_size)
-    tensors = huggingface.tensors_to_foreign(model)
+    tensors = huggingface.tensors_to_hf(model)
     config = _describe(model, tensors, metadata)
 
     def fill(temporary: Path) -> None:
@@ -222,10 +222,10 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str
     heads = {str(each.label) for each in model.objectives.values()}
     names = spec.architectures
     architectures = [names.get(frozenset(heads), names[frozenset()])] if names else []
-    config = {"architectures": architectures, **_config.config_to_foreign(model.encoder.config)}
+    config = {"architectures": architectures, **_config.config_to_hf(model.encoder.config)}
     outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
     if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:
         labels = (metadata.get("task") or {}).get("labels")
         count = len(outputs[0])
-        return config | _config.classes_to_foreign(labels, count=count, several=heads == {"labels"})
-    return config | _config.number_to_foreign() if heads == {"number"} else config
+        return config | _config.classes_to_hf(labels, count=count, several=heads == {"labels"})
+    return config | _config.number_to_hf() if heads == {"number"} else config

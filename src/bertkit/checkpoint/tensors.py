@@ -13,7 +13,7 @@ from bertkit.errors import data_error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors of any shape and type; one that shares its memory with another is written in full twice."""
+    """Write tensors of any shape and type; two that share memory are both written in full."""
     own: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in tensors.items():
@@ -23,17 +23,17 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         seen.add(storage)
     path.touch()
     mode = path.stat().st_mode
-    # transformers opens no file that does not say which library its tensors are for.
+    # transformers refuses a file without the name of the library that its tensors are for.
     save_file(own, path, metadata={"format": "pt"})
-    # safetensors leaves a file that only its owner may read, whatever the umask says.
+    # safetensors makes a file that only its owner can read, whatever the umask is.
     path.chmod(mode)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a file, on the CPU; a file that is not whole is an error that names it."""
+    """All tensors of a file, on the CPU; a missing or damaged file is a data error that names it."""
     try:
         return load_file(path)
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
     except (SafetensorError, OSError, ValueError) as error:
-        raise data_error(f"{path} is not a whole safetensors file: {error}.") from error
+        raise data_error(f"{path} is not a complete safetensors file: {error}.") from error

@@ -1,16 +1,16 @@
-"""Checkpoints to resume from: folders that are whole or not there.
+"""Checkpoints to resume from: folders that are complete or absent.
 
 ::
 
-    step-00000123/model.safetensors       one file a group of tensors
+    step-00000123/model.safetensors       one file per group of tensors
     step-00000123/optimizer.safetensors
     step-00000123/random.safetensors
     step-00000123/state.json
-    step-00000123/manifest.json           size and SHA-256 of the others, written last
+    step-00000123/manifest.json           size and SHA-256 of the other files, written last
 
 A folder is filled under a temporary name, flushed to disk and renamed, so a crash between any two instructions
-leaves the old checkpoints or the old and the new. The newest is the one with the highest step; clocks are not
-asked. One process at a time saves into a folder; the run's lock sees to that.
+leaves the old checkpoints, or the old and the new. The newest is the one with the highest step, whatever the clock
+says. The lock of the run folder ensures that one process at a time saves into it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from torch import Tensor
 from bertkit.checkpoint.tensors import read_tensors, write_tensors
 from bertkit.errors import BertkitError, data_error
 from bertkit.storage.atomic import (
-    SET_ASIDE_PREFIX,
+    BACKUP_PREFIX,
     explain_writing,
     flush_to_disk,
     make_folder,
     read_json,
+    recoverable_path,
     remove_folder,
     remove_temporaries,
-    standing,
     write_folder,
     write_json,
 )
@@ -49,9 +49,9 @@ _FORMAT = 2
 def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
     """Write the checkpoint of ``step`` into ``folder`` and return its path; it replaces one of the same step.
 
-    ``state`` is plain JSON. Raises BertkitError when the disk is full or the like: all that was there is intact.
+    ``state`` is plain JSON. Raises BertkitError if it cannot be written, as on a full disk; earlier ones stay intact.
     """
-    assert all(_GROUP.fullmatch(name) for name in groups), "a group's name becomes a file's"
+    assert all(_GROUP.fullmatch(name) for name in groups), "the name of a group becomes the name of a file"
 
     def write(temporary: Path) -> None:
         for name, tensors in groups.items():
@@ -61,7 +61,7 @@ def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], st
 
 
 def save_written(folder: Path, step: int, write: Callable[[Path], object], state: Mapping[str, Any]) -> Path:
-    """The same with whatever files of tensors ``write`` puts into the folder that it is given."""
+    """``save`` with the safetensors files that ``write`` puts into the folder that it is given."""
     assert step >= 0
     final = folder / f"step-{step:08}"
 
@@ -70,7 +70,7 @@ def save_written(folder: Path, step: int, write: Callable[[Path], object], state
         write_json(temporary / _STATE, dict(state))
         for each in temporary.iterdir():
             flush_to_disk(each)
-        # Last, and after the others are on the disk: a manifest never vouches for what is not there.
+        # Last, when the other files are on the disk: the manifest never lists a file that is missing.
         write_checksums(temporary / _MANIFEST, {"format": _FORMAT, "step": step})
 
     with explain_writing(final):
@@ -82,7 +82,7 @@ def save_written(folder: Path, step: int, write: Callable[[Path], object], state
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The groups and the state of one checkpoint, after every byte was checked."""
+    """The groups and the state of a checkpoint, after a check of every byte."""
     manifest = verify(path)
     files = [name for name in manifest["files"] if name.endswith(_SUFFIX)]
     groups = {name.removesuffix(_SUFFIX): read_tensors(path / name) for name in files}
@@ -91,13 +91,13 @@ def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """The state alone of a checkpoint that ``latest`` has found whole; nothing is checked again."""
+    """Only the state of a checkpoint, which ``latest`` has checked; it is not checked again."""
     state: dict[str, Any] = read_json(path / _STATE)
     return state
 
 
 def verify(path: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint, after every byte was checked; raises a data error where one is not what it was."""
+    """The manifest of a checkpoint, after a check of every byte; raises a data error if one has changed."""
     if not path.is_dir():
         raise data_error(f"{path} is not a checkpoint: it is {'not a folder' if path.exists() else 'not there'}.")
     manifest = read_checksums(path / _MANIFEST, version=_FORMAT, advice="Start the run again.")
@@ -110,9 +110,9 @@ def verify(path: Path) -> dict[str, Any]:
 
 
 def latest(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest whole checkpoint, None where there is none yet, and why newer ones were passed over.
+    """The newest intact checkpoint (None if there is none yet), and the errors of newer ones that are damaged.
 
-    Raises a data error where there are checkpoints and not one is whole: to begin again is the user's decision.
+    Raises a data error if there are checkpoints and all are damaged: to start again is the user's decision.
     """
     faults: list[str] = []
     for path in reversed(checkpoints(folder)):
@@ -123,22 +123,22 @@ def latest(folder: Path) -> tuple[Path | None, list[str]]:
         else:
             return path, faults
     if faults:
-        raise data_error(f"no checkpoint in {folder} is whole. {' '.join(faults)} Delete {folder} to start again.")
+        raise data_error(f"no checkpoint in {folder} is intact. {' '.join(faults)} Delete {folder} to start again.")
     return None, faults
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Everything in ``folder`` that bears a checkpoint's name, lowest step first; whole or not."""
+    """All paths in ``folder`` with the name of a checkpoint, intact or not, lowest step first."""
     if not folder.is_dir():
         return []
-    names = {path.name.removeprefix(SET_ASIDE_PREFIX) for path in folder.iterdir()}
-    return [standing(folder / name) for name in sorted(filter(_NAME.fullmatch, names), key=_step)]
+    names = {path.name.removeprefix(BACKUP_PREFIX) for path in folder.iterdir()}
+    return [recoverable_path(folder / name) for name in sorted(filter(_NAME.fullmatch, names), key=_step)]
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Delete what is older than the newest ``keep`` checkpoints.
+    """Delete all checkpoints that are older than the newest ``keep`` intact ones.
 
-    Those are read back first: a damaged one does not count, so that what is deleted is never the last good one.
+    These are read and checked first, so that the last intact checkpoint is never deleted.
     """
     assert keep >= 1
     kept = 0
@@ -146,16 +146,16 @@ def prune(folder: Path, keep: int) -> None:
         if kept == keep:
             remove_folder(path)
         else:
-            kept += _is_whole(path)
+            kept += _is_intact(path)
 
 
 def _step(name: str) -> int:
-    match = _NAME.fullmatch(name.removeprefix(SET_ASIDE_PREFIX))
+    match = _NAME.fullmatch(name.removeprefix(BACKUP_PREFIX))
     assert match
     return int(match[1])
 
 
-def _is_whole(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     try:
         verify(path)
     except BertkitError:

@@ -1,4 +1,4 @@
-"""The weights of a model folder under the names that its maker gave them, in whichever of the formats they are."""
+"""The weights of a model folder under the names in its files, in any of the formats of Hugging Face."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PICKLED = "pytorch_model.bin"
 
 
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
-    """The file that the weights of ``folder`` are in, and the tensors by name.
+    """The file that has the weights of ``folder`` (or the index of several), and the tensors by name.
 
-    safetensors come first, in one file or in several with an index; torch's pickles last, and only tensors are
-    taken from them.
+    Tried in this order: one safetensors file, several with an index, and torch's pickle, of which only tensors are
+    loaded.
     """
     for name, read in ((WEIGHTS, read_tensors), (INDEX, _read_parts), (PICKLED, _read_pickled)):
         if (folder / name).exists():
@@ -30,17 +30,17 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
 
 
 def _read_parts(index: Path) -> dict[str, Tensor]:
-    """Several files; the names in the index are compared with what the folder has and never followed as paths."""
+    """The tensors of all files in the index. Names in it are compared with the folder's, never followed as paths."""
     content = read_json(index)
     places = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
         raise data_error(f"{index} has no weight_map from tensors to files.")
-    there = {file.name: file for file in index.parent.glob("*.safetensors")}
+    present = {file.name: file for file in index.parent.glob("*.safetensors")}
     tensors: dict[str, Tensor] = {}
     for name in sorted(set(places.values())):
-        if name not in there:
+        if name not in present:
             raise data_error(f'{index} names the file "{name}", which is not in the folder.')
-        tensors |= read_tensors(there[name])
+        tensors |= read_tensors(present[name])
     absent = sorted(set(places) - set(tensors))
     if absent:
         raise data_error(f"{index} names {len(absent)} tensors that no file has, such as {absent[0]}.")
@@ -48,13 +48,15 @@ def _read_parts(index: Path) -> dict[str, Tensor]:
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:
-    """torch's own format. torch refuses code in it; what unpacks to more than the file's size is refused here."""
+    """torch's own format. torch refuses code in it; a file that unpacks to more than its size is refused here."""
     size, unpacked = path.stat().st_size, _unpacked_size(path)
     if unpacked > size:
-        raise data_error(f"{path} has {size:,} bytes and would unpack to {unpacked:,}; that is refused.")
+        raise data_error(
+            f"{path} has {size:,} bytes and would unpack to {unpacked:,}: it is refused, as it may be a zip bomb."
+        )
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds, and some of its messages advise to run the code
+    except Exception as error:  # torch raises many types, and some of its messages advise running the code
         raise data_error(f"{path} is damaged or holds more than tensors ({type(error).__name__}).") from error
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
         raise data_error(f"{path} does not hold tensors by name.")
@@ -62,7 +64,7 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
 
 
 def _unpacked_size(path: Path) -> int:
-    """What a zip file says that it unpacks to, in bytes; 0 for torch's older form, which is not packed."""
+    """The unpacked size that a zip file states, in bytes; 0 for torch's older format, which is not compressed."""
     try:
         with path.open("rb") as file:
             if file.read(2) != b"PK":
