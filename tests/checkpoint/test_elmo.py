@@ -75,7 +75,10 @@ def test_what_is_not_there_is_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"char_cnn": None}, "has no char_cnn.max_characters_per_token; bertkit reads the options of an ELMo with"),
+        (
+            {"char_cnn": None},
+            "has no char_cnn.max_characters_per_token; bertkit reads the options of a character-based ELMo",
+        ),
         ({"lstm__dim": None}, "has no lstm.dim;"),
         ({"char_cnn__n_characters": 60}, "char_cnn.n_characters is 60; it must be 262"),
         ({"lstm__dim": 512}, "LSTMs without a projection are not supported."),

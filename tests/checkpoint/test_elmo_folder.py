@@ -50,13 +50,13 @@ def test_there_and_back_is_bit_equal(folder: Path, model: Model, tmp_path: Path)
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_the_files_speak_our_own_language(folder: Path, model: Model) -> None:
+def test_the_files_have_our_own_names(folder: Path, model: Model) -> None:
     config = json.loads((folder / "config.json").read_text())
     assert (config["model_type"], config["filters"], config["cell_clip"]) == ("elmo", [[1, 4], [3, 5]], None)
     stored = load_file(folder / "model.safetensors")
     ours = model.encoder.state_dict()
-    assert torch.equal(stored["elmo.directions.1.2.gates.weight"], ours["directions.1.2.gates.weight"])
-    assert {name for name in stored if name.startswith("elmo.")} == {f"elmo.{name}" for name in ours}
+    assert torch.equal(stored["encoder.directions.1.2.gates.weight"], ours["directions.1.2.gates.weight"])
+    assert {name for name in stored if name.startswith("encoder.")} == {f"encoder.{name}" for name in ours}
 
 
 def test_the_encoder_alone(folder: Path, model: Model, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, 
 
 
 def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
-    rewrite(folder, **{"elmo.words.embedding.weight": None, "elmo.words.extra": torch.ones(3)})
+    rewrite(folder, **{"encoder.words.embedding.weight": None, "encoder.words.extra": torch.ones(3)})
     with pytest.raises(BertkitError, match=r"lacks words\.embedding\.weight; has unknown words\.extra"):
         ModelFolder.open(folder).load_encoder()
 

@@ -169,9 +169,11 @@ def test_fewer_pieces_than_embeddings_are_common(tmp_path: Path, encoder: Bert, 
     assert ModelFolder.open(tmp_path).tokenizer.vocab_size == 31
 
 
-def test_an_objective_without_a_table_keeps_its_names(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_tensors_of_an_objective_that_its_table_does_not_list_keep_their_names(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
     class Temperature(NextSentencePrediction):
-        """Of another shape: a single number, and one that is not a weight."""
+        """Has a parameter and a buffer that its base class does not have."""
 
         def __init__(self) -> None:
             super().__init__(14)

@@ -120,12 +120,13 @@ def _encoder_names(spec: HuggingFaceSpec, encoder: Encoder) -> dict[str, tuple[s
 
 
 def _objective_names(spec: HuggingFaceSpec, name: str, objective: nn.Module) -> Names:
-    """The table of names of a head: the encoder's for such heads, or else the objective's, or else our own names."""
+    """The table of names of a head, the encoder's for such heads or the objective's; tensors that it does not list, and
+    heads without a table, have our own names."""
     assert isinstance(objective, Objective)
     if objective.label in spec.heads:
         return spec.heads[objective.label]
-    table = objective.HF_NAMES
-    return table if table is not None else {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
+    own_names = {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
+    return {**own_names, **(objective.HF_NAMES or {})}
 
 
 def _to_hf(module: nn.Module, names: Names, prefix: str = "") -> dict[str, Tensor]:
