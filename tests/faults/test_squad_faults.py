@@ -43,16 +43,6 @@ def notes(task: QuestionAnsweringTask, path: Path) -> str:
     return "\n".join(task.with_files(train=[path], dev=[path]).reader.notes())
 
 
-@pytest.mark.parametrize("start", [0, 20, -1, 999, 9])
-def test_a_wrong_offset_is_mended_where_the_text_occurs_once(tmp_path: Path, start: int) -> None:
-    path = write(tmp_path / "t.json", row("a", ("stood", start)))
-    learnt, asked = both(v1, path)
-    assert learnt == asked
-    assert learnt[0].target is not None
-    assert learnt[0].target.start == CONTEXT.index("stood")
-    assert ("1 answers of train were not where the file says and have been moved" in notes(v1, path)) == (start != 9)
-
-
 @pytest.mark.parametrize("answer", [("river", 0), ("windmill", 4), ("", 0), (" ", 3)])
 def test_an_answer_that_is_nowhere_or_anywhere_is_not_learnt_and_is_asked(
     tmp_path: Path, answer: tuple[str, int]
@@ -62,12 +52,6 @@ def test_an_answer_that_is_nowhere_or_anywhere_is_not_learnt_and_is_asked(
     assert [each.id for each in learnt] == ["b"]
     assert [each.texts for each in asked] == [(answer[0],), ("stood",)]
     assert "1 answers of train are not in their context, or more than once" in notes(v1, path)
-
-
-def test_the_first_answer_that_is_in_the_context_is_learnt(tmp_path: Path) -> None:
-    (learnt,), (asked,) = both(v1, write(tmp_path / "t.json", row("a", ("windmill", 4), ("river", 22))))
-    assert learnt.target == ("river", 22)
-    assert asked.texts == ("windmill", "river")
 
 
 def test_an_empty_list_of_answers_in_1_1(tmp_path: Path) -> None:
@@ -91,15 +75,6 @@ def test_a_file_of_2_0_for_1_1_gives_its_answerable_part_and_says_so(tmp_path: P
     learnt, asked = both(v1, path)
     assert [each.id for each in learnt] == [each.id for each in asked] == ["a", "c"]
     assert "1 questions of dev have no answer and are left out" in notes(v1, path)
-
-
-def test_ids_that_come_again_are_told_apart(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.json", *[row(id, ("stood", 9)) for id in ("a", "a", "a#2", "a", "b")])
-    learnt, asked = both(v1, path)
-    assert len({each.id for each in asked}) == len(asked) == len(learnt) == 5
-    assert [each.id for each in asked][:2] == ["a", "a#2"]
-    assert "questions of dev have an id that another one has" in notes(v1, path)
-    assert [each.id for each in v1.reader.read(path)] == [each.id for each in asked]
 
 
 def test_an_empty_context_is_asked_and_answered_with_nothing(tmp_path: Path, words: WordPiece) -> None:

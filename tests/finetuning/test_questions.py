@@ -130,6 +130,8 @@ def test_a_table_of_questions_is_known_by_its_columns(model: Path, tmp_path: Pat
     assert set(task.best.scores) >= {"exact", "f1"}
     record = read_run(tmp_path / "run")["run"]["task"]
     assert (record["type"], record["null"], record["rules"]) == ("question_answering", True, "v2")
+    card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert 'pipeline_tag: "question-answering"' in card
 
 
 def test_a_task_that_knows_no_null_hears_the_best_passage(model: Path, tmp_path: Path) -> None:

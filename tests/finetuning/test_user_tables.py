@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.opened_files import count_opens
 
 from bertkit import api
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
@@ -155,3 +156,12 @@ def test_a_saved_dataset_is_answered(tuned: Path, tmp_path: Path) -> None:
     (tmp_path / "saved" / "dataset_info.json").write_text("{}")
     assert api.predict(tuned, tmp_path / "saved", output=tmp_path / "out.jsonl", progress="quiet") == 3
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["x", "y", "z"]
+
+
+def test_a_table_is_opened_and_read_once_and_hashed_once(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = write(tmp_path / "t.csv")
+    opened = count_opens(table, monkeypatch)
+    api.finetune(table, model=source, label="tags", output=tmp_path / "run", epochs=1, progress="quiet")
+    assert len(opened) <= 2, "one reading, from which dev is held out, and one hash for the record"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
+from bertkit.errors import BertkitError
 from bertkit.formats.splits import find_splits, holds_tables, tables_of
-from bertkit.formats.tables import Table
-from bertkit.task_types import MultiLabelTask, TextExample
 from bertkit.task_types.user_tables import guess
 
 CLASSES = {"names": ["neg", "pos", "odd"], "_type": "ClassLabel"}
+
+
 TEXT = {"dtype": "string", "_type": "Value"}
 
 
@@ -51,98 +50,6 @@ def saved(tmp_path: Path) -> Path:
     save(folder / "test", {"text": ["one", "two"], "label": [-1, -1]}, features)
     (folder / "dataset_dict.json").write_text('{"splits": ["train", "validation", "test"]}')
     return folder
-
-
-def test_a_saved_dataset_is_read_with_the_names_of_its_classes(saved: Path) -> None:
-    found = guess(saved)
-    assert found.sentence == "text = text, label = label (3 classes: neg 13, odd 12, pos 12)"
-    task = found.task
-    assert task.name == "files:imdb"
-    assert [len(task.examples(split)) for split in ("train", "dev", "test")] == [37, 13, 2]
-    assert task.examples("train")[22] == TextExample("23", "film number 22", None, "pos")
-    assert task.examples("dev")[0].label == "pos"
-    assert [each.label for each in task.examples("test")] == [None, None]
-
-
-def test_one_split_is_a_table(saved: Path) -> None:
-    task = guess(saved / "train").task
-    assert task.heldout
-    assert len(task.examples("train")) + len(task.examples("dev")) == 37
-    assert [each.first for each in task.reader.read(saved / "test")] == ["one", "two"]
-    with pytest.raises(BertkitError, match=r"imdb holds several splits. Name one of them: train, validation, test"):
-        list(task.reader.read(saved))
-
-
-def test_without_a_state_all_its_arrow_files_are_read(saved: Path) -> None:
-    (saved / "train" / "state.json").unlink()
-    assert len(list(Table(saved / "train").rows("text"))) == 37
-
-
-@pytest.mark.parametrize(
-    "feature",
-    [{"feature": CLASSES, "_type": "Sequence"}, {"feature": CLASSES, "_type": "List"}, [CLASSES]],
-)
-def test_lists_of_classes_are_several_labels(feature: Any, tmp_path: Path) -> None:
-    columns: dict[str, Sequence[Any]] = {"text": [f"film {row}" for row in range(30)]}
-    columns |= {"label": [[[0, 2], [1], []][row % 3] for row in range(30)]}
-    task = guess(save(tmp_path / "d", columns, {"text": TEXT, "label": feature})).task
-    assert isinstance(task, MultiLabelTask)
-    assert [each.label for each in list(task.reader.rows("train"))[:3]] == [("neg", "odd"), ("pos",), ()]
-
-
-def test_classes_without_names_are_numbers(tmp_path: Path) -> None:
-    folder = save(tmp_path / "d", reviews(30), {"text": TEXT, "label": {"dtype": "int64", "_type": "Value"}})
-    assert guess(folder).task.labels == ("0", "1", "2")
-
-
-def spoil_number(folder: Path) -> None:
-    (folder / "dataset_info.json").write_text(json.dumps({"features": {"label": {**CLASSES, "names": ["a", "b"]}}}))
-
-
-def select_rows(folder: Path) -> None:
-    state = json.loads((folder / "state.json").read_text())
-    (folder / "state.json").write_text(json.dumps({**state, "_indices_data_files": [{"filename": "i.arrow"}]}))
-
-
-def cut_in_half(folder: Path) -> None:
-    file = sorted(folder.glob("*.arrow"))[0]
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def lead_outside(folder: Path) -> None:
-    (folder / "state.json").write_text('{"_data_files": [{"filename": "../../secret.arrow"}]}')
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (spoil_number, r"dataset_info.json names 2 classes, and a row has number 2"),
-        (select_rows, r"train is a selection of rows. Save it with dataset.flatten_indices"),
-        (cut_in_half, r"data-00000-of-00002.arrow(, row \d+: cannot be read| is not a readable Arrow file)"),
-        (lead_outside, r"train/secret.arrow does not exist"),
-        (lambda folder: sorted(folder.glob("*.arrow"))[1].unlink(), r"data-00001-of-00002.arrow does not exist"),
-        (lambda folder: sorted(folder.glob("*.arrow"))[0].write_bytes(b""), r"is not a readable Arrow file"),
-        (lambda folder: sorted(folder.glob("*.arrow"))[0].write_bytes(b"x" * 99), r"is not a readable Arrow file"),
-        (lambda folder: (folder / "state.json").write_text("{"), r"state.json cannot be read"),
-        (
-            lambda folder: (folder / "dataset_info.json").write_text("[]"),
-            r"dataset_info.json, line 1: not a JSON object",
-        ),
-    ],
-)
-def test_a_damaged_dataset_is_an_error(spoil: Any, message: str, saved: Path) -> None:
-    spoil(saved / "train")
-    with pytest.raises(BertkitError, match=message) as caught:
-        guess(saved)
-    assert caught.value.exit_code == BAD_DATA
-    assert "\n" not in str(caught.value)
-
-
-def test_without_pyarrow_the_extra_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.ipc", None)
-    with pytest.raises(BertkitError, match=r"arrow needs pyarrow: pip install 'bertkit\[parquet\]'") as caught:
-        guess(saved)
-    assert caught.value.exit_code == WRONG_USAGE
 
 
 def write(path: Path, rows: int, start: int = 0) -> Path:

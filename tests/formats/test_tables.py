@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.opened_files import count_opens
 
-from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.errors import BertkitError
 from bertkit.formats.tables import Format, Table, sniff
 
 HEADER = b"id,text,label\n"
+
+
 LITERAL = Format(delimiter="\t", quotes=False)
 
 
@@ -63,11 +65,6 @@ def test_broken_csv_is_an_error_with_its_line(data: bytes, message: str, tmp_pat
         read(tmp_path / "t.csv", HEADER + data)
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfid,text\n1,x\n")
-    assert Table(tmp_path / "t.csv").columns == ("id", "text")
-
-
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match='more than one column "text"'):
         read(tmp_path / "t.csv", b"text,text\nx,y\n")
@@ -77,19 +74,6 @@ def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_error(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"t.csv is empty"):
         read(tmp_path / "t.csv", data)
-
-
-def test_a_missing_file_and_a_folder_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r"no.csv does not exist"):
-        Table(tmp_path / "no.csv")
-    with pytest.raises(BertkitError, match=r"cannot be read: Is a directory"):
-        Table(tmp_path)
-
-
-def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
-    data = gzip.compress(HEADER + b"".join(b"%d,text,a\n" % (row * 7919) for row in range(5000)))
-    with pytest.raises(BertkitError, match=r"t.csv.gz, line .*: cannot be read"):
-        read(tmp_path / "t.csv.gz", data[: len(data) // 2])
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
@@ -186,22 +170,6 @@ def test_what_a_csv_writer_writes_comes_back(rows: list[tuple[str, str]], tmp_pa
     assert [tuple(row.cells) for row in Table(path, form).rows("first name", "second name")] == rows
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"PK\x03\x04\x14\x00\x06\x00", "t.csv is an Excel workbook or another zip file. Save it as CSV"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Excel workbook. Save it as CSV"),
-        (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
-        (gzip.compress(HEADER), "t.csv is compressed by gzip. Let its name end with .gz"),
-        ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
-    ],
-)
-def test_a_file_of_another_kind_is_called_by_it(data: bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=message) as caught:
-        read(tmp_path / "t.csv", data)
-    assert caught.value.exit_code == BAD_DATA
-
-
 @pytest.mark.parametrize("name", ["column{}", "{}"])
 def test_a_table_of_very_many_columns_is_refused_at_once(name: str, tmp_path: Path) -> None:
     cells = ",".join(name.format(number) for number in range(100_000)).encode()
@@ -209,3 +177,33 @@ def test_a_table_of_very_many_columns_is_refused_at_once(name: str, tmp_path: Pa
     with pytest.raises(BertkitError, match=r"t\.csv has 100,000 columns; 10,000 are the most"):
         read(tmp_path / "t.csv", cells + b"\n" + cells + b"x\n")
     assert time.monotonic() - begin < 30  # where every name is compared with every other, it takes minutes
+
+
+def test_a_table_that_keeps_its_rows_is_opened_and_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,text\n" + "".join(f"{row},row {row}\n" for row in range(3000)))
+    opened = count_opens(path, monkeypatch)
+    table = Table(path, keeps_rows=True)
+    assert len(table.sample(2000)) == 2000
+    rows = list(table.rows("text"))
+    assert [row.cells for row in rows[:2]] == [["row 0"], ["row 1"]]
+    assert len(rows) == 3000
+    assert list(table.rows("text")) == rows
+    assert len(opened) == 1
+
+
+def test_a_reading_that_was_given_up_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text\nseven\nwide\n")
+    table = Table(path, keeps_rows=True)
+    assert next(table.rows("text")).cells == ["seven"]
+    assert [row.cells for row in table.rows("text")] == [["seven"], ["wide"]]
+
+
+def test_kept_rows_keep_the_count_of_broken_ones(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("a\tb\n1\t2\nbroken\n3\t4\n")
+    table = Table(path, Format(skips_broken=True), keeps_rows=True)
+    for _ in range(2):
+        assert [row.cells for row in table.rows("b")] == [["2"], ["4"]]
+        assert table.broken == 1

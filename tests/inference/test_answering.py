@@ -16,10 +16,12 @@ from bertkit.inference import predict as predicting
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.prediction_files import predict_file
 from bertkit.model import Model
-from bertkit.task_types import QuestionAnsweringTask, SpanExample, TextClassificationTask
+from bertkit.task_types import QuestionAnsweringTask, SpanExample, TextClassificationTask, squad_files
 from bertkit.text.wordpiece import WordPiece
 
 CONTEXT = "Seven wide rivers ran slowly past the old stone mill"
+
+
 TASK = QuestionAnsweringTask(name="files:t.json", null=True, rules="v2", max_length=23, stride=5)
 
 
@@ -70,14 +72,6 @@ def test_tables_of_answers_have_their_places(answering: Pipeline, questions: Pat
     assert [line.split(",")[1] for line in lines[1:]] == texts
 
 
-def test_lines_of_a_stream() -> None:
-    for line in ('{"id": "7", "question": "who?", "context": "the miller"}', "who?\tthe miller"):
-        example = TASK.reader.read_line("7", line)
-        assert example == SpanExample("7", "who?", "the miller")
-    with pytest.raises(BertkitError, match='line 3: not a JSON object with "question" and "context"'):
-        TASK.reader.read_line("3", '{"question": "who?"}')
-
-
 def test_a_model_for_texts_answers_no_question(
     tmp_path: Path, model: Model, tokenizer: WordPiece, task: TextClassificationTask
 ) -> None:
@@ -118,3 +112,18 @@ def test_examples_are_taken_as_they_are_needed(answering: Pipeline) -> None:
 
     next(iter(answering.stream(ask(), batch_size=2)))
     assert len(taken) < 1000
+
+
+def test_questions_are_parsed_once_for_a_json_of_answers(
+    answering: Pipeline, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[Path] = []
+    original = squad_files.read_json_file
+
+    def noting(path: Path) -> object:
+        parsed.append(path)
+        return original(path)
+
+    monkeypatch.setattr(squad_files, "read_json_file", noting)
+    predict_file(answering, questions, tmp_path / "out.json", lambda done: None)
+    assert parsed == [questions], "ids are made unique when they are read, so that there is nothing to check before"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.checkpoint.model_folder import METADATA, save_model
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
@@ -72,15 +72,6 @@ def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert,
     assert isinstance(answer.label, float)
     with pytest.raises(BertkitError, match="cannot classify texts: use predict"):
         pipeline.classify("the river")
-
-
-def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
-    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
-) -> None:
-    expected = save(tmp_path, encoder, task, tokenizer).classify("the river ran")
-    (tmp_path / "model" / METADATA).unlink()
-    found = load(tmp_path / "model").classify("the river ran")
-    assert found.scores == pytest.approx(expected.scores)
 
 
 def test_a_pre_trained_model_fills_and_does_not_classify(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,15 +16,10 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import predict_file
 from bertkit.task_types import (
-    Choice,
     Columns,
-    MultipleChoiceTask,
     Prediction,
     QuestionAnsweringTask,
-    RegressionTask,
     Split,
-    TaggingTask,
-    TagPrediction,
     TaskFiles,
     TextClassificationTask,
     TextExample,
@@ -99,16 +93,6 @@ def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -
     assert json.loads(output.read_text().splitlines()[0])["label"] == "text zero"
 
 
-def test_what_a_spreadsheet_would_run_is_made_harmless(tmp_path: Path) -> None:
-    texts = tmp_path / "texts.txt"
-    texts.write_text("=1+1\n@x\nplain\n")
-    predict_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.csv", lambda done: None)
-    labels = [line.split(",")[1] for line in (tmp_path / "out.csv").read_text().splitlines()]
-    assert labels == ["label", "'=1+1", "'@x", "plain"]
-    predict_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.txt", lambda done: None)
-    assert (tmp_path / "out.txt").read_text() == "=1+1\n@x\nplain\n"
-
-
 @pytest.mark.parametrize(
     ("output", "message"),
     [("out.xls", r'no format named "\.xls"'), ("nowhere/out.csv", "cannot write to .*nowhere: No such file")],
@@ -136,76 +120,6 @@ def test_a_full_disk_is_said_with_the_file(tmp_path: Path, texts: Path) -> None:
     assert predict_file(model, texts, tmp_path / "out.csv", lambda done: None) == ROWS
 
 
-class Tagger(Parrot):
-    """Takes every word for an entity."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.__dict__["task"] = TaggingTask(name="tagger", labels=("B-X", "O"))
-
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
-        for example in examples:
-            yield TagPrediction(("B-X",) * len(example.words), (0.5,) * len(example.words), ())
-
-
-class Chooser(Parrot):
-    """Takes the second choice."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.__dict__["task"] = MultipleChoiceTask(name="chooser", choices=("A", "B"))
-
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
-        for example in examples:
-            yield Choice(1, example.choices[1], (0.25, 0.75))
-
-
-class Counter(Parrot):
-    """Answers a text with its length."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.__dict__["task"] = RegressionTask(name="counter", metric="pearson")
-
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
-        for example in examples:
-            yield Prediction(float(len(example.first)))
-
-
-@pytest.mark.parametrize(
-    ("model", "row", "expected"),
-    [
-        (Chooser, "text,A,B\nwho?,they,we\n", "id,label,choice,probability\n2,1,we,0.75\n"),
-        (Counter, "text\nseven\n", "id,label\n2,5.0\n"),
-    ],
-)
-def test_a_table_of_answers_has_the_columns_of_their_kind(
-    tmp_path: Path, model: type[Parrot], row: str, expected: str
-) -> None:
-    (tmp_path / "in.csv").write_text(row)
-    parrot = model(tmp_path / "model")
-    split = Split(files=("in.csv",), columns=Columns(first="text"))
-    parrot.__dict__["task"] = replace(parrot.task, files=TaskFiles(splits={"train": split}))
-    predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.csv", lambda done: None)
-    assert (tmp_path / "out.csv").read_text() == expected
-
-
-@pytest.mark.parametrize(
-    ("suffix", "expected"),
-    [
-        (".csv", "id,words,tags\n1,two wide,B-X B-X\n"),
-        (".tsv", "id\twords\ttags\n1\ttwo wide\tB-X B-X\n"),
-        (".txt", "B-X B-X\n"),
-        (".json", '{\n "1": [\n  "B-X",\n  "B-X"\n ]\n}\n'),
-    ],
-)
-def test_tags_stand_in_a_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:
-    (tmp_path / "in.txt").write_text("two wide\n")
-    output = tmp_path / f"out{suffix}"
-    predict_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
-    assert output.read_text() == expected
-
-
 def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id,text\n3,one\n7,two\n3,three\n")
     parrot = Parrot(tmp_path / "model")
@@ -230,13 +144,3 @@ def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, mon
     with pytest.raises(BertkitError, match=r'-: the id "a" occurs twice, .* write \.jsonl'):
         predict_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
     assert not (tmp_path / "out.json").exists()
-
-
-def test_a_library_that_parquet_needs_is_asked_for_before_anything_is_answered(
-    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    parrot = Parrot(tmp_path / "model")
-    with pytest.raises(BertkitError, match="needs pyarrow"):
-        predict_file(parrot, texts, tmp_path / "out.parquet", lambda done: None)
-    assert parrot.answered == 0

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import f1_score
 
 from bertkit.batch import IGNORE
 from bertkit.config import apply, parse_settings
@@ -21,11 +18,9 @@ from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.model import Model
 from bertkit.task_types import (
     MultiLabelTask,
-    Prediction,
     TextExample,
     from_record,
 )
-from bertkit.task_types.labels import read_labels, write_labels
 from bertkit.task_types.user_tables import guess
 
 CELLS = ["dull;long", "long", "", "bright", "dull; bright ;long", "[]", '["long", "bright"]']
@@ -74,42 +69,11 @@ def test_the_guess_is_said(tmp_path: Path) -> None:
     assert (found.task.metric, found.task.also) == ("micro_f1", ("macro_f1", "subset_accuracy"))
 
 
-@pytest.mark.parametrize(
-    ("cells", "separator"),
-    [(["a|b", "b", "a"], "|"), (["a, b", "b,c", "c", "a"], ","), (['["a"]', '["b", "a"]', "[]"], ";")],
-)
-def test_separators_are_found(cells: list[str], separator: str, tmp_path: Path) -> None:
-    found = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
-    assert isinstance(found, MultiLabelTask)
-    assert found.separator == separator
-
-
-@pytest.mark.parametrize("cells", [["Arts; music", "Law"], ["one, two", "three, four"], ["yes", "no"]])
-def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Path) -> None:
-    task = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
-    assert not isinstance(task, MultiLabelTask)
-    assert set(task.labels) == set(cells)
-
-
-@pytest.mark.parametrize(
-    ("cells", "doubtful"), [(["bad", "bad;dull", "fine", "fine;long"], True), (["Arts; music", "Law"], False)]
-)
-def test_classes_that_may_be_several_labels_are_said_to_be(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
-    found = guess(write(tmp_path / "t.jsonl", cells), label="tags")
-    assert not isinstance(found.task, MultiLabelTask)
-    assert found.sentence.endswith("; if cells hold several: --kind labels)") == doubtful
-
-
 def test_lists_of_jsonl_are_labels(tmp_path: Path) -> None:
     rows = [{"text": f"film {row}", "tags": [["a", "b"], ["b"], []][row % 3]} for row in range(30)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     task = guess(tmp_path / "t.jsonl", label="tags").task
     assert [example.label for example in list(task.reader.rows("train"))[:3]] == [("a", "b"), ("b",), ()]
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])).map(str.strip).filter(bool), unique=True))
-def test_what_is_written_is_read_again(names: list[str]) -> None:
-    assert read_labels(write_labels(names, ";"), ";", "here") == names
 
 
 def test_gold_answers_score_perfectly(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
@@ -144,32 +108,6 @@ def test_the_record_is_json_and_comes_back_equal(task: MultiLabelTask) -> None:
     assert from_record(json.loads(json.dumps(tuned.record()))) == tuned
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_other_threshold_is_better_on_dev(seed: int, task: MultiLabelTask) -> None:
-    draw = np.random.default_rng(seed)
-    scores = draw.random((37, 3)).round(1)  # with ties
-    gold = scores + draw.normal(0, 0.4, (37, 3)) > 0.6
-    examples = [
-        TextExample("", "", None, tuple(name for name, yes in zip(task.labels, row, strict=True) if yes))
-        for row in gold
-    ]
-    predictions = [Prediction((), dict(zip(task.labels, row.tolist(), strict=True))) for row in scores]
-    tuned, told = task.calibrate(examples, predictions)
-    for place, name in enumerate(task.labels):
-        answers = [isinstance(each.label, tuple) and name in each.label for each in told]
-        assert answers == (scores[:, place] >= tuned.thresholds[name]).tolist()
-        others = [f1_score(gold[:, place], scores[:, place] >= cut) for cut in np.linspace(0, 1, 101)]
-        assert f1_score(gold[:, place], answers) == pytest.approx(max(others))
-
-
-def test_a_threshold_that_need_not_move_is_near_the_middle(task: MultiLabelTask) -> None:
-    examples = [TextExample("", "", None, ("dull",)), TextExample("", "", None, ())]
-    predictions = [Prediction((), {"bright": 0.9, "dull": share, "long": 0.9}) for share in (0.75, 0.125)]
-    tuned, told = task.calibrate(examples, predictions)
-    assert tuned.thresholds == {"dull": 0.4375}, "labels that dev has not keep theirs"
-    assert [each.label for each in told] == [("bright", "dull", "long"), ("bright", "long")]
-
-
 def test_predictions_are_described_with_every_score(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
     example = TextExample("7", "a film", None, ("long",))
     prediction = task.decode(example, task.encode(example, tokenizer), [outputs(task, example)])
@@ -202,9 +140,3 @@ def test_a_slip_in_one_of_several_labels_is_refused_with_its_line(tmp_path: Path
 def test_weights_of_labels_are_balanced_by_name(task: MultiLabelTask) -> None:
     weights = task.weighted("balanced").class_weights
     assert weights == {"bright": pytest.approx(1.0), "dull": pytest.approx(2.0), "long": pytest.approx(0.5)}
-
-
-def test_a_broken_list_is_an_error_with_its_line(tmp_path: Path) -> None:
-    table = write(tmp_path / "t.jsonl", ['["a", "b"]', '["b"', '["a"]'])
-    with pytest.raises(BertkitError, match=r't.jsonl, line 2: \["b" is not a JSON list'):
-        guess(table, label="tags", kind="labels")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,6 @@ from bertkit.errors import BertkitError
 from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.task_types import Choice, ChoiceExample, MultipleChoiceTask, from_record
-from bertkit.task_types.user_tables import guess
 from bertkit.tasks.swag import swag
 from bertkit.training.fit import accumulate_gradients, count_labels
 
@@ -29,6 +25,8 @@ EXAMPLES = [
     ChoiceExample("b", "seven wide rivers", ("met", "flew past the stone mill"), label=0),
     ChoiceExample("c", "no gold", ("one", "two", "three", "four", "five")),
 ]
+
+
 TASK = MultipleChoiceTask(name="files:t.csv", choices=("A", "B"))
 
 
@@ -36,12 +34,6 @@ def build_model() -> Model:
     shape = BertConfig(vocab_size=99, hidden_size=28, num_layers=1, num_heads=4, intermediate_size=37, max_positions=41)
     encoder = Bert(shape)
     return Model(encoder, TASK.objectives(encoder)).eval()
-
-
-def write_csv(path: Path, header: Sequence[str], *rows: Sequence[object]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
 
 
 def choose(labels: list[int]) -> list[Choice]:
@@ -109,93 +101,3 @@ def test_an_answer_is_described_and_marked(tokenizer: Tokenizer) -> None:
 
 def test_a_record_comes_back() -> None:
     assert from_record(json.loads(json.dumps(swag.record()))) == swag
-
-
-def test_real_files_in_swags_columns(data_folder: Path, tokenizer: Tokenizer) -> None:
-    task = swag.with_files(train=[data_folder / "swag/codah-train.csv"], dev=[data_folder / "swag/codah-val.csv"])
-    train, dev = task.examples("train"), task.examples("dev")
-    assert (len(train), len(dev)) == (1665, 556)
-    assert dev[0] == ChoiceExample(
-        "0",
-        "The driver pulled up to a gas station.",
-        (
-            "found inner peace.",
-            "walked inside and bought a lotto ticket.",
-            "stuck around the gas pump for a while and had a smoke.",
-            "asked the cashier to help him rob a bank.",
-        ),
-        "He",
-        1,
-    )
-    assert len(predict(build_model(), task, dev[:7], tokenizer, precision="float32")) == 7
-    found = guess(data_folder / "swag/codah-train.csv")
-    assert found.sentence == (
-        "prompt = sent1, beginning of the choices = sent2, choices = ending0 to ending3 (4 each), "
-        "label = label (the number of the right one, counted from 0), id = fold-ind"
-    )
-
-
-@pytest.mark.parametrize(
-    ("labels", "spelling"),
-    [(("0", "2"), "number"), (("1", "3"), "number from 1"), (("A", "C"), "letter"), (("red", "hue"), "text")],
-)
-def test_how_the_right_one_is_written_is_guessed(tmp_path: Path, labels: tuple[str, str], spelling: str) -> None:
-    rows = [("which?", "red", "green", "blue", labels[0]), ("and now?", "dye", "ink", "hue", labels[1])]
-    found = guess(write_csv(tmp_path / "t.csv", ["question", "A", "B", "C", "answer"], *rows))
-    assert isinstance(found.task, MultipleChoiceTask)
-    assert found.task.spelling == spelling
-    assert [example.label for example in found.task.reader.rows("train")] == [0, 2]
-
-
-def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
-    records = [{"prompt": "p", "choices": ["a", "b"], "label": 0}, {"prompt": "q", "choices": list("abc"), "label": 2}]
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
-    found = guess(tmp_path / "t.jsonl")
-    assert "choices = choices (2 to 3 each)" in found.sentence
-    assert [(each.choices, each.label) for each in found.task.reader.rows("train")] == [
-        (("a", "b"), 0),
-        (("a", "b", "c"), 2),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (("p", "a", "b", "4"), r't\.csv, line 3: label "4" is none of the 2 choices, 0 to 1'),
-        (("p", "a", "b", "-1"), r't\.csv, line 3: label "-1" is none of the 2 choices'),
-        (("p", "a", " ", "0"), r"t\.csv, line 3: choice 1 of 0 to 1 is empty"),
-    ],
-)
-def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path: Path, row: Sequence[str], message: str) -> None:
-    path = write_csv(tmp_path / "t.csv", ["prompt", "choice0", "choice1", "label"], ("o", "a", "b", "0"), row)
-    with pytest.raises(BertkitError, match=message):
-        guess(path)
-
-
-def test_repeated_ids_are_counted_and_every_row_counts(tmp_path: Path) -> None:
-    rows = [("a", "p", "x", "y", "0"), ("a", "q", "x", "y", "1"), ("b", "r", "x", "y", "0")]
-    path = write_csv(tmp_path / "t.csv", ["id", "prompt", "A", "B", "label"], *rows)
-    task = guess(path, dev=path).task
-    sentence = 'occur more than once (the first is "a"), 1 of them with different labels; every row counts'
-    assert [f"1 ids of {split} {sentence}" in task.reader.notes() for split in ("train", "dev")] == [True, True]
-    assert len(task.examples("dev")) == 3
-    assert task.score(task.examples("dev"), choose([0, 1, 1])) == {"accuracy": pytest.approx(2 / 3)}
-
-
-def test_a_file_to_be_scored_needs_no_ids(tmp_path: Path) -> None:
-    train = write_csv(tmp_path / "t.csv", ["id", "prompt", "A", "B", "label"], ("a", "p", "x", "y", "0"))
-    dev = write_csv(tmp_path / "dev.csv", ["prompt", "A", "B", "label"], ("q", "x", "y", "1"))
-    assert guess(train).task.with_files(dev=[dev]).examples("dev") == [ChoiceExample("2", "q", ("x", "y"), label=1)]
-
-
-def test_one_choice_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"prompt": "p", "choices": ["a"], "label": 0}\n', encoding="utf-8")
-    with pytest.raises(BertkitError, match=r"t\.jsonl, line 1: 1 choice; there must be at least two"):
-        guess(path)
-
-
-def test_new_input_needs_no_label(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "new.csv", ["sent1", "sent2", *swag.choices], ("p", "s", *"abcd"))
-    assert list(swag.reader.read(path)) == [ChoiceExample("2", "p", tuple("abcd"), "s")]
-    assert swag.reader.read_line("7", "p\tx\ty") == ChoiceExample("7", "p", ("x", "y"))

@@ -19,12 +19,14 @@ from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.task_types import AnswerSpan, QuestionAnsweringTask, SpanExample, SpanPrediction, from_record
-from bertkit.task_types.squad_files import Answer
-from bertkit.task_types.user_tables import guess
+from bertkit.task_types import QuestionAnsweringTask, SpanExample, SpanPrediction, from_record
 
 TASKS: dict[str, QuestionAnsweringTask] = names.values("tasks", QuestionAnsweringTask)
+
+
 CONTEXT = "Seven wide rivers ran slowly past the old stone mill before dawn; nobody (not even the miller) saw them. "
+
+
 ANSWERS = ["Seven", "rivers ran", "mill", "the miller", "dawn"]
 
 
@@ -69,11 +71,6 @@ def answer(task: QuestionAnsweringTask, example: SpanExample, tokenizer: Tokeniz
     return task.decode(example, features, sure_outputs(features))
 
 
-def test_the_name_is_what_the_user_types(name: str) -> None:
-    assert TASKS[name].name == name
-    assert TASKS[name].about.endswith(".")
-
-
 @pytest.mark.parametrize("max_length", [384, 37, 17])
 def test_gold_answers_score_perfectly(task: QuestionAnsweringTask, tokenizer: Tokenizer, max_length: int) -> None:
     task = replace(task, max_length=max_length, stride=5)
@@ -103,42 +100,6 @@ def test_unlabelled_questions_are_encoded_and_not_scored(task: QuestionAnswering
         assert feature.labels["span"].tolist() == [IGNORE, IGNORE]  # type: ignore[union-attr]
     with pytest.raises(BertkitError, match="question x has no gold answer"):
         task.score([example], [SpanPrediction("")])
-
-
-def test_windows_without_the_answer_point_at_cls_and_are_kept(
-    task: QuestionAnsweringTask, tokenizer: Tokenizer
-) -> None:
-    task = replace(task, max_length=17, stride=5)
-    features = task.encode(task.examples("train")[0], tokenizer)
-    labels = [feature.labels["span"].tolist() for feature in features]  # type: ignore[union-attr]
-    assert len(features) > 2
-    assert labels[0] == [6, 6], "[CLS] What , 0 ? [SEP] Seven"
-    assert labels[2:] == [[0, 0]] * (len(features) - 2)
-    assert all(len(feature) <= 17 for feature in features)
-
-
-def test_questions_are_cut_from_their_end(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
-    long = SpanExample("x", "why " * 99 + "then", CONTEXT)
-    (feature,) = task.encode(long, tokenizer)
-    assert int((feature.segment_ids == 0).sum()) == task.max_query + 2
-    assert feature.num_truncated == 100 - task.max_query
-    assert (
-        task.decode(
-            long, [feature], sure_outputs([replace(feature, labels={"span": np.array([70, 70])})])
-        ).num_truncated
-        == 36
-    )
-
-
-def test_all_at_once_is_one_by_one(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
-    examples = task.examples("train")
-    together = list(task.encode_all(examples, tokenizer))
-    assert [example for example, _ in together] == examples
-    for example, features in together:
-        for ours, theirs in zip(features, task.encode(example, tokenizer), strict=True):
-            assert np.array_equal(ours.input_ids, theirs.input_ids)
-            assert np.array_equal(ours.segment_ids, theirs.segment_ids)
-            assert np.array_equal(ours.labels["span"], theirs.labels["span"])
 
 
 def test_gradients_reach_every_parameter_of_the_head(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
@@ -175,65 +136,3 @@ def test_what_a_file_of_predictions_says(task: QuestionAnsweringTask, tokenizer:
     texts = [each["text"] for each in record["n_best"]]
     assert len(set(texts)) == len(texts) <= 20
     json.dumps(record)
-
-
-def test_no_answer_has_the_lowest_score_of_all_windows() -> None:
-    task = replace(TASKS["squad:v2"], max_length=11, stride=3)
-    example = SpanExample("x", "Who?", "one two three four five six seven eight")
-    features = [
-        Feature(
-            input_ids=np.zeros(11, dtype=np.int64),
-            segment_ids=np.repeat([0, 1], [4, 7]),
-            offsets=np.array([(0, 0)] * 4 + [(place, place + 3) for place in range(first, first + 6)] + [(0, 0)]),
-        )
-        for first in (0, 3)
-    ]
-    outputs = [{"start": np.zeros(11), "end": np.zeros(11)} for _ in features]
-    outputs[0]["start"][0], outputs[1]["start"][0], outputs[1]["end"][0] = 7.0, 1.0, 2.0
-    outputs[0]["start"][5] = outputs[0]["end"][5] = 0.75
-    prediction = task.decode(example, features, outputs)
-    assert prediction.null_odds == pytest.approx(3.0 - 1.5)
-    assert prediction.text == ""
-    assert prediction.score == pytest.approx(1 - sum(each.probability for each in prediction.n_best))
-    assert replace(task, threshold=1.75).decode(example, features, outputs).text == prediction.n_best[0].text != ""
-
-
-def guessed(odds: float, text: str = "mill") -> SpanPrediction:
-    return SpanPrediction(text, (AnswerSpan(text, 0, len(text), 0.5),), odds)
-
-
-def test_the_threshold_is_set_where_f1_is_highest() -> None:
-    task = TASKS["squad:v2"]
-    found = [("mill", -3.0), ("old mill", -2.0), ("", -1.0), ("mill", -0.6), ("mill", -0.5), ("", 0.5), ("", 2.0)]
-    examples = [
-        SpanExample(str(n), "?", "old mill", (Answer(text, 0),) if text else (), impossible=not text)
-        for n, (text, _) in enumerate(found)
-    ]
-    predictions = [guessed(odds) for _, odds in found]
-    calibrated, decided = task.calibrate(examples, predictions)
-    assert calibrated.threshold == pytest.approx(0.0), "between -0.5 and 0.5"
-    assert [each.text for each in decided] == ["mill"] * 5 + [""] * 2
-    best = calibrated.score(examples, decided)["f1"]
-    for threshold in (-9.0, -2.5, -1.5, -0.75, 1.0, 9.0):
-        other = [replace(task, threshold=threshold).decoder.decide(each) for each in predictions]
-        assert task.score(examples, other)["f1"] < best
-
-
-def test_answering_nothing_can_be_best() -> None:
-    examples = [SpanExample(str(n), "?", "old mill", (), impossible=True) for n in range(3)]
-    calibrated, decided = TASKS["squad:v2"].calibrate(examples, [guessed(odds) for odds in (-7.0, -7.0, 3.0)])
-    assert calibrated.threshold < -7
-    assert [each.text for each in decided] == ["", "", ""]
-
-
-def test_questions_about_one_context_are_held_out_together(tmp_path: Path) -> None:
-    content = squad([])
-    content["data"][0]["paragraphs"] = [
-        {"context": f"{CONTEXT} {n}", "qas": [row(7 * n + k, ANSWERS[k % 5]) for k in range(7)]} for n in range(20)
-    ]
-    (tmp_path / "t.json").write_text(json.dumps(content), encoding="utf-8")
-    task = guess(tmp_path / "t.json").task
-    train, dev = ({example.context for example in task.examples(split)} for split in ("train", "dev"))
-    assert (len(train), len(dev)) == (18, 2)
-    assert not train & dev
-    assert any("14 of 140 questions are held out" in note for note in task.reader.notes())

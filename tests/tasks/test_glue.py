@@ -21,6 +21,8 @@ ROWS = {
     "qqp": {"train": 20997, "dev": 2500},
     "mnli": {"train": 2343, "dev": 3815, "dev_mismatched": 3908},
 }
+
+
 """Rows of the files in the data folder; QNLI's train, QQP and MNLI are smaller there than in GLUE."""
 
 
@@ -99,18 +101,6 @@ def test_a_similarity_above_five_is_an_error(tmp_path: Path) -> None:
         glue.stsb.at(tmp_path).examples("train")
 
 
-def test_a_missing_file_names_what_is_expected(tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r"train.tsv does not exist. glue:rte expects dev.tsv, test.tsv, train.tsv"):
-        glue.rte.at(tmp_path).examples("train")
-
-
-def test_the_folder_above_is_recognised(tmp_path: Path) -> None:
-    (tmp_path / "RTE").mkdir()
-    (tmp_path / "RTE" / "train.tsv").touch()
-    with pytest.raises(BertkitError, match=r"Did you mean .*/RTE\?"):
-        glue.rte.at(tmp_path).examples("train")
-
-
 def test_broken_rows_of_qqp_are_passed_over_and_counted(tmp_path: Path) -> None:
     names = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
     text = names + "1\t2\t3\tWhy?\tWhy not?\t0\n2\t4\t5\tWhat\nnow?\tAnd then?\t1\n"
@@ -119,20 +109,3 @@ def test_broken_rows_of_qqp_are_passed_over_and_counted(tmp_path: Path) -> None:
     task = glue.qqp.at(tmp_path)
     assert [example.first for example in task.examples("train")] == ["Why?"]
     assert "2 broken rows of train are left out" in task.reader.notes()
-
-
-def test_an_unknown_split_lists_those_there_are() -> None:
-    with pytest.raises(BertkitError, match=r"glue:rte has no devel split. It has: train, dev, test"):
-        glue.rte.examples("devel")
-
-
-def test_other_files_may_be_given_and_write_names_for_labels(tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text('label,sentence\nnegative,"dull, and long"\n1,fine\n', encoding="utf-8")
-    examples = glue.sst2.with_files(dev=[tmp_path / "mine.csv"]).examples("dev")
-    assert [(each.first, each.label) for each in examples] == [("dull, and long", "negative"), ("fine", "positive")]
-
-
-def test_other_files_of_the_same_kind_are_read_as_the_tasks_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.tsv").write_text('sentence\tlabel\n"so"\t1\n', encoding="utf-8")
-    (example,) = glue.sst2.with_files(dev=[tmp_path / "mine.tsv"]).examples("dev")
-    assert example.first == '"so"'

@@ -1,0 +1,51 @@
+"""Files that are plain, gzip or zstd, whole or damaged."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.formats.compression import ByteStream
+
+DATA = random.Random(13).randbytes(3_000_001)
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_the_bytes_are_those_that_were_compressed(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"data{suffix}"
+    path.write_bytes(COMPRESS[suffix](DATA))
+    stream = ByteStream(path)
+    assert b"".join(stream) == DATA
+    assert stream.position == path.stat().st_size
+
+
+def test_several_zstd_frames_are_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "data.zst"
+    path.write_bytes(COMPRESS[".zst"](b"one ") + COMPRESS[".zst"](b"two"))
+    assert b"".join(ByteStream(path)) == b"one two"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("keep", [0, 7, -1])
+def test_a_truncated_file_is_an_error_that_names_it(suffix: str, keep: int, tmp_path: Path) -> None:
+    path = tmp_path / f"data{suffix}"
+    path.write_bytes(COMPRESS[suffix](DATA)[:keep])
+    with pytest.raises(BertkitError, match=f"data{suffix} cannot be read, or is damaged") as caught:
+        list(ByteStream(path))
+    assert caught.value.exit_code == BAD_DATA
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"none\.txt cannot be read"):
+        list(ByteStream(tmp_path / "none.txt"))

@@ -1,0 +1,80 @@
+"""Lines of text files, and files that are not text."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from tests.opened_files import count_opens
+
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.formats.lines import Lines
+from bertkit.formats.tables import Format, Table
+
+HEADER = b"id,text,label\n"
+
+
+def read(path: Path, data: bytes, form: Format | None = None) -> list[tuple[str, ...]]:
+    path.write_bytes(data)
+    table = Table(path, form)
+    return [tuple(row.cells) for row in table.rows(*table.columns)]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfid,text\n1,x\n")
+    assert Table(tmp_path / "t.csv").columns == ("id", "text")
+
+
+def test_a_missing_file_and_a_folder_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"no.csv does not exist"):
+        Table(tmp_path / "no.csv")
+    with pytest.raises(BertkitError, match=r"cannot be read: Is a directory"):
+        Table(tmp_path)
+
+
+def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
+    data = gzip.compress(HEADER + b"".join(b"%d,text,a\n" % (row * 7919) for row in range(5000)))
+    with pytest.raises(BertkitError, match=r"t.csv.gz, line .*: cannot be read"):
+        read(tmp_path / "t.csv.gz", data[: len(data) // 2])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"PK\x03\x04\x14\x00\x06\x00", "t.csv is an Excel workbook or another zip file. Save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Excel workbook. Save it as CSV"),
+        (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
+        (gzip.compress(HEADER), "t.csv is compressed by gzip. Let its name end with .gz"),
+        ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_by_it(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        read(tmp_path / "t.csv", data)
+    assert caught.value.exit_code == BAD_DATA
+
+
+def test_a_look_at_the_beginning_and_one_reading_open_a_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo\nthree\n")
+    opened = count_opens(path, monkeypatch)
+    lines = Lines(path)
+    assert list(islice(lines.peek(), 2)) == ["one\n", "two\n"]
+    assert next(lines.peek()) == "one\n"
+    assert list(lines.read()) == ["one\n", "two\n", "three\n"]
+    assert len(opened) == 1
+    assert list(lines.read()) == ["one\n", "two\n", "three\n"]
+    assert len(opened) == 2
+
+
+def test_an_error_in_the_first_lines_is_an_error_again_when_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\n\xff\nthree\n")
+    lines = Lines(path)
+    for look in (lines.peek, lines.peek, lines.read):
+        with pytest.raises(BertkitError, match=r"a\.txt, line 2: byte 1 of the line is not UTF-8"):
+            list(look())

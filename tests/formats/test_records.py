@@ -1,0 +1,63 @@
+"""Texts in the records of JSON Lines and Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.formats.compression import ByteStream
+from bertkit.formats.decoding import DecodingLog
+from bertkit.formats.records import read_jsonl, read_parquet
+
+PATH = Path("a.jsonl")
+
+
+def read(lines: list[str], field: str | None = None) -> list[str]:
+    return list(read_jsonl(PATH, lines, field, "error", DecodingLog()))
+
+
+def test_the_text_field_is_guessed_or_given() -> None:
+    lines = ['{"title": "t", "text": "one"}', "", '"two"', '{"title": "u", "text": null}']
+    assert read(lines) == ["one", "two", ""]
+    assert read(['{"a": "x", "b": "y"}'], "b") == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "a.jsonl, line 1 is not JSON"),
+        ("[1]", "is a list; an object with a text field is expected"),
+        ('{"a": "x", "b": "y"}', "which field is the text"),
+        ('{"text": 3, "content": "x", "body": 1}', None),
+    ],
+)
+def test_a_wrong_line_is_an_error_with_its_number(line: str, message: str | None) -> None:
+    if message is None:
+        assert read([line]) == ["x"]
+        return
+    with pytest.raises(BertkitError, match=message):
+        read([line])
+
+
+def test_half_a_character_is_an_error_or_replaced_and_counted() -> None:
+    line = '{"text": "a \\ud83d b"}'
+    with pytest.raises(BertkitError, match="half a character"):
+        read([line])
+    log = DecodingLog()
+    assert list(read_jsonl(PATH, [line], None, "replace", log)) == ["a \ufffd b"]
+    assert log.replaced == 1
+
+
+def test_rows_of_parquet_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts = [f"text {number}" for number in range(137)]
+    pq.write_table(pa.table({"id": list(range(138)), "text": [*texts, None]}), path)
+    stream = ByteStream(path)
+    assert list(read_parquet(stream, None, "error", DecodingLog())) == [*texts, ""]
+    assert stream.position == path.stat().st_size
+    with pytest.raises(BertkitError, match=r'no text column "txt"\. It has: text\. Did you mean "text"'):
+        list(read_parquet(ByteStream(path), "txt", "error", DecodingLog()))

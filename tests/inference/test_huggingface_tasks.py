@@ -1,0 +1,67 @@
+"""The task of a model that was not made by bertkit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.checkpoint.model_folder import METADATA, save_model
+from bertkit.encoders.bert import Bert
+from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.model import Model
+from bertkit.task_types import (
+    FileTask,
+    MultiLabelTask,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    RegressionTask,
+    TaggingTask,
+    TextClassificationTask,
+)
+from bertkit.text.wordpiece import WordPiece
+
+
+def save(folder: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece) -> Pipeline:
+    model = Model(encoder, task.objectives(encoder))
+    save_model(folder / "model", model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    return load(folder)
+
+
+def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    expected = save(tmp_path, encoder, task, tokenizer).classify("the river ran")
+    (tmp_path / "model" / METADATA).unlink()
+    found = load(tmp_path / "model").classify("the river ran")
+    assert found.scores == pytest.approx(expected.scores)
+
+
+@pytest.mark.parametrize(
+    ("head", "metadata", "kind", "max_length"),
+    [
+        ("ForQuestionAnswering", {}, QuestionAnsweringTask, 384),
+        ("ForMultipleChoice", {}, MultipleChoiceTask, 512),
+        ("ForTokenClassification", {"labels": ["O", "B-X"]}, TaggingTask, 512),
+        ("ForSequenceClassification", {"labels": ["a", "b"], "several_labels": True}, MultiLabelTask, 512),
+        ("ForSequenceClassification", {"labels": ["score"]}, RegressionTask, 512),
+        ("ForSequenceClassification", {"labels": ["a", "b"]}, TextClassificationTask, 512),
+    ],
+)
+@pytest.mark.parametrize("name", ["Bert", "Roberta"])
+def test_the_architecture_says_what_the_task_is(
+    name: str, head: str, metadata: dict[str, object], kind: type[FileTask], max_length: int
+) -> None:
+    task = find_task("m", {"architectures": [name + head], **metadata}, positions=512)
+    assert type(task) is kind
+    assert task is not None and (task.name, task.max_length) == ("m", max_length)
+
+
+def test_unnamed_labels_are_those_of_hugging_face() -> None:
+    task = find_task("m", {"architectures": ["BertForSequenceClassification"]}, positions=77)
+    assert task is not None and task.labels == ("LABEL_0", "LABEL_1")
+
+
+def test_a_pre_trained_model_has_no_task() -> None:
+    assert find_task("m", {"architectures": ["BertForMaskedLM"]}, positions=77) is None

@@ -1,0 +1,77 @@
+"""What every task whose examples are in files has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.task_types import (
+    MultiLabelTask,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    RegressionTask,
+    TaggingTask,
+    TextClassificationTask,
+    same_answers,
+    type_name,
+)
+from bertkit.task_types.records import TASK_TYPES
+
+CLASSES = TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "glad"))
+TAGS = TaggingTask(name="names", labels=("O", "B-X", "I-X"))
+
+
+@pytest.mark.parametrize("task", [CLASSES, TAGS, QuestionAnsweringTask(name="q"), MultipleChoiceTask(name="c")])
+@pytest.mark.parametrize("max_length", [-1, 0, 1, 2])
+def test_a_length_without_room_for_a_token_is_refused(task: TextClassificationTask, max_length: int) -> None:
+    with pytest.raises(BertkitError, match=f"max_length is {max_length}; at least 3 are needed") as caught:
+        replace(task, max_length=max_length)
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_every_type_has_its_pipeline_tag() -> None:
+    assert {name: kind.pipeline_tag for name, kind in TASK_TYPES.items()} == {
+        "text_classification": "text-classification",
+        "regression": "text-classification",
+        "multi_label": "text-classification",
+        "question_answering": "question-answering",
+        "multiple_choice": "multiple-choice",
+        "tagging": "token-classification",
+    }
+
+
+def test_the_type_of_a_class_outside_bertkit_is_a_dotted_path() -> None:
+    class Ranking(RegressionTask):
+        pass
+
+    assert type_name(TaggingTask) == "tagging"
+    assert type_name(Ranking).startswith(f"{__name__}:test_the_type")
+
+
+def test_tasks_have_the_same_answers_if_their_type_and_labels_are_the_same() -> None:
+    assert same_answers(CLASSES, replace(CLASSES, name="other", pair=True))
+    assert not same_answers(CLASSES, replace(CLASSES, labels=("glad", "sad")))
+    assert not same_answers(CLASSES, MultiLabelTask(name="moods", labels=("sad", "glad")))
+
+
+def test_without_files_of_its_own_a_task_guesses_the_columns(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,review,label\n1,so fine,glad\n2,so dull,sad\n")
+    task = replace(CLASSES, heldout=0.1).with_files(dev=[tmp_path / "t.csv"])
+    assert task.heldout == 0
+    assert [(each.id, each.first, each.label) for each in task.examples("dev")] == [
+        ("1", "so fine", "glad"),
+        ("2", "so dull", "sad"),
+    ]
+
+
+def test_a_task_without_thresholds_keeps_its_predictions() -> None:
+    assert TAGS.calibrate([], []) == (TAGS, [])
+    assert TAGS.score_parts([], []) == []
+
+
+def test_only_classes_can_be_weighted() -> None:
+    with pytest.raises(BertkitError, match="names has no classes of texts to weigh"):
+        TAGS.weighted("balanced")

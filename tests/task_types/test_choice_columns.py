@@ -1,0 +1,57 @@
+"""The columns of a table of choices, and how the right one is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.task_types import MultipleChoiceTask
+from bertkit.task_types.user_tables import guess
+
+
+def write_csv(path: Path, header: Sequence[str], *rows: Sequence[object]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("labels", "spelling"),
+    [(("0", "2"), "number"), (("1", "3"), "number from 1"), (("A", "C"), "letter"), (("red", "hue"), "text")],
+)
+def test_how_the_right_one_is_written_is_guessed(tmp_path: Path, labels: tuple[str, str], spelling: str) -> None:
+    rows = [("which?", "red", "green", "blue", labels[0]), ("and now?", "dye", "ink", "hue", labels[1])]
+    found = guess(write_csv(tmp_path / "t.csv", ["question", "A", "B", "C", "answer"], *rows))
+    assert isinstance(found.task, MultipleChoiceTask)
+    assert found.task.spelling == spelling
+    assert [example.label for example in found.task.reader.rows("train")] == [0, 2]
+
+
+def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
+    records = [{"prompt": "p", "choices": ["a", "b"], "label": 0}, {"prompt": "q", "choices": list("abc"), "label": 2}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    found = guess(tmp_path / "t.jsonl")
+    assert "choices = choices (2 to 3 each)" in found.sentence
+    assert [(each.choices, each.label) for each in found.task.reader.rows("train")] == [
+        (("a", "b"), 0),
+        (("a", "b", "c"), 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (("p", "a", "b", "4"), r't\.csv, line 3: label "4" is none of the 2 choices, 0 to 1'),
+        (("p", "a", "b", "-1"), r't\.csv, line 3: label "-1" is none of the 2 choices'),
+        (("p", "a", " ", "0"), r"t\.csv, line 3: choice 1 of 0 to 1 is empty"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path: Path, row: Sequence[str], message: str) -> None:
+    path = write_csv(tmp_path / "t.csv", ["prompt", "choice0", "choice1", "label"], ("o", "a", "b", "0"), row)
+    with pytest.raises(BertkitError, match=message):
+        guess(path)

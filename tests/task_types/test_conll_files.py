@@ -1,0 +1,57 @@
+"""Columns of words and tags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import lookup as names
+from bertkit.errors import BertkitError
+from bertkit.task_types import TaggingTask
+from bertkit.task_types.user_tables import guess
+
+TASK: TaggingTask = names.find("tasks", "conll2003", TaggingTask)
+
+
+ROWS = """-DOCSTART- -X- O O
+
+Seven NNP I-NP I-PER
+rivers NNS I-NP I-PER
+ran VBD I-VP O
+
+old JJ I-NP I-LOC
+mill NN I-NP B-LOC
+
+-DOCSTART- -X- O O
+
+slowly RB O O
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> TaggingTask:
+    for split in TASK.files.splits.values():
+        (tmp_path / split.files[0]).write_text(ROWS, encoding="utf-8")
+    return TASK.at(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("a O\nb x O\n", "line 2: 3 columns, and 2"),
+        ("a O\nb\n", "line 2: 1 column, and 2 in the lines before. Mend the line"),
+        ("a O\nb PER\n", 'line 2: "PER" is no tag'),
+        ("a O\nb I-PRE\n", 'line 2: unknown tag "B-PRE"'),
+    ],
+)
+def test_a_faulty_line_is_named(task: TaggingTask, tmp_path: Path, rows: str, message: str) -> None:
+    (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
+    with pytest.raises(BertkitError, match=message):
+        task.examples("train")
+
+
+def test_a_file_called_conll_is_told_its_line_whatever_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "t.conll").write_text("a B-\nb O\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r't\.conll, line 1: "B-" is no tag'):
+        guess(tmp_path / "t.conll")

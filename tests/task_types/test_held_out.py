@@ -1,0 +1,81 @@
+"""What is held out as dev, and what train and dev have in common."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bertkit.task_types.user_tables import guess
+
+WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
+
+
+def sentence(seed: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=9)) + f" {seed}"
+
+
+def reviews(rows: int = 40, **odd_labels: str) -> list[tuple[str, str, str]]:
+    """(id, review, label); ``row_7="postive"`` changes one label."""
+    table = [(str(row), sentence(row), ("negative", "positive")[row % 3 > 0]) for row in range(rows)]
+    for row, label in odd_labels.items():
+        place = int(row.removeprefix("row_"))
+        table[place] = (*table[place][:2], label)
+    return table
+
+
+def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def test_a_tenth_of_every_class_is_held_out_and_said(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews(400))).task
+    train, dev = task.examples("train"), task.examples("dev")
+    assert len(train) + len(dev) == 400
+    assert Counter(example.label for example in dev) == {"negative": 13, "positive": 27}
+    assert any(note.startswith("no dev file: 40 of 400 examples are held out as dev") for note in task.reader.notes())
+
+
+def test_what_is_held_out_does_not_hang_on_the_order_of_the_rows(here: Path) -> None:
+    rows = reviews(99)
+    dev = guess(write_csv(here / "a.csv", rows)).task.examples("dev")
+    turned = guess(write_csv(here / "b.csv", rows[::-1])).task.examples("dev")
+    assert {example.first for example in dev} == {example.first for example in turned}
+
+
+def test_equal_texts_are_never_on_both_sides(here: Path) -> None:
+    rows = [(row, sentence(int(row) % 37), label) for row, _, label in reviews(222)]
+    rows = [(row, text.upper() if int(row) % 2 else text, label) for row, text, label in rows]
+    task = guess(write_csv(here / "r.csv", rows)).task
+    train, dev = ({example.first.lower() for example in task.examples(split)} for split in ("train", "dev"))
+    assert dev
+    assert not train & dev
+
+
+def test_a_text_that_fills_the_file_does_not_become_all_of_dev(here: Path) -> None:
+    rows = [(str(row), "the same words" if row < 80 else sentence(row), "ab"[row % 2]) for row in range(100)]
+    task = guess(write_csv(here / "r.csv", rows), text="review").task
+    assert 1 <= len(task.examples("dev")) <= 12
+
+
+def test_a_dev_file_is_used_and_its_overlap_counted(here: Path) -> None:
+    train = write_csv(here / "train.csv", reviews(40))
+    dev = write_csv(here / "dev.csv", [*reviews(3), ("77", sentence(77), "positive")])
+    task = guess(train, dev=dev).task
+    assert (len(task.examples("train")), len(task.examples("dev"))) == (40, 4)
+    assert "3 of 4 dev examples have a text that is in train too: scores are too good" in task.reader.notes()
+
+
+def test_contradictions_are_counted(here: Path) -> None:
+    rows = [*reviews(40), ("41", sentence(4), "negative"), ("42", sentence(4), "positive")]
+    task = guess(write_csv(here / "r.csv", rows), dev=write_csv(here / "d.csv", reviews(3))).task
+    assert "1 texts of train occur with different labels" in task.reader.notes()

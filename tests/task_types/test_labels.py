@@ -1,0 +1,140 @@
+"""The labels of a column: likely typos, separators and spellings."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.task_types import (
+    MultiLabelTask,
+)
+from bertkit.task_types.labels import read_labels, write_labels
+from bertkit.task_types.user_tables import guess
+
+WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
+
+
+def sentence(seed: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=9)) + f" {seed}"
+
+
+def reviews(rows: int = 40, **odd_labels: str) -> list[tuple[str, str, str]]:
+    """(id, review, label); ``row_7="postive"`` changes one label."""
+    table = [(str(row), sentence(row), ("negative", "positive")[row % 3 > 0]) for row in range(rows)]
+    for row, label in odd_labels.items():
+        place = int(row.removeprefix("row_"))
+        table[place] = (*table[place][:2], label)
+    return table
+
+
+def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def fails(message: str, exit_code: int, path: Path, **options: object) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        guess(path, **options)  # type: ignore[arg-type]
+    assert caught.value.exit_code == exit_code
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def test_a_slip_in_a_label_is_refused_with_its_line(here: Path) -> None:
+    path = write_csv(here / "reviews.csv", reviews(40, row_7="postive"))
+    message = (
+        r'^reviews.csv, line 9: label "postive" occurs once; "positive" occurs 25 times. '
+        r"Fix the row, or keep it as a class of its own with --allow-rare-labels.$"
+    )
+    fails(message, BAD_DATA, path)
+    assert guess(path, allow_rare_labels=True).task.labels == ("negative", "positive", "postive")
+
+
+@pytest.mark.parametrize("odd", ["Positive", "POSITIVE", "positve", "poistive", "positivee", "pasitive"])
+def test_near_spellings_are_slips(odd: str, here: Path) -> None:
+    fails(f'line 9: label "{odd}"', BAD_DATA, write_csv(here / "r.csv", reviews(40, row_7=odd)))
+
+
+@pytest.mark.parametrize("other", ["neutral", "unsure", "mixed"])
+def test_other_words_are_classes_even_if_rare(other: str, here: Path) -> None:
+    assert other in guess(write_csv(here / "r.csv", reviews(40, row_7=other))).task.labels
+
+
+def test_short_codes_and_numbered_names_are_no_slips(here: Path) -> None:
+    rows = [(str(row), sentence(row), "en" if row else "es") for row in range(30)]
+    assert guess(write_csv(here / "codes.csv", rows)).task.labels == ("en", "es")
+    rows = [(str(row), sentence(row), "topic_12" if row else "topic_13") for row in range(30)]
+    assert guess(write_csv(here / "topics.csv", rows)).task.labels == ("topic_12", "topic_13")
+
+
+def test_the_same_number_written_in_two_ways_is_a_slip(here: Path) -> None:
+    rows = [(str(row), sentence(row), "0" if row % 2 else "1.0" if row == 6 else "1") for row in range(30)]
+    fails('line 8: label "1.0" occurs once; "1" occurs 14 times', BAD_DATA, write_csv(here / "n.csv", rows))
+
+
+def test_spaces_around_a_label_do_not_make_a_class(here: Path) -> None:
+    assert guess(write_csv(here / "r.csv", reviews(40, row_7=" positive "))).task.labels == ("negative", "positive")
+
+
+CELLS = ["dull;long", "long", "", "bright", "dull; bright ;long", "[]", '["long", "bright"]']
+
+
+def write(path: Path, cells: list[str], repeats: int = 7) -> Path:
+    rows = [{"text": f"film number {row}", "tags": cells[row % len(cells)]} for row in range(repeats * len(cells))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> MultiLabelTask:
+    table = write(tmp_path / "films.jsonl", CELLS)
+    found = guess(table, dev=table, label="tags", kind="labels").task
+    assert isinstance(found, MultiLabelTask)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"),
+    [(["a|b", "b", "a"], "|"), (["a, b", "b,c", "c", "a"], ","), (['["a"]', '["b", "a"]', "[]"], ";")],
+)
+def test_separators_are_found(cells: list[str], separator: str, tmp_path: Path) -> None:
+    found = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
+    assert isinstance(found, MultiLabelTask)
+    assert found.separator == separator
+
+
+@pytest.mark.parametrize("cells", [["Arts; music", "Law"], ["one, two", "three, four"], ["yes", "no"]])
+def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Path) -> None:
+    task = guess(write(tmp_path / "t.jsonl", cells), label="tags").task
+    assert not isinstance(task, MultiLabelTask)
+    assert set(task.labels) == set(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "doubtful"), [(["bad", "bad;dull", "fine", "fine;long"], True), (["Arts; music", "Law"], False)]
+)
+def test_classes_that_may_be_several_labels_are_said_to_be(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
+    found = guess(write(tmp_path / "t.jsonl", cells), label="tags")
+    assert not isinstance(found.task, MultiLabelTask)
+    assert found.sentence.endswith("; if cells hold several: --kind labels)") == doubtful
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])).map(str.strip).filter(bool), unique=True))
+def test_what_is_written_is_read_again(names: list[str]) -> None:
+    assert read_labels(write_labels(names, ";"), ";", "here") == names
+
+
+def test_a_broken_list_is_an_error_with_its_line(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.jsonl", ['["a", "b"]', '["b"', '["a"]'])
+    with pytest.raises(BertkitError, match=r't.jsonl, line 2: \["b" is not a JSON list'):
+        guess(table, label="tags", kind="labels")

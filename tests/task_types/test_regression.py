@@ -1,0 +1,74 @@
+"""Numbers: their scale, bounds and scores."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bertkit.contracts import Tokenizer
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
+from bertkit.task_types.user_tables import guess
+
+WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
+
+
+def sentence(seed: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=9)) + f" {seed}"
+
+
+def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def fails(message: str, exit_code: int, path: Path, **options: object) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        guess(path, **options)  # type: ignore[arg-type]
+    assert caught.value.exit_code == exit_code
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def test_numbers_are_learnt_on_a_scale_of_their_own(here: Path) -> None:
+    rows = [(str(row), sentence(row), f"{1000 + 2.5 * row}") for row in range(40)]
+    found = guess(write_csv(here / "prices.csv", rows, header="id,offer,score"))
+    assert "label = score (a number from 1000 to 1097.5, 1.05e+03 on average)" in found.sentence
+    assert found.task.labels == ()
+    assert isinstance(found.task, RegressionTask)
+    assert found.task.metric == "pearson"
+    assert found.task.numbers.origin == pytest.approx(1048.75)
+    output = {"value": np.array(48.75 / found.task.numbers.unit)}
+    assert found.task.decode(TextExample("1", "a"), [], [output]).label == pytest.approx(1097.5)
+
+
+def test_a_word_among_numbers_is_named(here: Path) -> None:
+    rows = [(str(row), sentence(row), "many" if row == 4 else str(row / 2)) for row in range(60)]
+    path = write_csv(here / "r.csv", rows, header="id,review,score")
+    fails('r.csv, line 6: "many" is not a number', BAD_DATA, path, kind="number")
+
+
+REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
+
+
+def test_a_number_has_no_classes_to_weigh() -> None:
+    with pytest.raises(BertkitError, match="stars has no classes of texts to weigh"):
+        RegressionTask(name="stars", metric="pearson").weighted("balanced")
+
+
+def test_windows_answer_with_their_mean(tokenizer: Tokenizer) -> None:
+    logits = [np.array([4.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), np.array([0.0, 5.0, 0.0])]
+    prediction = REVIEWS.decode(TextExample("1", ""), [], [{"logits": each} for each in logits])
+    assert prediction.label == "good"
+    expected = torch.softmax(torch.tensor([4 / 3, 2.0, 0.0]), 0).tolist()
+    assert list(prediction.scores.values()) == pytest.approx(expected)
+    stars = RegressionTask(name="stars", metric="pearson")
+    assert stars.decode(TextExample("1", ""), [], [{"value": np.array(x)} for x in (1.0, 4.0)]).label == 2.5

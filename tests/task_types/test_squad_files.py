@@ -1,0 +1,60 @@
+"""Questions in SQuAD's format, and faults of single questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit.task_types import QuestionAnsweringTask, SpanExample
+from bertkit.tasks.squad import v1
+
+CONTEXT = "The mill stood by the river until the river took the mill."
+
+
+def write(path: Path, *rows: dict[str, Any], context: str = CONTEXT) -> Path:
+    content = {"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": context, "qas": list(rows)}]}]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def row(id: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
+    texts = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": id, "question": "What?", "answers": texts, **more}
+
+
+def both(task: QuestionAnsweringTask, path: Path) -> tuple[list[SpanExample], list[SpanExample]]:
+    """As train and as dev."""
+    task = task.with_files(train=[path], dev=[path])
+    return task.examples("train"), task.examples("dev")
+
+
+def notes(task: QuestionAnsweringTask, path: Path) -> str:
+    return "\n".join(task.with_files(train=[path], dev=[path]).reader.notes())
+
+
+@pytest.mark.parametrize("start", [0, 20, -1, 999, 9])
+def test_a_wrong_offset_is_mended_where_the_text_occurs_once(tmp_path: Path, start: int) -> None:
+    path = write(tmp_path / "t.json", row("a", ("stood", start)))
+    learnt, asked = both(v1, path)
+    assert learnt == asked
+    assert learnt[0].target is not None
+    assert learnt[0].target.start == CONTEXT.index("stood")
+    assert ("1 answers of train were not where the file says and have been moved" in notes(v1, path)) == (start != 9)
+
+
+def test_the_first_answer_that_is_in_the_context_is_learnt(tmp_path: Path) -> None:
+    (learnt,), (asked,) = both(v1, write(tmp_path / "t.json", row("a", ("windmill", 4), ("river", 22))))
+    assert learnt.target == ("river", 22)
+    assert asked.texts == ("windmill", "river")
+
+
+def test_ids_that_come_again_are_told_apart(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", *[row(id, ("stood", 9)) for id in ("a", "a", "a#2", "a", "b")])
+    learnt, asked = both(v1, path)
+    assert len({each.id for each in asked}) == len(asked) == len(learnt) == 5
+    assert [each.id for each in asked][:2] == ["a", "a#2"]
+    assert "questions of dev have an id that another one has" in notes(v1, path)
+    assert [each.id for each in v1.reader.read(path)] == [each.id for each in asked]

@@ -1,0 +1,72 @@
+"""Features of sentences: their document around them, and windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit import lookup as names
+from bertkit.batch import IGNORE
+from bertkit.contracts import Tokenizer
+from bertkit.task_types import TagExample, TaggingTask
+
+TASK: TaggingTask = names.find("tasks", "conll2003", TaggingTask)
+
+
+ROWS = """-DOCSTART- -X- O O
+
+Seven NNP I-NP I-PER
+rivers NNS I-NP I-PER
+ran VBD I-VP O
+
+old JJ I-NP I-LOC
+mill NN I-NP B-LOC
+
+-DOCSTART- -X- O O
+
+slowly RB O O
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> TaggingTask:
+    for split in TASK.files.splits.values():
+        (tmp_path / split.files[0]).write_text(ROWS, encoding="utf-8")
+    return TASK.at(tmp_path)
+
+
+def answer_with_gold(task: TaggingTask, example: TagExample, tokenizer: Tokenizer) -> tuple[str, ...]:
+    assert example.label is not None
+    features = task.encode(example, tokenizer)
+    outputs = []
+    for feature in features:
+        tags = np.asarray(feature.labels["tags"])
+        outputs.append({"logits": 9.0 * np.eye(len(task.labels))[np.where(tags == IGNORE, 0, tags)]})
+    return task.decode(example, features, outputs).label
+
+
+def test_context_is_that_of_the_document(task: TaggingTask, tokenizer: Tokenizer) -> None:
+    task = replace(task, context=True, max_length=37)
+    first, second, third = task.examples("train")
+    assert (first.before, first.after) == ((), ("old", "mill"))
+    assert (second.before, second.after, third.before) == (("Seven", "rivers", "ran"), (), ())
+    (feature,) = task.encode(second, tokenizer)
+    (alone,) = replace(task, context=False).encode(replace(second, before=()), tokenizer)
+    assert len(feature) > len(alone)
+    assert (np.asarray(feature.labels["tags"]) != IGNORE).sum() == 2
+    assert answer_with_gold(task, second, tokenizer) == second.label
+
+
+@pytest.mark.parametrize("max_length", [3, 13, 512])
+def test_every_word_of_a_long_sentence_is_answered_once(tokenizer: Tokenizer, max_length: int) -> None:
+    task = replace(TASK, max_length=max_length)
+    count = 5000
+    tags = tuple(np.random.default_rng(7).choice(["O", "B-PER", "B-LOC"], size=count).tolist())
+    example = TagExample("1", tuple(f"w{n % 7}" for n in range(count)), tags)
+    features = task.encode(example, tokenizer)
+    assert max(map(len, features)) <= max_length
+    assert sum((np.asarray(each.labels["tags"]) != IGNORE).sum() for each in features) == count
+    assert answer_with_gold(task, example, tokenizer) == tags

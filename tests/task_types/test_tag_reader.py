@@ -1,0 +1,52 @@
+"""Sentences with tags, and what is reported about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import lookup as names
+from bertkit.task_types import TaggingTask, from_record
+
+TASK: TaggingTask = names.find("tasks", "conll2003", TaggingTask)
+
+
+ROWS = """-DOCSTART- -X- O O
+
+Seven NNP I-NP I-PER
+rivers NNS I-NP I-PER
+ran VBD I-VP O
+
+old JJ I-NP I-LOC
+mill NN I-NP B-LOC
+
+-DOCSTART- -X- O O
+
+slowly RB O O
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> TaggingTask:
+    for split in TASK.files.splits.values():
+        (tmp_path / split.files[0]).write_text(ROWS, encoding="utf-8")
+    return TASK.at(tmp_path)
+
+
+def test_columns_become_sentences_in_iob2(task: TaggingTask) -> None:
+    first, second, third = task.examples("train")
+    assert first.words == ("Seven", "rivers", "ran")
+    assert first.label == ("B-PER", "I-PER", "O")
+    assert second.label == ("B-LOC", "B-LOC")
+    assert [each.id for each in (first, second, third)] == ["3", "7", "12"]
+    assert [len(list(task.reader.read(task.files.paths("", "dev")[0]))), from_record(task.record())] == [3, task]
+
+
+def test_ill_formed_tags_and_unreadable_words_are_counted(task: TaggingTask, tmp_path: Path) -> None:
+    rows = "a B-PER\nb I-PER\nc O\nd I-PER\n\u200b O\n"
+    (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
+    notes = " ".join(task.reader.notes())
+    assert "1 tags of train are ill-formed" in notes
+    assert "1 words of train have no character" in notes
+    assert "of dev" not in notes

@@ -1,0 +1,34 @@
+"""Classification of texts: weights of classes, scores and predictions."""
+
+from __future__ import annotations
+
+import torch
+
+from bertkit.batch import Batch
+from bertkit.config import apply, parse_settings
+from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.task_types import TextClassificationTask
+
+REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
+
+
+def test_weights_are_set_by_name() -> None:
+    task = apply(REVIEWS, parse_settings(["class_weights.good=2", "class_weights.odd=0.5"]))
+    assert task.class_weights == {"good": 2.0, "odd": 0.5}
+    assert REVIEWS.weighted("good=2, odd=0.5") == task
+    head = task.objectives(Bert(BertConfig(vocab_size=9, hidden_size=2, num_layers=1, num_heads=1)))["class"]
+    assert isinstance(head, SequenceClassification)
+    assert head.weights is not None
+    assert head.weights.tolist() == [1.0, 2.0, 0.5]
+    assert "weights" not in head.state_dict()
+
+
+def test_weighted_loss_is_that_of_torch() -> None:
+    head = SequenceClassification(5, 3, weights=[1.0, 2.0, 0.5])
+    logits, labels = torch.randn(7, 3), torch.tensor([0, 1, 2, 1, 1, -100, 0])
+    expected = torch.nn.CrossEntropyLoss(torch.tensor([1.0, 2.0, 0.5]), reduction="none")(logits, labels).sum()
+    batch = Batch(torch.zeros(7, 2).long(), torch.zeros(7, 2).long(), torch.ones(7, 2).bool(), {"class": labels})
+    term = head.loss({"logits": logits}, batch)["class"]
+    torch.testing.assert_close(term.sum, expected)
+    assert term.count == 6

@@ -1,0 +1,88 @@
+"""New texts and pairs of texts, and rows without a label."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types.user_tables import guess
+
+WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
+
+
+def sentence(seed: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=9)) + f" {seed}"
+
+
+def reviews(rows: int = 40, **odd_labels: str) -> list[tuple[str, str, str]]:
+    """(id, review, label); ``row_7="postive"`` changes one label."""
+    table = [(str(row), sentence(row), ("negative", "positive")[row % 3 > 0]) for row in range(rows)]
+    for row, label in odd_labels.items():
+        place = int(row.removeprefix("row_"))
+        table[place] = (*table[place][:2], label)
+    return table
+
+
+def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def test_rows_without_a_label_are_left_out_and_said(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews(40, row_3="", row_8=" "))).task
+    assert len(task.examples("train")) + len(task.examples("dev")) == 38
+    assert "2 rows of train have no label and are left out" in task.reader.notes()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "first", "second"),
+    [
+        ("in.csv", "review,id\nShort and sweet,5\n", "Short and sweet", None),
+        ("in.txt", "Short and sweet\n\n", "Short and sweet", ""),
+        ("in.jsonl", '{"review": "Short and sweet"}\n', "Short and sweet", None),
+        ("in.csv", "review\nShort and sweet\n", "Short and sweet", None),
+    ],
+)
+def test_new_input_is_read_by_the_task(name: str, text: str, first: str, second: str | None, here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews())).task
+    (here / name).write_text(text, encoding="utf-8")
+    examples = list(task.reader.read(here / name))
+    assert [example.first for example in examples] == [first] if second is None else [first, second]
+    assert all(example.label is None for example in examples)
+
+
+def test_new_input_without_the_column_is_refused(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews())).task
+    (here / "in.csv").write_text("reviews,when\nGood,today\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r'in.csv has no column "review". .*Did you mean "reviews"\?'):
+        list(task.reader.read(here / "in.csv"))
+
+
+def test_a_first_line_is_never_taken_for_a_name_that_the_task_does_not_know(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews())).task
+    (here / "in.csv").write_text("A fine film\nA poor film\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match=r'in.csv has no column "review". Its columns: A fine film'):
+        list(task.reader.read(here / "in.csv"))
+
+
+def test_a_task_without_files_reads_text_and_pair(here: Path) -> None:
+    (here / "in.csv").write_text("id,pair,text\n1,b,a\n", encoding="utf-8")
+    task = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"), pair=True)
+    assert list(task.reader.read(here / "in.csv")) == [TextExample("2", "a", "b")]
+
+
+def test_pairs_of_new_input_are_tab_separated_lines(here: Path) -> None:
+    rows = [(sentence(row), sentence(row + 500), label) for row, (_, _, label) in enumerate(reviews())]
+    task = guess(write_csv(here / "p.csv", rows, "premise,hypothesis,label")).task
+    (here / "in.txt").write_text('One "thing\tand another\n', encoding="utf-8")
+    assert list(task.reader.read(here / "in.txt")) == [TextExample("1", 'One "thing', "and another")]

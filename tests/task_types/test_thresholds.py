@@ -1,0 +1,128 @@
+"""The thresholds that score best on dev."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score
+
+from bertkit import lookup as names
+from bertkit.batch import Feature
+from bertkit.contracts import Tokenizer
+from bertkit.task_types import (
+    AnswerSpan,
+    MultiLabelTask,
+    Prediction,
+    QuestionAnsweringTask,
+    SpanExample,
+    SpanPrediction,
+    TextExample,
+)
+from bertkit.task_types.squad_files import Answer
+from bertkit.task_types.user_tables import guess
+
+TASKS: dict[str, QuestionAnsweringTask] = names.values("tasks", QuestionAnsweringTask)
+
+
+CONTEXT = "Seven wide rivers ran slowly past the old stone mill before dawn; nobody (not even the miller) saw them. "
+
+
+@pytest.fixture(params=TASKS, ids=str)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def row(number: int, answer: str | None) -> dict[str, Any]:
+    answers = [] if answer is None else [{"text": answer, "answer_start": CONTEXT.index(answer)}]
+    return {"id": f"q{number}", "question": f"What, {number}?", "answers": answers, "is_impossible": answer is None}
+
+
+@pytest.fixture
+def films(tmp_path: Path) -> MultiLabelTask:
+    rows = [{"text": f"film number {row}", "tags": CELLS[row % 7]} for row in range(49)]
+    table = tmp_path / "films.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = guess(table, dev=table, label="tags", kind="labels").task
+    assert isinstance(found, MultiLabelTask)
+    return found
+
+
+def sure_outputs(features: Sequence[Feature]) -> list[dict[str, NDArray[np.float64]]]:
+    """What a model would say that is sure of the labels."""
+    outputs = []
+    for feature in features:
+        start, end = np.full(len(feature), -5.0), np.full(len(feature), -5.0)
+        label = feature.labels["span"]
+        assert isinstance(label, np.ndarray)
+        start[label[0]], end[label[1]] = 9.0, 9.0
+        outputs.append({"start": start, "end": end})
+    return outputs
+
+
+def answer(task: QuestionAnsweringTask, example: SpanExample, tokenizer: Tokenizer) -> SpanPrediction:
+    features = task.encode(example, tokenizer)
+    return task.decode(example, features, sure_outputs(features))
+
+
+def guessed(odds: float, text: str = "mill") -> SpanPrediction:
+    return SpanPrediction(text, (AnswerSpan(text, 0, len(text), 0.5),), odds)
+
+
+def test_the_threshold_is_set_where_f1_is_highest() -> None:
+    task = TASKS["squad:v2"]
+    found = [("mill", -3.0), ("old mill", -2.0), ("", -1.0), ("mill", -0.6), ("mill", -0.5), ("", 0.5), ("", 2.0)]
+    examples = [
+        SpanExample(str(n), "?", "old mill", (Answer(text, 0),) if text else (), impossible=not text)
+        for n, (text, _) in enumerate(found)
+    ]
+    predictions = [guessed(odds) for _, odds in found]
+    calibrated, decided = task.calibrate(examples, predictions)
+    assert calibrated.threshold == pytest.approx(0.0), "between -0.5 and 0.5"
+    assert [each.text for each in decided] == ["mill"] * 5 + [""] * 2
+    best = calibrated.score(examples, decided)["f1"]
+    for threshold in (-9.0, -2.5, -1.5, -0.75, 1.0, 9.0):
+        other = [replace(task, threshold=threshold).decoder.decide(each) for each in predictions]
+        assert task.score(examples, other)["f1"] < best
+
+
+def test_answering_nothing_can_be_best() -> None:
+    examples = [SpanExample(str(n), "?", "old mill", (), impossible=True) for n in range(3)]
+    calibrated, decided = TASKS["squad:v2"].calibrate(examples, [guessed(odds) for odds in (-7.0, -7.0, 3.0)])
+    assert calibrated.threshold < -7
+    assert [each.text for each in decided] == ["", "", ""]
+
+
+CELLS = ["dull;long", "long", "", "bright", "dull; bright ;long", "[]", '["long", "bright"]']
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_threshold_is_better_on_dev(seed: int, films: MultiLabelTask) -> None:
+    draw = np.random.default_rng(seed)
+    scores = draw.random((37, 3)).round(1)  # with ties
+    gold = scores + draw.normal(0, 0.4, (37, 3)) > 0.6
+    examples = [
+        TextExample("", "", None, tuple(name for name, yes in zip(films.labels, row, strict=True) if yes))
+        for row in gold
+    ]
+    predictions = [Prediction((), dict(zip(films.labels, row.tolist(), strict=True))) for row in scores]
+    tuned, told = films.calibrate(examples, predictions)
+    for place, name in enumerate(films.labels):
+        answers = [isinstance(each.label, tuple) and name in each.label for each in told]
+        assert answers == (scores[:, place] >= tuned.thresholds[name]).tolist()
+        others = [f1_score(gold[:, place], scores[:, place] >= cut) for cut in np.linspace(0, 1, 101)]
+        assert f1_score(gold[:, place], answers) == pytest.approx(max(others))
+
+
+def test_a_threshold_that_need_not_move_is_near_the_middle(films: MultiLabelTask) -> None:
+    examples = [TextExample("", "", None, ("dull",)), TextExample("", "", None, ())]
+    predictions = [Prediction((), {"bright": 0.9, "dull": share, "long": 0.9}) for share in (0.75, 0.125)]
+    tuned, told = films.calibrate(examples, predictions)
+    assert tuned.thresholds == {"dull": 0.4375}, "labels that dev has not keep theirs"
+    assert [each.label for each in told] == [("bright", "dull", "long"), ("bright", "long")]
