@@ -1,4 +1,4 @@
-"""``python -m bertkit`` and ``torchrun -m bertkit``: the same as the command ``bertkit``."""
+"""``python -m bertkit`` and ``torchrun -m bertkit`` do the same as the command ``bertkit``."""
 
 from __future__ import annotations
 

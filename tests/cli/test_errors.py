@@ -27,7 +27,7 @@ class Stopped(Exception):  # noqa: N818 - as Interrupted, it is not an error
         (MemoryError("7 GiB"), "error: out of memory: 7 GiB. Give --set micro_batch_size", 1),
         (OutOfMemoryError("tried 7 GiB."), "error: tried 7 GiB. Give --set micro_batch_size", 1),
         (OSError(28, "No space left on device", "a/b"), "error: a/b: No space left on device.", 1),
-        (KeyError("x"), "error: KeyError: 'x' (a mistake in bertkit?", 1),
+        (KeyError("x"), "error: KeyError: 'x' (a bug in bertkit?", 1),
     ],
 )
 def test_every_error_has_its_line_and_exit_code(error: BaseException, line: str, exit_code: int) -> None:

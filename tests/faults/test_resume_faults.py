@@ -185,7 +185,7 @@ def test_shards_that_change_while_they_are_read_are_found(bench: TinyRun, stoppe
 MEMORY = {
     "numpy": (MemoryError("Unable to allocate 7.45 GiB for an array"), "out of memory: Unable to allocate 7.45 GiB"),
     "gpu": (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7.45 GiB."), "Tried to allocate 7.45 GiB"),
-    "host": (None, "out of memory: 40,000,000,000,000 bytes more were wanted"),
+    "host": (None, "out of memory: 40,000,000,000,000 more bytes were needed"),
 }
 
 

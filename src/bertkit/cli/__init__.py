@@ -1,1 +1,1 @@
-"""The command line: parse, look up, call."""
+"""The verbs as commands: parse, call, print."""

@@ -93,11 +93,11 @@ app = _build()
 
 
 def run(words: Sequence[str]) -> int:
-    """Run one command line; every way of ending is an exit code, every error one line on stderr."""
+    """Run one command line and return its exit code; an error is one line on stderr."""
     debug = "--debug" in words
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # so that my_lab.irony:irony may be a file of the user's
+        sys.path.append(here)  # so that my_lab.irony:irony can be a module in the current folder
     try:
         _run([word for word in words if word != "--debug"])
     except BaseException as error:

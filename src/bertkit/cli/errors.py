@@ -1,4 +1,4 @@
-"""How a command ends: one line on stderr and an exit code, whatever was raised."""
+"""Every exception becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bertkit.errors import JOB_FAILED, BertkitError
 INTERRUPTED = 130
 
 _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
-"""What PyTorch says in a plain RuntimeError when this machine's own memory is used up."""
+"""PyTorch raises a plain RuntimeError with these words when the memory of the host is exhausted."""
 
 _LESS_MEMORY = "Give --set micro_batch_size=N or --set gradient_checkpointing=true, or lower --batch-size."
 
@@ -19,8 +19,8 @@ _LESS_MEMORY = "Give --set micro_batch_size=N or --set gradient_checkpointing=tr
 def explain(error: BaseException) -> tuple[str, int]:
     """The line for stderr (empty for none) and the exit code.
 
-    ``Interrupted`` and PyTorch's ``OutOfMemoryError`` are known by what they look like: naming them would import
-    PyTorch.
+    ``Interrupted`` is recognized by its ``exit_code`` and PyTorch's ``OutOfMemoryError`` by its name: importing them
+    would import PyTorch.
     """
     match error:
         case BertkitError():
@@ -30,12 +30,12 @@ def explain(error: BaseException) -> tuple[str, int]:
         case SystemExit():
             return "", error.code if isinstance(error.code, int) else JOB_FAILED
         case BrokenPipeError():
-            # The reader of stdout left (`| head`). Python flushes it once more at exit and needs somewhere to do so.
+            # The reader of stdout has ended (`| head`). Python flushes stdout again at exit, which must not fail.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return "", JOB_FAILED
         case MemoryError():
-            asked = f": {error}" if str(error) else ""
-            return f"error: out of memory{asked}. {_LESS_MEMORY}", JOB_FAILED
+            detail = f": {error}" if str(error) else ""
+            return f"error: out of memory{detail}. {_LESS_MEMORY}", JOB_FAILED
         case OSError():
             return f"error: {error.filename or 'input or output'}: {error.strerror or error}.", JOB_FAILED
     exit_code = getattr(error, "exit_code", None)
@@ -44,5 +44,5 @@ def explain(error: BaseException) -> tuple[str, int]:
     if type(error).__name__ == "OutOfMemoryError":
         return f"error: {error} {_LESS_MEMORY}", JOB_FAILED
     if match := _CPU_MEMORY.search(str(error)):
-        return f"error: out of memory: {int(match[1]):,} bytes more were wanted. {_LESS_MEMORY}", JOB_FAILED
-    return f"error: {type(error).__name__}: {error} (a mistake in bertkit? --debug shows where)", JOB_FAILED
+        return f"error: out of memory: {int(match[1]):,} more bytes were needed. {_LESS_MEMORY}", JOB_FAILED
+    return f"error: {type(error).__name__}: {error} (a bug in bertkit? --debug shows where)", JOB_FAILED

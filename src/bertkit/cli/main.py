@@ -60,7 +60,7 @@ def main() -> int:
         from bertkit.cli.app import run
 
         return run(words)
-    except KeyboardInterrupt:  # while the libraries were loaded
+    except KeyboardInterrupt:  # while the libraries are being imported
         return 130
 
 

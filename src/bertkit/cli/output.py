@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertkit import config
 from bertkit.report.tables import print_table
@@ -15,23 +15,23 @@ if TYPE_CHECKING:  # scikit-learn, which scores the classes, takes half a second
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Each on its own line."""
+    """Print each on its own line."""
     for line in lines:
         sys.stdout.write(line + "\n")
 
 
-def show_json(result: Any) -> None:
-    """A record, or a list of them, as one JSON document."""
+def show_json(result: object) -> None:
+    """Print a record, or a list of records, as one JSON document."""
     show_lines([json.dumps(config.to_json(result), indent=2, ensure_ascii=False)])
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table that fits the terminal, or plain aligned columns where stdout is not one."""
+    """Print a table that fits the terminal, or plain aligned columns if stdout is not a terminal."""
     print_table(header, rows, sys.stdout)
 
 
 def show_parts(parts: Sequence[ClassScore]) -> None:
-    """The types of entities, or the labels of which several apply, one below the other; nothing if there are none."""
+    """Print the scores of each entity type, or of each label of a multi-label task; nothing if there are none."""
     if parts:
         rows = [(each.name, each.precision, each.recall, each.f1, each.support) for each in parts]
         show_table(("type", "precision", "recall", "f1", "count"), rows)
