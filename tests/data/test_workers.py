@@ -41,12 +41,12 @@ def as_lists(results: list[TokenizedChunk]) -> list[object]:
 
 def test_workers_give_the_same_results_in_order(tokenizer: TokenizerFile) -> None:
     in_process = UnitTokenizer(tokenizer)
-    for unit, results in zip(tokenize_all(UNITS, tokenizer, 3), UNITS, strict=True):
-        assert unit[0] == results
-        assert as_lists(unit[1]) == as_lists(in_process.tokenize(results))
+    for (unit, results), expected in zip(tokenize_all(UNITS, tokenizer, 3), UNITS, strict=True):
+        assert unit == expected
+        assert as_lists(results) == as_lists(in_process.tokenize(expected))
 
 
-def test_few_units_are_in_flight(tokenizer: TokenizerFile) -> None:
+def test_few_units_are_in_memory_at_a_time(tokenizer: TokenizerFile) -> None:
     taken = 0
 
     def units() -> Iterator[WorkUnit]:

@@ -1,4 +1,4 @@
-"""The folder that a preparation writes to: held by one process, known by its job, never taken from anybody else."""
+"""The output folder of a preparation: locked by one process, marked with its job, refused if it has other content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from bertkit.data.shard_writer import forget_journal, has_journal
 from bertkit.data.shards import MANIFEST, Corpus
@@ -22,12 +21,15 @@ from bertkit.storage.atomic import (
 from bertkit.storage.locks import LockHeldError, exclusive_lock
 
 JOB = "prepare.json"
-"""Says which job a folder belongs to, from before its first shard on."""
+"""The file that records the job of a folder; it is written before the first shard."""
 
 
 @contextmanager
 def hold(output: Path) -> Iterator[None]:
-    """Make the folder, or see that it is ours; nobody else may write there until the end."""
+    """Make and lock the folder until the context ends.
+
+    Raises a usage error if it cannot be written, is locked by another process, or has files of other programs.
+    """
     with ExitStack() as stack:
         with explain_output(output):
             output.mkdir(parents=True, exist_ok=True)
@@ -48,10 +50,10 @@ def _is_temporary(path: Path) -> bool:
     return path.name.startswith(TEMPORARY_PREFIX)
 
 
-def begin(output: Path, job: Mapping[str, Any]) -> bool:
-    """Make the folder ready for ``job`` to begin or to go on; False if its whole result is there.
+def begin(output: Path, job: Mapping[str, object]) -> bool:
+    """Prepare the folder to start or continue ``job``; False if its complete result exists.
 
-    What another job finished is refused, a shard or all. One that came to nothing gives way.
+    Raises a usage error if another job has finished a shard in the folder. One that has not is replaced.
     """
     known = read_json(output / JOB) if (output / JOB).is_file() else job
     if not isinstance(known, dict) or known.keys() != job.keys():
@@ -61,14 +63,14 @@ def begin(output: Path, job: Mapping[str, Any]) -> bool:
         raise usage_error(
             f"{output} holds a corpus with other {', '.join(differing)}. Choose another -o folder, or delete that one."
         )
-    if not differing and (output / MANIFEST).is_file() and _is_whole(output):
+    if not differing and (output / MANIFEST).is_file() and _is_complete(output):
         return False
     write_json(output / JOB, job)
     return True
 
 
-def _is_whole(output: Path) -> bool:
-    """Whether all is there that the manifest names. If something is damaged, all is made again."""
+def _is_complete(output: Path) -> bool:
+    """Whether everything in the manifest exists and is undamaged; otherwise the manifest is deleted."""
     try:
         Corpus.open(output, "heldout")
         Corpus.open(output, "train").load_tokenizer()

@@ -1,4 +1,4 @@
-"""Work units tokenized by worker processes, in order."""
+"""Tokenizing work units in worker processes, with results in order."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ Result = tuple[WorkUnit, list[TokenizedChunk]]
 Worker = SubprocessWorker[WorkUnit, list[TokenizedChunk]]
 
 
-def tokenize_all(units: Iterable[WorkUnit], rules: TokenizerFile, workers: int) -> Iterator[Result]:
-    """Units with their results, in order; no more than a few units are in flight, whatever the input.
+def tokenize_all(units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int) -> Iterator[Result]:
+    """Units with their results, in order; at most ``2 * workers + 1`` units are in memory at a time.
 
-    One worker is this process itself, where the tokenizer uses threads of its own.
+    With one worker the units are tokenized in this process, in which the library uses its own threads.
     """
     if workers > 1:
-        yield from _tokenize_in_workers(units, [start_worker(rules) for _ in range(workers)])
+        yield from _tokenize_in_workers(units, [start_worker(tokenizer_file) for _ in range(workers)])
         return
-    tokenizer = UnitTokenizer(rules)
+    tokenizer = UnitTokenizer(tokenizer_file)
     for unit in units:
         yield unit, tokenizer.tokenize(unit)
 
 
 class _TokenizeUnit:
-    """Tokenizes units; the tokenizer is built at the first one, in the process that this is called in."""
+    """Tokenizes units; the tokenizer is loaded at the first call, in the process of that call."""
 
-    def __init__(self, rules: TokenizerFile) -> None:
-        self._rules = rules
+    def __init__(self, tokenizer_file: TokenizerFile) -> None:
+        self._tokenizer_file = tokenizer_file
 
     @cached_property
     def _tokenizer(self) -> UnitTokenizer:
-        return UnitTokenizer(self._rules)
+        return UnitTokenizer(self._tokenizer_file)
 
     def __call__(self, unit: WorkUnit) -> list[TokenizedChunk]:
         return self._tokenizer.tokenize(unit)
 
 
-def start_worker(rules: TokenizerFile) -> Worker:
-    """A process that tokenizes units, in one thread."""
-    return SubprocessWorker(_TokenizeUnit(rules), environment={"TOKENIZERS_PARALLELISM": "false"})
+def start_worker(tokenizer_file: TokenizerFile) -> Worker:
+    """Start a process that tokenizes units in one thread, as there is a process per core."""
+    return SubprocessWorker(_TokenizeUnit(tokenizer_file), environment={"TOKENIZERS_PARALLELISM": "false"})
 
 
 def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:
-    """A thread for each worker, that waits for it."""
+    """The same in processes; one thread per worker sends it a unit and waits for the result."""
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
@@ -61,8 +61,8 @@ def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> It
             return worker.call(unit)
         except WorkerDiedError as error:
             raise BertkitError(
-                f"a worker process died ({error}): killed, or out of memory. What is finished is kept; repeat the "
-                "command, perhaps with fewer --workers."
+                f"a worker process died ({error}): it was killed, or memory ran out. Finished shards are kept; repeat "
+                "the command, perhaps with fewer --workers."
             ) from error
         finally:
             idle.put(worker)
