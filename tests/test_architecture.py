@@ -27,7 +27,7 @@ TESTS = ROOT / "tests"
 
 LAYERS = (
     ("_version", "errors", "config", "rng", "lookup", "optional", "storage"),
-    ("batch", "contracts", "options"),
+    ("batch", "contracts", "objective_settings", "options"),
     ("formats", "text", "nn", "metrics"),
     ("encoder_types", "objectives", "data", "runs"),
     ("encoders", "task_types", "model"),

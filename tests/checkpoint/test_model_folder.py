@@ -175,6 +175,8 @@ def test_tensors_of_an_objective_that_its_table_does_not_list_keep_their_names(
     class Temperature(NextSentencePrediction):
         """Has a parameter and a buffer that its base class does not have."""
 
+        HF_NAMES = None  # type: ignore[assignment]
+
         def __init__(self) -> None:
             super().__init__(14)
             self.scale = torch.nn.Parameter(torch.tensor(0.37))
