@@ -17,7 +17,7 @@ from bertkit.options.description import summarize
 from bertkit.options.verbs import HEADINGS
 
 _HELP = """\
-bertkit trains, fine-tunes and serves BERT: from raw text to predictions.
+bertkit trains, fine-tunes and uses BERT: from raw text to predictions.
 
 usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help shows the options of a verb
 
