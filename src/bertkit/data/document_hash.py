@@ -42,6 +42,7 @@ def count_duplicates(files: Sequence[array[int]]) -> list[int]:
     """For each file, given as the hashes of its documents: how many occurred before, in it or in an earlier file."""
     hashes = np.concatenate([np.zeros(0, np.uint64), *(np.array(each, dtype=np.uint64) for each in files)])
     is_first = np.zeros(len(hashes), dtype=bool)
+    # np.unique gives the index of the first occurrence of each value.
     is_first[np.unique(hashes, return_index=True)[1]] = True
     ends = np.cumsum([len(each) for each in files])
     return [int(np.count_nonzero(~file)) for file in np.split(is_first, ends[:-1])]

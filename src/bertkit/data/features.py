@@ -75,6 +75,7 @@ def assemble_windows(
     if len(a.ids) + len(b.ids) <= max_tokens:
         return [assemble(tokenizer, a, None if second is None else b, max_length=max_length, labels=labels)]
     long, short = (a, b) if len(a.ids) >= len(b.ids) else (b, a)
+    # Half of the window at most, so that windows over the longer text always make progress.
     kept = _slice(short, 0, max_tokens // 2)
     width = max_tokens - len(kept.ids)
     assert 0 < stride <= width, "the tokens between two windows would be in neither"
@@ -122,6 +123,7 @@ def collate(features: Sequence[Feature], *, pad_id: int) -> Batch:
     rows = [row for feature in features for row in _rows(feature)]
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
+    # ``Batch.choices`` has the number of rows of every feature, so either all features have choices or none has.
     choices = [len(feature.lengths) for feature in features if feature.lengths is not None]
     assert len(choices) in (0, len(features)), "a batch has features with choices and features without"
     return Batch(

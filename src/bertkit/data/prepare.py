@@ -50,6 +50,7 @@ def prepare(
     reading = reading or ReadOptions()
     _check(files, workers, heldout)
     with hold(output):
+        # Input that has changed since an interruption makes this another job, which ``begin`` refuses.
         hashes = {str(file): _hash(file) for file in files}
         if not begin(output, _job(hashes, tokenizer, heldout, reading)):
             return read_manifest(output)
@@ -57,12 +58,15 @@ def prepare(
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+        # The units of finished shards are read again: their documents must be numbered and hashed. They are not
+        # tokenized.
         pending = islice(reader.units(), writer.units, None)
         for unit, chunks in tokenize_all(pending, tokenizer_file, workers or _default_workers(reader.total_bytes)):
             writer.add(chunks)
             if report is not None:
                 report(unit.done_bytes, reader.total_bytes)
         writer.finish()
+        # Only now is it known: the text may be blank, or have control characters only, which give no token.
         if not writer.records:
             raise data_error(f"there is no text in {_names(files)}: every document is empty or blank.")
         manifest = _manifest(tokenizer, writer, reader, hashes)

@@ -49,6 +49,7 @@ class RunningText:
         """``count`` tokens from this position on, shard by shard."""
         parts: list[TokenIds] = []
         while count:
+            # The text is circular: a row at its end continues at its beginning.
             position %= self._size
             number = int(np.searchsorted(self._shard_starts, position, side="right")) - 1
             start, end = self._shard_starts[number : number + 2].tolist()

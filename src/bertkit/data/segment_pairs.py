@@ -81,6 +81,7 @@ class SegmentPairs:
         self._document_starts = np.cumsum([0, *(len(shard.document_offsets) - 1 for shard in corpus.shards)])
 
     def __len__(self) -> int:
+        # A corpus shorter than one stride still gives one example.
         return int(max(1, self.corpus.num_tokens // self.stride))
 
     def segments(self, epoch: int, indices: NDArray[np.int64]) -> list[SegmentPair]:

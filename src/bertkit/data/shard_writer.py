@@ -131,6 +131,7 @@ class ShardWriter:
         )
         records = [*self._write("train", train), *self._write("heldout", held)]
         entry = _Entry(state=state, records=tuple(records))
+        # After the shards: an entry of the journal names complete files only.
         write_json(self.folder / _JOURNAL.format(self._number), config.to_json(entry))
         self._accept(entry)
 
@@ -141,6 +142,7 @@ class ShardWriter:
         ranked = sorted(keys, key=lambda number: (keys[number], number))
         count = sum(key < self.heldout * KEYS for key in keys.values())
         least = min(_LEAST_HELD_OUT, (self._state.documents + len(keys)) // 2) - self._state.heldout_documents
+        # One document must be left for training, unless an earlier shard has one.
         has_train = self._state.documents > self._state.heldout_documents
         return set(ranked[: min(max(count, least), len(ranked) - (not has_train))])
 

@@ -188,6 +188,8 @@ class Corpus:
         """Open a split. Unless ``verify`` is False, the checksum of every shard is compared with the manifest first."""
         manifest = read_manifest(folder)
         records = [record for record in manifest.shards if record.split == split]
+        # Taken before the checksums, so that ``check_untouched`` also finds a shard that is written while they are
+        # computed.
         stamps = {path: _stamp(path) for path in (_path_of(folder, record) for record in records)}
         for record in records if verify else ():
             verify_shard(folder, record)

@@ -110,6 +110,7 @@ def kind_of(path: Path) -> str:
         raise usage_error(f"{path} is not .txt, .jsonl or .parquet (each plain, .gz or .zst).")
     if path.is_dir():
         raise usage_error(f"{path} is a folder; name the files inside it.")
+    # Checked before the work starts, so that a misspelt name does not end it after an hour.
     if not path.is_file():
         raise data_error(f"no file at {path}.{_neighbours(path)}")
     return kind
@@ -153,6 +154,7 @@ def _read_text(path: Path, reading: ReadOptions, log: ReadLog) -> Iterator[TextC
     log.boundary, log.sentence_lines = _guess_form(head)
     if reading.boundary != "auto":
         log.boundary = reading.boundary
+    # The file is read once: the lines that the guess has used come first.
     lines = itertools.chain(head, lines)
     for number, document in enumerate(_paragraphs(lines) if log.boundary == "blank-line" else [lines]):
         for text in _pack(document):

@@ -69,6 +69,7 @@ class UnitTokenizer:
     def __init__(self, tokenizer: TokenizerFile) -> None:
         self.tokenizer = tokenizer
         self._backend = Tokenizer.from_file(str(tokenizer.file))
+        # "[MASK]" in a text becomes ordinary tokens; only training puts masks into a row.
         self._backend.encode_special_tokens = True
         self._backend.add_tokens([AddedToken(_BREAK, normalized=False)])
         self._break_id = self._backend.token_to_id(_BREAK)
@@ -78,6 +79,7 @@ class UnitTokenizer:
         """The tokens of every chunk; sentences without a token are left out."""
         between = _BREAK + " " * self._keeps_spaces
         texts = [between.join(map(_without_break, chunk.sentences())) + _BREAK for chunk in unit.chunks]
+        # Without offsets, which shards do not store.
         encoded = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [
             self._split_sentences(chunk.number, key, np.array(encoding.ids, dtype=np.uint32))

@@ -49,6 +49,7 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     width = 0
     for number, line in enumerate(_lines(path), start=1):
         fields = line.rstrip().split(" ")
+        # The first line sets the number of values.
         width = width or len(fields) - 1
         word = " ".join(fields[: len(fields) - width])
         if not width or not word:
@@ -104,6 +105,7 @@ def _fill(known: Mapping[str, NDArray[np.float32]], words: Sequence[str], width:
     vectors = [known.get(word, known.get(word.lower())) for word in words]
     found = np.array([vector is not None for vector in vectors])
     sample = np.stack([vector for vector in vectors if vector is not None])
+    # A fixed seed: the same file gives the same table in every run and process.
     random = np.random.default_rng(_RANDOM_SEED).normal(sample.mean(), sample.std(), (len(words), width))
     table = random.astype(np.float32)
     table[found] = sample

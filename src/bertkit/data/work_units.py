@@ -51,6 +51,7 @@ class UnitReader:
         keys: list[int] = []
         size = 0
         for chunk, key in self._chunks():
+            # The size depends on the text alone, never on the number of workers, so that the shards do not either.
             if held and size + len(chunk.text) > _UNIT_CHARACTERS:
                 yield WorkUnit(tuple(held), tuple(keys), self._done_bytes())
                 held, keys, size = [], [], 0
@@ -92,6 +93,7 @@ class UnitReader:
                     text_hash.add(chunk.text)
                     assert text_hash.first is not None
                     yield replace(chunk, number=number), text_hash.first
+                # Blank documents are skipped later and would all count as duplicates of the first.
                 if not text_hash.is_blank:
                     self._hashes.append(text_hash.value)
 

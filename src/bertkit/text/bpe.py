@@ -47,6 +47,7 @@ class BPE(BaseTokenizer):
     def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
         super().__init__(backend, SpecialTokens(), model="GPT", source=source)
         self.unk_id, self.start_id, self.sep_id, self.cls_id = self.tokens_to_ids(SpecialTokens())
+        # GPT has neither; see the module docstring.
         self.pad_id = self.mask_id = self.unk_id
         self.between_ids, self.end_id = [self.sep_id], self.cls_id
 
@@ -57,6 +58,7 @@ class BPE(BaseTokenizer):
         Special tokens that the vocabulary lacks get the next ids.
         """
         found = read_folder(Path(path), "GPT", (HUGGING_FACE, OPENAI))
+        # Compared with the rules of an empty tokenizer: another normalizer would give other ids without an error.
         expected = json.loads(_build({}, []).to_str()) | {"end_of_word_suffix": END_OF_WORD}
         for part, rule in found.rules.items():
             if rule != expected[part]:

@@ -29,6 +29,7 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
     if (path / OPENAI[0]).is_file():
         return BPE.load(path)
     if (path / vocabulary).is_file():
+        # vocab.json without tokenizer.json belongs to byte-pair encoding, whose merges are in a file of their own.
         return _find_kind({"merges": [], "vocab": _read_object(path / vocabulary)}).load(path)
     return WordPiece.load(path)
 

@@ -136,6 +136,7 @@ def train(texts: Iterable[str], *, vocab_size: int = 50_000, word_length: int = 
 def _build(vocabulary: Mapping[str, int]) -> Tokenizer:
     """The tokenizer with these words; special ones that ``vocabulary`` lacks are left out."""
     backend = build_tokenizer({}, _RULES, BertSpecialTokens())
+    # Normalization and splitting are those of a cased WordPiece; only the model differs.
     backend.model = models.WordLevel(vocab=dict(vocabulary), unk_token=SpecialTokens().unk)
     known = [AddedToken(word, special=True, normalized=False) for word in SpecialTokens() if word in vocabulary]
     backend.add_special_tokens(known)
