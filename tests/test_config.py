@@ -42,13 +42,13 @@ class Job:
 JOB = Job(data=Path("corpus"))
 
 
-def test_a_record_survives_json() -> None:
+def test_a_record_is_written_to_json_and_read() -> None:
     job = Job(data=Path("a b"), optimizer=Optimizer(lr=0.1, clip=1.0), layers=(7,), until=Path("end"))
     assert config.from_json(Job, config.to_json(job)) == job
     assert config.to_json(job)["until"] == "end"
 
 
-def test_settings_are_typed_and_the_last_one_wins() -> None:
+def test_settings_are_converted_and_the_last_one_wins() -> None:
     typed = config.parse_settings(
         ["optimizer.lr=1e-3", "optimizer.lr = 1e-2", "keep=true", "layers=[3,4]", "until=x=y", "optimizer.clip=null"]
     )
@@ -85,7 +85,7 @@ JSON = """{
 @pytest.mark.parametrize(
     ("name", "text", "lines"), [("run.toml", TOML, (2, 5, 6, 9)), ("run.json", JSON, (2, 4, 4, 6))]
 )
-def test_a_file_gives_settings_with_their_lines(
+def test_settings_of_a_file_know_their_lines(
     tmp_path: Path, name: str, text: str, lines: tuple[int, int, int, int]
 ) -> None:
     path = tmp_path / name
@@ -124,7 +124,7 @@ def test_every_value_has_an_origin() -> None:
         ("a = \n", "{}: Invalid value (at line 1, column 5)."),
     ],
 )
-def test_mistakes_name_the_line_and_the_nearest_spelling(tmp_path: Path, toml: str, message: str) -> None:
+def test_errors_name_the_line_and_the_nearest_spelling(tmp_path: Path, toml: str, message: str) -> None:
     path = tmp_path / "run.toml"
     path.write_text(toml)
     with pytest.raises(BertkitError) as caught:
@@ -142,7 +142,7 @@ def test_mistakes_name_the_line_and_the_nearest_spelling(tmp_path: Path, toml: s
         ("layers=[1", "--set: layers is [1; expected "),
     ],
 )
-def test_mistakes_on_the_command_line(typed: str, message: str) -> None:
+def test_errors_on_the_command_line(typed: str, message: str) -> None:
     with pytest.raises(BertkitError) as caught:
         config.apply(JOB, config.parse_settings([typed]))
     assert str(caught.value).startswith(message)
@@ -155,7 +155,7 @@ class Shelf:
     perhaps: Network | None = None
 
 
-def test_unknown_keys_are_found_inside_maps_lists_and_options() -> None:
+def test_unknown_keys_are_found_in_mappings_lists_and_optional_records() -> None:
     shelf = Shelf(by_name={"lr": Network(), "wide": Network(width=99)}, in_order=(Network(),), perhaps=Network())
     assert config.from_json(Shelf, config.to_json(shelf)) == shelf
     for value in ({"by_name": {"a": {"widht": 1}}}, {"in_order": [{"widht": 1}]}, {"perhaps": {"widht": 1}}):
@@ -163,7 +163,7 @@ def test_unknown_keys_are_found_inside_maps_lists_and_options() -> None:
             config.from_json(Shelf, value)
 
 
-def test_a_record_with_an_unknown_key_is_refused() -> None:
+def test_a_record_with_an_unknown_key_is_an_error() -> None:
     record = config.to_json(JOB)
     record["optimizer"]["wamup"] = 1
     with pytest.raises(BertkitError, match=r"run.json: unknown key optimizer.wamup. Did you mean optimizer.warmup\?"):

@@ -59,12 +59,12 @@ def test_the_published_options_are_the_defaults(tmp_path: Path) -> None:
     assert bilm.read_options(write(tmp_path)) == ElmoConfig()
 
 
-def test_the_options_of_a_training_are_read_too(tmp_path: Path) -> None:
+def test_options_of_the_training_are_ignored(tmp_path: Path) -> None:
     extra = {"dropout": 0.2, "n_tokens_vocab": 793471, "unroll_steps": 20, "char_cnn__n_characters": 261}
     assert bilm.read_options(write(tmp_path, **extra)) == ElmoConfig(dropout=0.2)
 
 
-def test_what_is_not_there_is_off(tmp_path: Path) -> None:
+def test_absent_options_have_the_defaults_of_bilm_tf(tmp_path: Path) -> None:
     absent = dict.fromkeys(
         ("lstm__cell_clip", "lstm__proj_clip", "lstm__use_skip_connections", "lstm__n_layers", "char_cnn__n_highway")
     )
@@ -86,12 +86,12 @@ def test_what_is_not_there_is_off(tmp_path: Path) -> None:
         ({"char_cnn__filters": [[1, 2, 3]]}, r"Expected `array` of length 2, got 3 - at `\$.filters"),
     ],
 )
-def test_options_that_say_something_else(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+def test_unsupported_options_are_errors(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(BertkitError, match=problem):
         bilm.read_options(write(tmp_path, **changes))
 
 
-def test_weights_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
+def test_missing_weights_and_wrong_shapes_are_named(tmp_path: Path) -> None:
     small = {"lstm__dim": 11, "lstm__projection_dim": 6, "char_cnn__filters": [[1, 4], [2, 5]]}
     options = write(tmp_path, **small)
     with pytest.raises(BertkitError, match="the weights have no char_embed, which the options require"):
@@ -116,7 +116,7 @@ def write_weights(path: Path, elmo: Elmo) -> None:
             file[foreign] = array
 
 
-def test_an_hdf5_file_becomes_a_model_folder(tmp_path: Path) -> None:
+def test_an_hdf5_file_is_converted_to_a_model_folder(tmp_path: Path) -> None:
     config = ElmoConfig(
         word_length=7, character_width=3, filters=((1, 4), (2, 5)), num_highways=1, cell_size=11, projection_size=6
     )
@@ -141,7 +141,7 @@ def test_an_hdf5_file_becomes_a_model_folder(tmp_path: Path) -> None:
         bilm.convert(options, tmp_path / "weights.hdf5", words=train(["a b"], word_length=9), output=tmp_path / "b")
 
 
-def test_a_file_that_is_no_hdf5_and_no_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_file_that_is_not_hdf5_and_of_missing_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = write(tmp_path)
     with pytest.raises(BertkitError, match=r"options.json cannot be read as HDF5"):
         bilm.load(options, options)
@@ -150,5 +150,5 @@ def test_a_file_that_is_no_hdf5_and_no_h5py(tmp_path: Path, monkeypatch: pytest.
         bilm.load(options, options)
 
 
-def test_no_two_weights_have_one_name() -> None:
+def test_published_names_are_distinct() -> None:
     assert len(set(HF_NAMES.values())) == len(HF_NAMES)

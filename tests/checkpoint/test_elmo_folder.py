@@ -39,7 +39,7 @@ def folder(tmp_path: Path, model: Model) -> Path:
     return save_as_theirs(tmp_path, model, words.train(TEXTS, vocab_size=37, word_length=7))
 
 
-def test_there_and_back_is_bit_equal(folder: Path, model: Model, tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded_bit_for_bit(folder: Path, model: Model, tmp_path: Path) -> None:
     assert ModelFolder.open(folder).config == model.encoder.config
     assert ModelFolder.open(folder).metadata["architectures"] == []
     loaded = ModelFolder.open(folder).load_model(read_both_ways)
@@ -59,7 +59,7 @@ def test_the_files_have_our_own_names(folder: Path, model: Model) -> None:
     assert {name for name in stored if name.startswith("encoder.")} == {f"encoder.{name}" for name in ours}
 
 
-def test_the_encoder_alone(folder: Path, model: Model, tmp_path: Path) -> None:
+def test_an_encoder_without_heads_is_saved_and_loaded(folder: Path, model: Model, tmp_path: Path) -> None:
     encoder = ModelFolder.open(folder).load_encoder()
     save_model(
         tmp_path / "bare", Model(encoder, {}), ModelFolder.open(folder).tokenizer, metadata={"kind": "assembled"}
@@ -79,19 +79,21 @@ def test_the_encoder_alone(folder: Path, model: Model, tmp_path: Path) -> None:
         ({"projection_size": 5}, r"has projection\.weight as 6 x 9 instead of 5 x 9"),
     ],
 )
-def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+def test_a_config_that_does_not_match_the_weights_is_an_error(
+    folder: Path, changes: dict[str, Any], message: str
+) -> None:
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
         ModelFolder.open(folder).load_encoder()
 
 
-def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
+def test_missing_and_unknown_tensors_are_named(folder: Path) -> None:
     rewrite(folder, **{"encoder.words.embedding.weight": None, "encoder.words.extra": torch.ones(3)})
     with pytest.raises(BertkitError, match=r"lacks words\.embedding\.weight; has unknown words\.extra"):
         ModelFolder.open(folder).load_encoder()
 
 
-def test_published_sizes_and_others() -> None:
+def test_published_sizes_and_explicit_ones() -> None:
     assert size("original", vocab_size=99) == ElmoConfig()
     assert size("small").cell_size == 1024
     assert sum(count for _, count in size("2/64/256").filters) == 256

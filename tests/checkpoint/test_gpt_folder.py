@@ -68,7 +68,7 @@ def assert_same(folder: Path, model: Model) -> None:
         assert loaded[name].is_contiguous(), name
 
 
-def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BPE, tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded_bit_for_bit(folder: Path, model: Model, tokens: BPE, tmp_path: Path) -> None:
     assert_same(folder, model)
     assert ModelFolder.open(folder).config == model.encoder.config
     assert ModelFolder.open(folder).metadata["architectures"] == ["OpenAIGPTLMHeadModel"]
@@ -79,7 +79,7 @@ def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: BPE, tm
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_weights_lie_as_theirs_do(folder: Path, model: Model) -> None:
+def test_weights_are_stored_transposed_as_in_transformers(folder: Path, model: Model) -> None:
     stored = load_file(folder / "model.safetensors")
     assert stored["transformer.h.2.attn.c_attn.weight"].shape == (14, 42)
     assert "lm_head.weight" not in stored
@@ -87,7 +87,7 @@ def test_weights_lie_as_theirs_do(folder: Path, model: Model) -> None:
     assert torch.equal(stored["transformer.h.2.attn.c_attn.weight"], ours.T)
 
 
-def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Model, tokens: BPE) -> None:
+def test_an_encoder_alone_and_one_with_a_head_that_gpt_lacks(tmp_path: Path, model: Model, tokens: BPE) -> None:
     save_model(tmp_path / "bare", Model(model.encoder, {}), tokens, metadata={})
     assert "h.0.ln_1.weight" in load_file(tmp_path / "bare" / "model.safetensors")
     classes = Model(model.encoder, {"class": SequenceClassification(14, 5)})
@@ -97,7 +97,7 @@ def test_a_bare_encoder_and_one_with_a_head_of_our_own(tmp_path: Path, model: Mo
         assert torch.equal(found.state_dict()[name], tensor)
 
 
-def test_what_old_files_hold_besides(folder: Path, model: Model) -> None:
+def test_buffers_of_old_files_are_ignored(folder: Path, model: Model) -> None:
     """The mask of each layer as a buffer, and the copy of the word embeddings."""
     word = load_file(folder / "model.safetensors")["transformer.tokens_embed.weight"]
     rewrite(folder, **{f"transformer.h.{layer}.attn.bias": torch.ones(1, 1, 41, 41) for layer in range(3)})
@@ -109,7 +109,7 @@ def test_what_old_files_hold_besides(folder: Path, model: Model) -> None:
         ModelFolder.open(folder).load_model(read_next)
 
 
-def test_what_a_config_leaves_out_is_the_published_size(folder: Path) -> None:
+def test_absent_keys_of_a_config_have_the_published_values(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "openai-gpt"}')
     assert ModelFolder.open(folder).config == GptConfig(vocab_size=40_478)
 
@@ -124,13 +124,15 @@ def test_what_a_config_leaves_out_is_the_published_size(folder: Path) -> None:
         ({"n_layer": 4}, r"config\.json says 4 layers and model\.safetensors has 3"),
     ],
 )
-def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+def test_a_config_that_does_not_match_the_weights_is_an_error(
+    folder: Path, changes: dict[str, Any], message: str
+) -> None:
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
         ModelFolder.open(folder).load_encoder()
 
 
-def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
+def test_missing_and_unknown_tensors_are_named(folder: Path) -> None:
     rewrite(folder, **{"transformer.h.0.mlp.c_fc.weight": torch.ones(56, 14), "transformer.h.1.ln_2.bias": None})
     rewrite(folder, **{"transformer.h.1.adapter.weight": torch.ones(3)})
     with pytest.raises(BertkitError) as caught:
@@ -140,7 +142,7 @@ def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
     assert "has h.0.mlp.c_fc.weight as 56 x 14 instead of 14 x 56" in str(caught.value)
 
 
-def test_no_word_in_the_middle_is_asked_of_it(folder: Path) -> None:
+def test_filling_masked_words_is_refused(folder: Path) -> None:
     with pytest.raises(BertkitError, match="this model has no masked-LM head") as caught:
         Pipeline(ModelFolder.open(folder)).fill("the <unk> stood")
     assert caught.value.exit_code == 2

@@ -57,12 +57,12 @@ def assert_same(folder: Path, model: Model) -> None:
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
-def test_config_round_trip(encoder: Bert, activation: str) -> None:
+def test_a_config_is_written_and_read(encoder: Bert, activation: str) -> None:
     config = replace(encoder.config, activation=activation)
     assert config_from_hf(json.loads(json.dumps(config_to_hf(config))), "config.json") == config
 
 
-def test_what_a_config_leaves_out_is_the_default() -> None:
+def test_absent_keys_of_a_config_have_their_defaults() -> None:
     assert config_from_hf({}, "config.json") == BertConfig(vocab_size=30522)
     assert config_from_hf({"hidden_act": "gelu_python", "pad_token_id": None}, "config.json").activation == "gelu"
 
@@ -82,7 +82,7 @@ def test_what_a_config_leaves_out_is_the_default() -> None:
         ("pad_token_id", 40_000, "pad_id is 40000"),
     ],
 )
-def test_a_config_that_is_no_bert(field: str, value: Any, message: str) -> None:
+def test_an_unsupported_config_is_an_error(field: str, value: Any, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         config_from_hf({field: value}, "theirs/config.json")
     assert str(caught.value).startswith("theirs/config.json")
@@ -93,40 +93,40 @@ def test_a_config_that_is_no_bert(field: str, value: Any, message: str) -> None:
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
-def test_their_names_are_theirs(foreign: Path) -> None:
+def test_names_are_those_of_transformers(foreign: Path) -> None:
     names = set(load_file(weights(foreign)))
     assert "bert.encoder.layer.2.attention.self.query.weight" in names
     assert "cls.predictions.bias" in names
     assert not any("qkv" in name or name.startswith("encoder.") for name in names)
 
 
-def test_loads(foreign: Path, model: Model) -> None:
+def test_a_folder_of_transformers_is_loaded(foreign: Path, model: Model) -> None:
     assert_same(foreign, model)
 
 
-def test_without_the_prefix(foreign: Path, model: Model) -> None:
+def test_names_without_the_prefix_are_loaded(foreign: Path, model: Model) -> None:
     rename(foreign, "bert.", "")
     assert_same(foreign, model)
 
 
-def test_old_names_of_layer_norm(foreign: Path, model: Model) -> None:
+def test_old_names_of_layer_norm_are_loaded(foreign: Path, model: Model) -> None:
     rename(foreign, "LayerNorm.weight", "LayerNorm.gamma")
     rename(foreign, "LayerNorm.bias", "LayerNorm.beta")
     assert_same(foreign, model)
 
 
-def test_buffers_are_passed_over(foreign: Path, model: Model) -> None:
+def test_buffers_are_ignored(foreign: Path, model: Model) -> None:
     rewrite(foreign, **{"bert.embeddings.position_ids": torch.arange(41)[None]})
     assert_same(foreign, model)
 
 
-def test_heads_of_other_tasks_are_passed_over(foreign: Path, model: Model) -> None:
+def test_heads_of_other_tasks_are_ignored(foreign: Path, model: Model) -> None:
     rewrite(foreign, **{"qa_outputs.weight": torch.ones(2, 14), "classifier.bias": torch.ones(3)})
     assert_same(foreign, model)
 
 
 @pytest.mark.parametrize("missing", ["word_embeddings", "cls.predictions.bias", "nothing"])
-def test_copies_of_tied_weights(foreign: Path, model: Model, missing: str) -> None:
+def test_copies_of_tied_weights_are_ignored_or_used(foreign: Path, model: Model, missing: str) -> None:
     """One of the two may be what is stored, or both."""
     stored = load_file(weights(foreign))
     copies: dict[str, Tensor | None] = {
@@ -137,14 +137,14 @@ def test_copies_of_tied_weights(foreign: Path, model: Model, missing: str) -> No
     assert_same(foreign, model)
 
 
-def test_a_decoder_that_is_not_tied(foreign: Path) -> None:
+def test_a_decoder_that_is_not_tied_is_an_error(foreign: Path) -> None:
     rewrite(foreign, **{"cls.predictions.decoder.weight": torch.ones(37, 14)})
     ModelFolder.open(foreign).load_encoder()
     with pytest.raises(BertkitError, match=r"decoder\.weight differs from embeddings\.word_embeddings\.weight"):
         ModelFolder.open(foreign).load_model(pretraining)
 
 
-def test_half_precision_is_widened(foreign: Path, model: Model) -> None:
+def test_half_precision_is_converted_to_float32(foreign: Path, model: Model) -> None:
     rewrite(foreign, **{name: tensor.half() for name, tensor in load_file(weights(foreign)).items()})
     for weight, original in zip(
         ModelFolder.open(foreign).load_encoder().parameters(), model.encoder.parameters(), strict=True
@@ -153,7 +153,7 @@ def test_half_precision_is_widened(foreign: Path, model: Model) -> None:
         assert torch.equal(weight, original.half().float())
 
 
-def test_a_pooler_that_is_not_there_is_fresh(foreign: Path) -> None:
+def test_a_missing_pooler_is_initialised(foreign: Path) -> None:
     """Their masked language models have none."""
     rewrite(foreign, **{"bert.pooler.dense.weight": None, "bert.pooler.dense.bias": None})
     torch.manual_seed(7)
@@ -180,20 +180,20 @@ def test_missing_tensors_are_listed(foreign: Path) -> None:
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_one_part_of_the_pooler_is_not_enough(foreign: Path) -> None:
+def test_an_incomplete_pooler_is_an_error(foreign: Path) -> None:
     rewrite(foreign, **{"bert.pooler.dense.bias": None})
     with pytest.raises(BertkitError, match=r"lacks pooler\.dense\.bias"):
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_a_head_that_reads_the_pooler_needs_one(foreign: Path) -> None:
+def test_a_head_that_needs_the_pooler_is_refused_without_one(foreign: Path) -> None:
     rewrite(foreign, **{"bert.pooler.dense.weight": None, "bert.pooler.dense.bias": None})
     ModelFolder.open(foreign).load_model(lambda encoder: {"mlm": pretraining(encoder)["mlm"]})
     with pytest.raises(BertkitError, match=r'has no pooler, which the "nsp" head needs'):
         ModelFolder.open(foreign).load_model(pretraining)
 
 
-def test_a_missing_part_of_a_head(foreign: Path) -> None:
+def test_a_missing_tensor_of_a_head_is_named(foreign: Path) -> None:
     rewrite(foreign, **{"cls.predictions.transform.dense.bias": None})
     with pytest.raises(BertkitError, match=r"lacks cls\.predictions\.transform\.dense\.bias"):
         ModelFolder.open(foreign).load_model(pretraining)
@@ -205,39 +205,39 @@ def test_unknown_tensors_of_the_encoder_are_listed(foreign: Path) -> None:
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_a_tensor_twice(foreign: Path) -> None:
+def test_a_tensor_under_two_names_is_an_error(foreign: Path) -> None:
     rewrite(foreign, **{"pooler.dense.bias": torch.ones(14)})
     with pytest.raises(BertkitError, match=r"holds pooler\.dense\.bias twice"):
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_a_vocabulary_of_another_size(foreign: Path) -> None:
+def test_a_vocabulary_of_another_size_is_an_error(foreign: Path) -> None:
     rewrite(foreign, **{"bert.embeddings.word_embeddings.weight": torch.ones(36, 14)})
     with pytest.raises(BertkitError, match=r"has embeddings\.word_embeddings\.weight as 36 x 14 instead of 37 x 14"):
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_a_transposed_tensor(foreign: Path) -> None:
+def test_a_transposed_tensor_is_an_error(foreign: Path) -> None:
     rewrite(foreign, **{"bert.encoder.layer.0.intermediate.dense.weight": torch.ones(14, 23)})
     with pytest.raises(BertkitError, match="as 14 x 23 instead of 23 x 14"):
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_numbers_that_are_no_weights(foreign: Path) -> None:
+def test_integer_weights_are_an_error(foreign: Path) -> None:
     rewrite(foreign, **{"bert.pooler.dense.weight": torch.ones(14, 14, dtype=torch.int8)})
     with pytest.raises(BertkitError, match=r"pooler\.dense\.weight as 14 x 14 int8 instead of 14 x 14"):
         ModelFolder.open(foreign).load_encoder()
 
 
 @pytest.mark.parametrize("layers", [2, 4, 1_000_000_000])
-def test_another_number_of_layers(foreign: Path, layers: int) -> None:
+def test_another_number_of_layers_is_an_error(foreign: Path, layers: int) -> None:
     config = json.loads((foreign / "config.json").read_text())
     (foreign / "config.json").write_text(json.dumps({**config, "num_hidden_layers": layers}))
     with pytest.raises(BertkitError, match=rf"config\.json says {layers} layers and model\.safetensors has 3"):
         ModelFolder.open(foreign).load_encoder()
 
 
-def test_many_faults_are_one_line(foreign: Path) -> None:
+def test_many_faults_are_reported_in_one_line(foreign: Path) -> None:
     rename(foreign, ".attention.", ".attend.")
     with pytest.raises(BertkitError) as caught:
         ModelFolder.open(foreign).load_encoder()

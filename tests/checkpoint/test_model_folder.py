@@ -54,7 +54,7 @@ def save(folder: Path, encoder: Bert, tokenizer: WordPiece, heads: str = "classe
 
 
 @pytest.mark.parametrize("heads", HEADS)
-def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str) -> None:
+def test_a_saved_model_is_loaded_bit_for_bit(tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str) -> None:
     model = save(tmp_path / "model", encoder, tokenizer, heads)
     random_state = torch.get_rng_state()
     loaded = ModelFolder.open(tmp_path / "model").load_model(HEADS[heads])
@@ -69,7 +69,7 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path, encoder: Bert, tok
         assert torch.equal(torch.get_rng_state(), random_state), "loading an encoder draws nothing"
 
 
-def test_the_tokenizer_and_the_record_come_back(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_the_tokenizer_and_the_metadata_are_loaded(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     assert ModelFolder.open(tmp_path).tokenizer.fingerprint == tokenizer.fingerprint
     about = ModelFolder.open(tmp_path).metadata
@@ -91,7 +91,7 @@ def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: Word
     assert config["problem_type"] == "single_label_classification"
 
 
-def test_classes_without_names_get_numbers(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_classes_without_names_are_numbered(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save_model(tmp_path / "model", Model(encoder, CLASSES.objectives(encoder)), tokenizer, metadata={})
     assert json.loads((tmp_path / "model" / "config.json").read_text())["label2id"] == {
         "LABEL_0": 0,
@@ -100,7 +100,7 @@ def test_classes_without_names_get_numbers(tmp_path: Path, encoder: Bert, tokeni
     }
 
 
-def test_a_number_gets_no_sigmoid_from_sentence_transformers(
+def test_sentence_transformers_applies_no_sigmoid_to_a_number(
     tmp_path: Path, encoder: Bert, tokenizer: WordPiece
 ) -> None:
     save(tmp_path / "model", encoder, tokenizer, "number")
@@ -126,7 +126,7 @@ def test_a_model_replaces_another(tmp_path: Path, encoder: Bert, tokenizer: Word
     assert [path.name for path in tmp_path.iterdir() if path.name != "vocabulary"] == ["model"]
 
 
-def test_what_is_no_model_is_not_replaced(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_a_folder_without_a_model_is_not_replaced(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("Dear")
     with pytest.raises(BertkitError, match="letters is not empty and holds no model"):
@@ -134,27 +134,29 @@ def test_what_is_no_model_is_not_replaced(tmp_path: Path, encoder: Bert, tokeniz
     assert (tmp_path / "letters" / "dear.txt").read_text() == "Dear"
 
 
-def test_files_that_others_put_beside_are_left_alone(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_files_beside_the_folder_are_kept(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     (tmp_path / "model" / "README.md").write_text("# A model")
     ModelFolder.open(tmp_path).load_model(CLASSES.objectives)
 
 
-def test_a_head_that_is_not_there(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_a_missing_head_is_named(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     with pytest.raises(BertkitError, match=r'model\.safetensors has no "mlm" head') as caught:
         ModelFolder.open(tmp_path).load_model(pretraining)
     assert caught.value.exit_code == 3
 
 
-def test_other_classes_than_the_model_has(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_a_head_with_another_number_of_classes_is_an_error(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "model", encoder, tokenizer)
     other = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("a", "b"))
     with pytest.raises(BertkitError, match=r"has classifier\.weight as 3 x 14 instead of 2 x 14"):
         ModelFolder.open(tmp_path).load_model(other.objectives)
 
 
-def test_a_tokenizer_with_more_pieces_than_embeddings(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_a_tokenizer_with_more_tokens_than_embeddings_is_an_error(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
     """FAULTS row 17."""
     save(tmp_path / "model", encoder, tokenizer)
     (tmp_path / "model" / "bertkit.json").unlink()
@@ -163,7 +165,9 @@ def test_a_tokenizer_with_more_pieces_than_embeddings(tmp_path: Path, encoder: B
         _ = ModelFolder.open(tmp_path).tokenizer
 
 
-def test_fewer_pieces_than_embeddings_are_common(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_a_tokenizer_with_fewer_tokens_than_embeddings_is_loaded(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
     assert tokenizer.vocab_size == 31 < encoder.config.vocab_size
     save(tmp_path / "model", encoder, tokenizer)
     assert ModelFolder.open(tmp_path).tokenizer.vocab_size == 31
@@ -198,7 +202,7 @@ def make_model(folder: Path) -> Path:
     return folder
 
 
-def test_a_model_folder_and_a_run_folder(tmp_path: Path) -> None:
+def test_a_model_folder_and_a_run_folder_are_opened(tmp_path: Path) -> None:
     model = make_model(tmp_path / "runs" / "small" / "model")
     assert ModelFolder.open(model).path == model
     assert ModelFolder.open(model.parent).path == model
@@ -214,20 +218,20 @@ def test_the_nearest_name_is_suggested(tmp_path: Path, monkeypatch: pytest.Monke
     assert caught.value.exit_code == 2
 
 
-def test_a_hub_id_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_id_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("bert-base-uncased", "google-bert/bert-base-uncased"):
         with pytest.raises(BertkitError, match="bertkit does not download models"):
             ModelFolder.open(name)
 
 
-def test_a_run_that_has_no_model_yet(tmp_path: Path) -> None:
+def test_the_error_of_a_run_without_a_model_yet(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(BertkitError, match="yet: that run has not ended"):
         ModelFolder.open(tmp_path)
 
 
-def test_a_folder_without_a_model_and_a_file(tmp_path: Path) -> None:
+def test_the_error_of_a_folder_without_a_model_and_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"neither config\.json nor model/config\.json"):
         ModelFolder.open(tmp_path)
     (tmp_path / "x.txt").write_text("")
@@ -235,7 +239,7 @@ def test_a_folder_without_a_model_and_a_file(tmp_path: Path) -> None:
         ModelFolder.open(tmp_path / "x.txt")
 
 
-def test_spaces_and_other_letters_in_paths(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+def test_paths_may_have_spaces_and_any_letters(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     save(tmp_path / "my run ü 모델" / "model", encoder, tokenizer)
     ModelFolder.open(tmp_path / "my run ü 모델").load_model(CLASSES.objectives)
 
@@ -249,7 +253,7 @@ def write_config(folder: Path, **fields: Any) -> Path:
     return folder
 
 
-def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
+def test_metadata_of_a_folder_of_transformers(tmp_path: Path) -> None:
     labels = {"1": "wet", "0": "dry"}
     write_config(tmp_path, architectures=["BertForSequenceClassification"], id2label=labels, hidden_size=96)
     about = {"architectures": ["BertForSequenceClassification"], "labels": ["dry", "wet"], "several_labels": False}
@@ -258,26 +262,26 @@ def test_what_a_foreign_folder_says_about_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [{"a": "dry"}, {"1": "dry"}, "dry", 3, ["dry"]])
-def test_labels_that_make_no_sense(tmp_path: Path, labels: Any) -> None:
+def test_invalid_labels_are_an_error(tmp_path: Path, labels: Any) -> None:
     write_config(tmp_path, id2label=labels)
     with pytest.raises(BertkitError, match="id2label must map the numbers from 0 on"):
         _ = ModelFolder.open(tmp_path).metadata
 
 
-def test_a_config_that_makes_no_sense(tmp_path: Path) -> None:
+def test_a_config_that_is_not_an_object_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
     for name in ("config", "metadata"):
         with pytest.raises(BertkitError, match="is not the configuration of a model"):
             getattr(ModelFolder.open(tmp_path), name)
 
 
-def test_no_weights(tmp_path: Path) -> None:
+def test_missing_weights_are_an_error(tmp_path: Path) -> None:
     write_config(tmp_path)
     with pytest.raises(BertkitError, match=r"has no weights: neither model\.safetensors nor pytorch_model\.bin"):
         ModelFolder.open(tmp_path).load_encoder()
 
 
-def test_a_sweep_names_its_best_model(tmp_path: Path) -> None:
+def test_the_error_of_a_sweep_names_its_best_model(tmp_path: Path) -> None:
     (tmp_path / "best").mkdir()
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(BertkitError, match=r"which is a sweep\. Its best model: .*best$"):

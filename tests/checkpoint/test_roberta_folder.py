@@ -69,7 +69,7 @@ def folder(tmp_path: Path, model: Model, tokens: ByteLevelBPE) -> Path:
     return save_as_theirs(tmp_path, model, tokens)
 
 
-def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded_bit_for_bit(folder: Path, model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:
     again = ModelFolder.open(folder).load_model(ask_words)
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor), name
@@ -82,7 +82,9 @@ def test_there_and_back_is_bit_equal(folder: Path, model: Model, tokens: ByteLev
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: ByteLevelBPE, tmp_path: Path) -> None:
+def test_weights_have_the_names_of_transformers(
+    folder: Path, encoder: Roberta, tokens: ByteLevelBPE, tmp_path: Path
+) -> None:
     stored = load_file(folder / "model.safetensors")
     assert {"lm_head.dense.weight", "lm_head.layer_norm.bias", "lm_head.bias"} <= set(stored)
     assert "roberta.pooler.dense.weight" in stored
@@ -96,7 +98,7 @@ def test_weights_lie_where_theirs_do(folder: Path, encoder: Roberta, tokens: Byt
     assert json.loads((tmp_path / "classes" / "config.json").read_text())["id2label"]["4"] == "e"
 
 
-def test_a_head_that_is_not_there_is_named_as_theirs_is(folder: Path) -> None:
+def test_a_missing_head_is_named_as_in_transformers(folder: Path) -> None:
     with pytest.raises(BertkitError, match=r'no "class" head: nothing named classifier\.out_proj\.weight'):
         ModelFolder.open(folder).load_model(ask_classes)
     rewrite(folder, **{f"roberta.pooler.dense.{part}": None for part in ("weight", "bias")})
@@ -105,7 +107,7 @@ def test_a_head_that_is_not_there_is_named_as_theirs_is(folder: Path) -> None:
         ModelFolder.open(folder).load_model(ask_classes)
 
 
-def test_a_copy_of_the_word_embeddings_is_passed_over_if_it_is_one(folder: Path) -> None:
+def test_a_copy_of_the_word_embeddings_is_ignored_if_it_is_equal(folder: Path) -> None:
     word = load_file(folder / "model.safetensors")["roberta.embeddings.word_embeddings.weight"]
     rewrite(folder, **{"lm_head.decoder.weight": word.clone(), "roberta.embeddings.position_ids": torch.arange(41)})
     ModelFolder.open(folder).load_model(ask_words)
@@ -116,7 +118,7 @@ def test_a_copy_of_the_word_embeddings_is_passed_over_if_it_is_one(folder: Path)
         ModelFolder.open(folder).load_model(ask_words)
 
 
-def test_what_a_config_leaves_out_is_what_their_class_takes_it_for(folder: Path) -> None:
+def test_absent_keys_of_a_config_have_the_defaults_of_transformers(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "roberta"}')
     wanted = RobertaConfig(vocab_size=50_265, num_positions=512, num_segments=2, layer_norm_eps=1e-12)
     assert ModelFolder.open(folder).config == wanted
@@ -132,7 +134,9 @@ def test_what_a_config_leaves_out_is_what_their_class_takes_it_for(folder: Path)
         ({"num_hidden_layers": 4}, r"config\.json says 4 layers and model\.safetensors has 3"),
     ],
 )
-def test_a_config_that_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+def test_a_config_that_does_not_match_the_weights_is_an_error(
+    folder: Path, changes: dict[str, Any], message: str
+) -> None:
     reconfigure(folder, **changes)
     with pytest.raises(BertkitError, match=message):
         ModelFolder.open(folder).load_encoder()

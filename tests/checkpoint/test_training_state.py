@@ -21,7 +21,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_groups_and_state_come_back(tmp_path: Path) -> None:
+def test_groups_and_state_are_saved_and_loaded(tmp_path: Path) -> None:
     state = {"step": 123, "epoch": 4, "note": "í", "loss": 0.1}
     path = store.save(tmp_path / "checkpoints", 123, groups(), state)
     assert path == tmp_path / "checkpoints" / "step-00000123"
@@ -33,7 +33,7 @@ def test_groups_and_state_come_back(tmp_path: Path) -> None:
     assert torch.equal(loaded["random"]["cpu"], groups()["random"]["cpu"])
 
 
-def test_every_kind_of_tensor_is_bit_equal(tmp_path: Path) -> None:
+def test_every_type_of_tensor_is_loaded_bit_for_bit(tmp_path: Path) -> None:
     wide = torch.randn(7, 13)
     tensors = {
         "number": torch.tensor(0.1),
@@ -60,7 +60,7 @@ def test_every_kind_of_tensor_is_bit_equal(tmp_path: Path) -> None:
         assert torch.equal(bytes_of(found), bytes_of(tensor)), name
 
 
-def test_whoever_may_read_the_state_may_read_the_weights(tmp_path: Path) -> None:
+def test_weights_have_the_same_permissions_as_the_state(tmp_path: Path) -> None:
     path = store.save(tmp_path, 1, groups(), {})
     assert len({file.stat().st_mode for file in path.iterdir()}) == 1
 
@@ -82,19 +82,19 @@ def test_names_of_tensors_are_never_paths(tmp_path: Path, name: str) -> None:
     assert names(path) == ["manifest.json", "model.safetensors", "state.json"]
 
 
-def test_the_name_of_a_group_is_the_programmers(tmp_path: Path) -> None:
+def test_the_name_of_a_group_must_be_a_file_name(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         store.save(tmp_path, 1, {"../x": {}}, {})
 
 
-def test_the_same_step_is_replaced(tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_same_step_is_replaced(tmp_path: Path) -> None:
     for value in (1.0, 2.0):
         path = store.save(tmp_path, 7, groups(value), {})
     assert names(tmp_path) == ["step-00000007"]
     assert store.load(path)[0]["model"]["weight"][0, 0] == 2.0
 
 
-def test_the_newest_is_the_one_of_the_highest_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_checkpoint_has_the_highest_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clocks may leap, and times of files be equal or reversed (FAULTS row 19)."""
     for step in (100_000_000, 99, 5):
         path = store.save(tmp_path, step, groups(step), {"step": step})
@@ -108,12 +108,12 @@ def test_the_newest_is_the_one_of_the_highest_step(tmp_path: Path, monkeypatch: 
     assert store.latest(tmp_path)[0] == path
 
 
-def test_no_checkpoint_yet(tmp_path: Path) -> None:
+def test_a_folder_without_checkpoints_has_no_newest(tmp_path: Path) -> None:
     assert store.latest(tmp_path) == (None, [])
     assert store.latest(tmp_path / "absent") == (None, [])
 
 
-def test_what_is_not_named_like_a_checkpoint_is_not_one(tmp_path: Path) -> None:
+def test_paths_with_other_names_are_not_checkpoints(tmp_path: Path) -> None:
     for name in (".tmp-12-step-00000009", "step-9", "step-00000009.bak", "step-٠٠٠٠٠٠٠٩", "notes"):
         (tmp_path / name).mkdir()
     assert store.checkpoints(tmp_path) == []
@@ -121,7 +121,7 @@ def test_what_is_not_named_like_a_checkpoint_is_not_one(tmp_path: Path) -> None:
     assert names(tmp_path) == sorted(["step-9", "step-00000009.bak", "step-٠٠٠٠٠٠٠٩", "notes", "step-00000003"])
 
 
-def test_falling_back_is_announced(tmp_path: Path) -> None:
+def test_damaged_newer_checkpoints_are_reported(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         store.save(tmp_path, step, groups(), {})
     (tmp_path / "step-00000003" / "state.json").unlink()
@@ -135,7 +135,7 @@ def test_falling_back_is_announced(tmp_path: Path) -> None:
     assert "random.safetensors is damaged: it has 0 bytes" in faults[1]
 
 
-def test_when_none_is_whole_nothing_starts_over_by_itself(tmp_path: Path) -> None:
+def test_if_all_checkpoints_are_damaged_it_is_an_error(tmp_path: Path) -> None:
     path = store.save(tmp_path, 1, groups(), {})
     (path / "manifest.json").unlink()
     with pytest.raises(
@@ -151,13 +151,13 @@ def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path) 
         store.load(tmp_path / "step-00000008")
 
 
-def test_a_copy_under_another_name_loads(tmp_path: Path) -> None:
+def test_a_copy_under_another_name_is_loaded(tmp_path: Path) -> None:
     copy = store.save(tmp_path, 1, groups(), {}).rename(tmp_path / "keep")
     assert torch.equal(store.load(copy)[0]["model"]["weight"], groups()["model"]["weight"])
 
 
 @pytest.mark.parametrize("make", ["nothing", "file", "link"])
-def test_what_is_no_checkpoint_is_said(tmp_path: Path, make: str) -> None:
+def test_a_path_that_is_not_a_checkpoint_is_an_error(tmp_path: Path, make: str) -> None:
     path = tmp_path / "step-00000001"
     if make == "file":
         path.write_text("")
@@ -176,14 +176,14 @@ def test_a_manifest_of_another_format_is_refused(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"files": 3}', '{"files": {"../step-00000002/state.json": {}}}'])
-def test_a_manifest_of_another_make_is_refused(tmp_path: Path, content: str) -> None:
+def test_an_invalid_manifest_is_refused(tmp_path: Path, content: str) -> None:
     path = store.save(tmp_path, 1, groups(), {})
     (path / "manifest.json").write_text(content)
     with pytest.raises(BertkitError, match=r"manifest\.json is damaged"):
         store.load(path)
 
 
-def test_prune_keeps_the_newest(tmp_path: Path) -> None:
+def test_pruning_keeps_the_newest_checkpoints(tmp_path: Path) -> None:
     for step in (1, 2, 3, 4):
         store.save(tmp_path, step, groups(), {})
     store.prune(tmp_path, 2)
@@ -192,7 +192,7 @@ def test_prune_keeps_the_newest(tmp_path: Path) -> None:
     assert names(tmp_path) == ["step-00000003", "step-00000004"]
 
 
-def test_prune_never_deletes_the_last_good_one(tmp_path: Path) -> None:
+def test_pruning_never_deletes_the_last_intact_checkpoint(tmp_path: Path) -> None:
     for step in (1, 2, 9):
         store.save(tmp_path, step, groups(), {})
     weights = tmp_path / "step-00000009" / "model.safetensors"
@@ -202,7 +202,7 @@ def test_prune_never_deletes_the_last_good_one(tmp_path: Path) -> None:
     assert store.latest(tmp_path)[0] == tmp_path / "step-00000002"
 
 
-def test_a_replacement_cut_off_in_the_middle(tmp_path: Path) -> None:
+def test_an_interrupted_replacement_keeps_the_old_checkpoint(tmp_path: Path) -> None:
     """Between the two renames the old checkpoint stands aside, and is the truth."""
     store.save(tmp_path, 7, groups(1.0), {}).rename(tmp_path / ".old-step-00000007")
     path, faults = store.latest(tmp_path)
@@ -213,13 +213,13 @@ def test_a_replacement_cut_off_in_the_middle(tmp_path: Path) -> None:
     assert names(tmp_path) == ["step-00000007", "step-00000008"]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_the_error_of_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("a file")
     with pytest.raises(BertkitError, match=r"cannot write .*step-00000001: .*exists"):
         store.save(tmp_path / "checkpoints", 1, groups(), {})
 
 
-def test_the_manifest_is_readable(tmp_path: Path) -> None:
+def test_the_manifest_lists_format_step_and_files(tmp_path: Path) -> None:
     manifest = json.loads((store.save(tmp_path, 5, groups(), {}) / "manifest.json").read_text())
     assert (manifest["format"], manifest["step"]) == (2, 5)
     assert set(manifest["files"]) == {"model.safetensors", "random.safetensors", "state.json"}

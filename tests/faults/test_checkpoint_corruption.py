@@ -127,7 +127,7 @@ def checkpoints(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", CHECKPOINT_FILES)
-def test_a_damaged_checkpoint_is_passed_over_and_said(checkpoints: Path, name: str, damage: str) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_reported(checkpoints: Path, name: str, damage: str) -> None:
     DAMAGES[damage](checkpoints / "step-00000002" / name)
     with pytest.raises(BertkitError, match="step-00000002") as caught:
         store.load(checkpoints / "step-00000002")
@@ -156,7 +156,7 @@ def test_a_file_of_another_checkpoint_is_found(checkpoints: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("damage", ["deleted", "folder", "dangling", "file"])
-def test_a_whole_checkpoint_that_is_something_else(checkpoints: Path, damage: str) -> None:
+def test_an_intact_folder_that_is_not_a_training_state_is_refused(checkpoints: Path, damage: str) -> None:
     path = checkpoints / "step-00000002"
     shutil.rmtree(path)
     if damage == "folder":
@@ -227,7 +227,7 @@ def foreign(model: Path) -> Path:
 
 @SOME_OR_ALL
 @pytest.mark.parametrize("name", [name for name in MODEL_FILES if name != "bertkit.json"])
-def test_a_damaged_foreign_file_is_an_error_of_ours_or_harmless(foreign: Path, name: str, count: int) -> None:
+def test_a_damaged_file_of_transformers_is_refused_or_harmless(foreign: Path, name: str, count: int) -> None:
     content = (foreign / name).read_bytes()
     for damage in DAMAGES.values():
         copy = foreign.parent / "copy"
@@ -292,7 +292,9 @@ def test_malformed_safetensors_are_refused(tmp_path: Path, case: str) -> None:
 
 @given(st.binary(max_size=300), st.booleans())
 @settings(max_examples=200, deadline=2000)
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes, framed: bool) -> None:
+def test_any_bytes_are_loaded_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, framed: bool
+) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.safetensors"
     path.write_bytes(struct.pack("<Q", len(content)) + content if framed else content)
     try:
@@ -345,7 +347,7 @@ def test_code_in_a_checkpoint_is_never_run(checkpoints: Path, name: str) -> None
     assert not marker.exists()
 
 
-def test_a_deflated_bomb_is_not_unpacked(foreign: Path) -> None:
+def test_a_zip_bomb_is_not_unpacked(foreign: Path) -> None:
     torch.save({"embeddings.word_embeddings.weight": torch.zeros(4_000_000)}, foreign / "large.bin")
     with (
         zipfile.ZipFile(foreign / "large.bin") as plain,
@@ -395,7 +397,7 @@ def test_labels_are_never_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "..", "a" * 5000])
-def test_hostile_names_of_models_are_one_line(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_hostile_model_names_are_one_line(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BertkitError, match="no model") as caught:
         ModelFolder.open(name)

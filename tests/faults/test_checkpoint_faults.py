@@ -308,7 +308,7 @@ def failures() -> list[BaseException]:
 
 @MANY_OR_ALL
 @pytest.mark.parametrize("error", [*failures(), MemoryError()], ids=["ENOSPC", "EIO", "safetensors", "memory"])
-def test_any_call_that_fails_is_one_line_and_loses_nothing(
+def test_any_failing_call_is_reported_in_one_line_and_loses_nothing(
     job: PretrainingJob, folder: Callable[[], Path], error: BaseException, stride: int
 ) -> None:
     def strike() -> None:
@@ -337,7 +337,7 @@ def test_any_call_that_fails_is_one_line_and_loses_nothing(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7, 64, 100, 200, 256, 300, 333, 400, 450, 512, 600, 700, 800, 900, 999])
-def test_a_full_disk_keeps_what_was_there(job: PretrainingJob, folder: Callable[[], Path], limit: int) -> None:
+def test_a_full_disk_keeps_the_old_files(job: PretrainingJob, folder: Callable[[], Path], limit: int) -> None:
     """A real limit of the operating system on the size of a file, below the size of what is saved."""
     place = folder()
 
@@ -364,7 +364,7 @@ def content(path: Path) -> object:
     return sorted(each.name for each in path.iterdir()) if path.is_dir() else path.read_bytes()
 
 
-def test_nothing_is_named_before_it_is_on_the_disk(
+def test_files_are_flushed_to_disk_before_they_are_renamed(
     job: PretrainingJob, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = folder()
@@ -402,7 +402,7 @@ def test_the_manifest_is_written_last(tmp_path: Path) -> None:
     assert max(times, key=lambda name: times[name]) == "manifest.json"
 
 
-def test_a_run_without_its_new_model_has_its_old_one(tmp_path: Path, tokenizer: WordPiece) -> None:
+def test_the_old_model_is_found_if_its_replacement_was_interrupted(tmp_path: Path, tokenizer: WordPiece) -> None:
     """Cut off between the two renames, the old model stands aside and is what RUN means."""
     save_folder(1.0, tokenizer)(tmp_path)
     (tmp_path / "model").rename(tmp_path / ".old-model")
@@ -411,7 +411,7 @@ def test_a_run_without_its_new_model_has_its_old_one(tmp_path: Path, tokenizer: 
     assert model_value(tmp_path) == 1.0
 
 
-def test_the_next_start_removes_what_a_crash_left(tmp_path: Path, tokenizer: WordPiece) -> None:
+def test_the_next_start_removes_temporary_files_of_a_crash(tmp_path: Path, tokenizer: WordPiece) -> None:
     save_folder(1.0, tokenizer)(tmp_path)
     (tmp_path / "model").rename(tmp_path / ".old-model")
     (tmp_path / ".tmp-13-model").mkdir()

@@ -49,23 +49,23 @@ def in_place(path: Path) -> Iterator[Path]:
 MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     "files are not flushed": (
         [(module, "flush_to_disk", flush_only(Path.is_dir)) for module in (storage, store)],
-        "faults/test_checkpoint_faults.py::test_nothing_is_named_before_it_is_on_the_disk",
+        "faults/test_checkpoint_faults.py::test_files_are_flushed_to_disk_before_they_are_renamed",
     ),
     "folders are not flushed": (
         [(module, "flush_to_disk", flush_only(Path.is_file)) for module in (storage, store)],
-        "faults/test_checkpoint_faults.py::test_nothing_is_named_before_it_is_on_the_disk",
+        "faults/test_checkpoint_faults.py::test_files_are_flushed_to_disk_before_they_are_renamed",
     ),
-    "the manifest comes before what it vouches for": (
+    "the manifest is written before the files that it lists": (
         [(store, "flush_to_disk", nothing)],
-        "faults/test_checkpoint_faults.py::test_nothing_is_named_before_it_is_on_the_disk",
+        "faults/test_checkpoint_faults.py::test_files_are_flushed_to_disk_before_they_are_renamed",
     ),
     "a new folder is not flushed": (
         [(run, "make_folder", lambda path: path.mkdir(parents=True, exist_ok=True))],
-        "faults/test_resume_faults.py::test_the_log_is_on_the_disk_before_the_checkpoint_that_counts_on_it",
+        "faults/test_resume_faults.py::test_the_log_is_flushed_to_disk_before_the_checkpoint",
     ),
     "the log is not flushed": (
         [(RunFolder, "flush_log", nothing)],
-        "faults/test_resume_faults.py::test_the_log_is_on_the_disk_before_the_checkpoint_that_counts_on_it",
+        "faults/test_resume_faults.py::test_the_log_is_flushed_to_disk_before_the_checkpoint",
     ),
     "no temporary name": (
         [(storage, "_temporary_sibling", in_place)],
@@ -79,21 +79,21 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         [(shards, "verify_shard", nothing)],
         "faults/test_corpus_faults.py::test_a_flipped_bit_is_never_trained_on",
     ),
-    "nobody looks whether a shard changes": (
+    "changes of shards are not checked": (
         [(shards.Corpus, "check_untouched", nothing)],
-        "faults/test_resume_faults.py::test_shards_that_change_while_they_are_read_are_found",
+        "faults/test_resume_faults.py::test_shards_that_change_during_a_run_are_found",
     ),
-    "steps that are not finite are taken": (
+    "steps with a loss that is not finite are taken": (
         [(fit, "math", SimpleNamespace(isfinite=lambda value: True))],
         "training/test_fit.py::test_a_loss_that_is_not_finite_changes_nothing",
     ),
     "no lock": (
         [(locks, "fcntl", SimpleNamespace(flock=nothing, LOCK_EX=0, LOCK_NB=0))],
-        "faults/test_training_faults.py::test_a_second_run_is_refused_and_a_dead_one_gives_way",
+        "faults/test_training_faults.py::test_a_second_run_is_refused_until_the_first_has_ended_or_died",
     ),
-    "no handler of signals": (
+    "no signal handler": (
         [(Interrupts, "__enter__", lambda self: self)],
-        "faults/test_training_faults.py::test_asked_to_stop_during_a_save_or_an_evaluation",
+        "faults/test_training_faults.py::test_a_signal_during_a_save_or_an_evaluation_loses_nothing",
     ),
     "the random state is not restored": (
         [(torch, "set_rng_state", nothing)],
@@ -103,23 +103,23 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         [(fit, "load_named_state", nothing)],
         "training/test_fit.py::test_a_resume_is_bit_exact_with_dropout_on",
     ),
-    "steps that are done again stay in the log": (
+    "records of repeated steps stay in the log": (
         [(RunFolder, "forget", nothing)],
-        "faults/test_training_faults.py::test_killed_at_any_time_it_comes_to_the_same",
+        "faults/test_training_faults.py::test_a_run_that_is_killed_at_any_time_resumes_to_the_same_result",
     ),
-    "a resume does not look at the settings": (
+    "a resume does not compare the settings": (
         [(pretraining, "check_unchanged", nothing)],
         "faults/test_resume_faults.py::test_other_settings_are_refused_by_name",
     ),
-    "nobody asks how much room there is": (
+    "the free disk space is not checked": (
         [(pretraining, "require_space", nothing)],
-        "faults/test_resume_faults.py::test_a_disk_without_room_is_seen_before_the_first_step",
+        "faults/test_resume_faults.py::test_too_little_disk_space_is_an_error_before_the_first_step",
     ),
 }
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_a_protection_that_is_missing_is_seen(name: str, tmp_path: Path) -> None:
+def test_a_missing_protection_is_detected(name: str, tmp_path: Path) -> None:
     patches, test = MUTATIONS[name]
     # Its watchdog is a thread, which a child does not get; to cancel it there would wait for ever.
     faulthandler.cancel_dump_traceback_later()

@@ -99,7 +99,7 @@ def test_other_settings_are_refused_by_name(bench: TinyRun, stopped: Path, words
     assert content(stopped) == before
 
 
-def test_settings_that_were_edited_in_the_record_are_refused(bench: TinyRun, stopped: Path) -> None:
+def test_settings_edited_in_the_record_are_refused(bench: TinyRun, stopped: Path) -> None:
     """The checkpoint remembers what it was trained with."""
     record = json.loads((stopped / "run.json").read_text())
     record["run"]["seed"] = 6
@@ -109,7 +109,7 @@ def test_settings_that_were_edited_in_the_record_are_refused(bench: TinyRun, sto
     assert "was begun with seed 5, not 6" in said
 
 
-def test_settings_that_no_step_depends_on_may_change(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
+def test_settings_that_do_not_change_a_step_may_differ(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
     words = ["pretrain", "--resume", str(stopped), "--set", "save_every=3", "keep_checkpoints=1", "log_every=2"]
     words.append("gradient_checkpointing=true")
     code, said = bench.run(words)
@@ -135,7 +135,9 @@ def test_another_corpus_is_refused(bench: TinyRun, stopped: Path, tmp_path: Path
     assert f"{tmp_path / 'data'} is not the corpus that {stopped} was begun with" in said
 
 
-def test_the_same_corpus_may_be_elsewhere(bench: TinyRun, stopped: Path, tmp_path: Path, expected: Outcome) -> None:
+def test_the_same_corpus_may_have_another_path(
+    bench: TinyRun, stopped: Path, tmp_path: Path, expected: Outcome
+) -> None:
     shutil.copytree(bench.data, tmp_path / "moved")
     code, said = bench.run(["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'moved'}"])
     assert code == 0, said
@@ -146,7 +148,7 @@ NAMES = ["random.safetensors", "model.safetensors", "optimizer.safetensors", "st
 
 
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.faults) for name in NAMES[1:])])
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(
+def test_a_run_resumes_from_the_last_intact_checkpoint(
     bench: TinyRun, stopped: Path, expected: Outcome, name: str
 ) -> None:
     path = stopped / "checkpoints" / "step-00000008" / name
@@ -162,7 +164,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(
     assert outcome(stopped) == expected
 
 
-def test_shards_that_change_while_they_are_read_are_found(bench: TinyRun, stopped: Path, tmp_path: Path) -> None:
+def test_shards_that_change_during_a_run_are_found(bench: TinyRun, stopped: Path, tmp_path: Path) -> None:
     """No checkpoint is made of steps on tokens that nobody checked; the next start looks at every byte."""
     shutil.copytree(bench.data, tmp_path / "data")
     shard = tmp_path / "data" / "train-00000.safetensors"
@@ -190,7 +192,7 @@ MEMORY = {
 
 
 @pytest.mark.parametrize("kind", MEMORY)
-def test_out_of_memory_says_what_was_tried_and_what_to_lower(
+def test_out_of_memory_reports_the_size_and_the_settings_to_lower(
     bench: TinyRun, stopped: Path, expected: Outcome, kind: str
 ) -> None:
     error, message = MEMORY[kind]
@@ -224,7 +226,7 @@ def test_a_full_disk_stops_a_training_and_loses_nothing(
         assert outcome(run) == expected
 
 
-def test_a_disk_without_room_is_seen_before_the_first_step(bench: TinyRun, tmp_path: Path) -> None:
+def test_too_little_disk_space_is_an_error_before_the_first_step(bench: TinyRun, tmp_path: Path) -> None:
     usage = shutil._ntuple_diskusage(10**9, 10**9 - 70_000, 70_000)
     run = tmp_path / "run"
     code, said = bench.run(bench.command(run), lambda: setattr(shutil, "disk_usage", lambda path: usage))
@@ -233,7 +235,7 @@ def test_a_disk_without_room_is_seen_before_the_first_step(bench: TinyRun, tmp_p
     assert [path.name for path in run.iterdir()] == ["run.lock"]
 
 
-def test_the_log_is_on_the_disk_before_the_checkpoint_that_counts_on_it(
+def test_the_log_is_flushed_to_disk_before_the_checkpoint(
     bench: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
@@ -260,7 +262,7 @@ def test_a_clock_that_jumps_changes_nothing(bench: TinyRun, tmp_path: Path, expe
     assert all(0 < speed < 1e9 for speed in speeds)
 
 
-def test_minutes_are_not_those_of_the_clock(bench: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minutes_do_not_depend_on_the_clock(bench: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretraining, "_LEAST_MEASURED_SECONDS", 0.05)
     back = iter(range(10**9, 0, -3600))
     words = [*bench.command(tmp_path / "run"), "steps=null", "minutes=0.01"]
@@ -289,7 +291,7 @@ def spoil(step: int, value: float) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_stays_not_finite_ends_the_run_with_good_checkpoints(
+def test_a_loss_that_stays_non_finite_ends_the_run_and_keeps_intact_checkpoints(
     bench: TinyRun, tmp_path: Path, value: float
 ) -> None:
     """Ten in a row are counted across a resume."""
@@ -310,7 +312,7 @@ def test_a_loss_that_stays_not_finite_ends_the_run_with_good_checkpoints(
     assert "up to step 15." in said
 
 
-def test_weights_that_are_not_finite_are_never_saved(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
+def test_weights_that_are_not_finite_are_not_saved(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
     def spoil_weights() -> None:
         def wrapped(optimizer: torch.optim.Optimizer, lr: float) -> None:
             set_lr(optimizer, lr)

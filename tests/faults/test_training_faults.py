@@ -33,7 +33,7 @@ def long(number: int) -> Any:
 
 
 @pytest.mark.parametrize("kills", [6, long(200)])
-def test_killed_at_any_time_it_comes_to_the_same(
+def test_a_run_that_is_killed_at_any_time_resumes_to_the_same_result(
     bench: TinyRun, tmp_path: Path, expected: Outcome, seconds: float, kills: int
 ) -> None:
     draw = random.Random(13)
@@ -52,7 +52,7 @@ def test_killed_at_any_time_it_comes_to_the_same(
 
 
 @pytest.mark.parametrize("stops", [4, long(50)])
-def test_asked_to_stop_at_any_time_once_or_twice(
+def test_one_or_two_signals_at_any_time_lose_nothing(
     bench: TinyRun, tmp_path: Path, expected: Outcome, seconds: float, stops: int
 ) -> None:
     draw = random.Random(7)
@@ -100,7 +100,7 @@ def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM
 @pytest.mark.parametrize(
     ("module", "name"), [(store, "write_checksums"), (heldout, "evaluate_losses")], ids=["save", "evaluation"]
 )
-def test_asked_to_stop_during_a_save_or_an_evaluation(
+def test_a_signal_during_a_save_or_an_evaluation_loses_nothing(
     bench: TinyRun, tmp_path: Path, expected: Outcome, module: object, name: str, times: int
 ) -> None:
     """The first signal lets it finish what it does and save; the second one ends it there, with nothing lost before."""
@@ -122,7 +122,9 @@ def test_asked_to_stop_during_a_save_or_an_evaluation(
     assert outcome(run) == expected
 
 
-def test_a_second_run_is_refused_and_a_dead_one_gives_way(bench: TinyRun, tmp_path: Path, expected: Outcome) -> None:
+def test_a_second_run_is_refused_until_the_first_has_ended_or_died(
+    bench: TinyRun, tmp_path: Path, expected: Outcome
+) -> None:
     run = tmp_path / "run"
     child = bench.start(bench.command(run), signal_at(store, "prune", 2, signal.SIGSTOP))
     try:
@@ -142,7 +144,7 @@ def test_a_second_run_is_refused_and_a_dead_one_gives_way(bench: TinyRun, tmp_pa
 
 
 @pytest.mark.parametrize("times", [1, long(50)])
-def test_two_started_at_once(bench: TinyRun, tmp_path: Path, times: int) -> None:
+def test_of_two_runs_started_at_once_one_is_refused(bench: TinyRun, tmp_path: Path, times: int) -> None:
     for number in range(times):
         run = tmp_path / str(number)
         children = [bench.start([*bench.command(run), "steps=2"]) for _ in range(2)]
