@@ -157,7 +157,7 @@ def test_a_head_with_another_number_of_classes_is_an_error(tmp_path: Path, encod
 def test_a_tokenizer_with_more_tokens_than_embeddings_is_an_error(
     tmp_path: Path, encoder: Bert, tokenizer: WordPiece
 ) -> None:
-    """FAULTS row 17."""
+    """Embeddings of its last tokens would be missing."""
     save(tmp_path / "model", encoder, tokenizer)
     (tmp_path / "model" / "bertkit.json").unlink()
     tokenizer.add_tokens([f"word{number}" for number in range(13)]).save(tmp_path / "model")

@@ -85,7 +85,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     ),
     "steps with a loss that is not finite are taken": (
         [(fit, "math", SimpleNamespace(isfinite=lambda value: True))],
-        "training/test_fit.py::test_a_loss_that_is_not_finite_changes_nothing",
+        "training/test_fit.py::test_a_loss_that_is_not_finite_changes_no_weight",
     ),
     "no lock": (
         [(locks, "fcntl", SimpleNamespace(flock=nothing, LOCK_EX=0, LOCK_NB=0))],
