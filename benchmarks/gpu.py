@@ -97,9 +97,7 @@ def check(name: str, device: torch.device) -> dict[str, Any]:
             loss, gradient = find_gradient(model.eval(), find_loss)
         difference = abs(loss - expected_loss) / expected_loss
         cosine = float(nn.functional.cosine_similarity(gradient, expected_gradient, dim=0))
-        print(
-            f"{name} in {precision}: relative difference of the loss {difference:.1e}, gradient cosine {cosine:.6f}"
-        )
+        print(f"{name} in {precision}: relative difference of the loss {difference:.1e}, gradient cosine {cosine:.6f}")
         if not (difference <= max_difference and cosine >= min_cosine):
             raise SystemExit(f"error: {name} in {precision} differs from float32 on the CPU; nothing was timed.")
         differences[precision] = {"loss": difference, "cosine": cosine}

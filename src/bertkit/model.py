@@ -88,6 +88,6 @@ class Model(nn.Module):
     def _named_objectives(self) -> list[tuple[str, Objective]]:
         pairs = []
         for name, objective in self.objectives.items():
-            assert isinstance(objective, Objective)
+            assert isinstance(objective, Objective)  # a ModuleDict does not know the type of its values
             pairs.append((name, objective))
         return pairs

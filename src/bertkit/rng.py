@@ -53,7 +53,7 @@ class CounterRng:
         """(B, W) numbers in [0, 1). Equal stream names give equal numbers."""
         rows = _mix(_key(self.seed, self.epoch, stream) ^ self.indices.astype(np.uint64))
         positions = np.arange(1, width + 1, dtype=np.uint64) * _STEP
-        bits = _mix(rows[:, None] ^ positions) >> np.uint64(11)
+        bits = _mix(rows[:, None] ^ positions) >> np.uint64(11)  # 53 bits, as many as a float64 holds exactly
         return bits.astype(np.float64) * 2.0**-53
 
     def below(self, stream: str, limit: int | NDArray[np.int64], width: int = 1) -> NDArray[np.int64]:

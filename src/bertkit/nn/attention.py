@@ -61,6 +61,7 @@ class SelfAttention(nn.Module):
         """Queries (B, Q, H), keys and values (B, T, H), padded. Only the tokens of ``subset`` need a query."""
         if subset is None:
             return torch.chunk(layout.pad(self.qkv(states)), 3, dim=-1)
+        # The rows of the weight are those of the queries, then of the keys, then of the values.
         width = states.shape[-1]
         weight, bias = self.qkv.weight, self.qkv.bias
         query = F.linear(select_tokens(states, subset.indices), weight[:width], bias[:width])
@@ -102,7 +103,7 @@ class _Attend(torch.autograd.Function):
         shape = query.shape
         query, key, value = (part.flatten(0, 1).contiguous() for part in (query, key, value))
         scores = _product(query, key.transpose(1, 2), shape[-1] ** -0.5)
-        if allowed is not None:
+        if allowed is not None:  # added in place: the scores are the largest tensor here
             bias = torch.zeros(allowed.shape, dtype=scores.dtype).masked_fill_(~allowed, float("-inf"))
             scores.view(*shape[:3], -1).add_(bias[:, None])
         probabilities = torch.softmax(scores, dim=-1)

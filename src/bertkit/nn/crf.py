@@ -57,7 +57,7 @@ class Crf(nn.Module):
         total = self.start + emissions[:, 0]
         for step, real in zip(emissions[:, 1:].unbind(1), mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
             after = (total.unsqueeze(2) + self.transitions).logsumexp(dim=1) + step
-            total = torch.where(real, after, total)
+            total = torch.where(real, after, total)  # on padding the total of the last real step stays
         return (total + self.end).logsumexp(dim=1).masked_fill(~mask[:, 0], 0)
 
     @torch.no_grad()
@@ -69,6 +69,7 @@ class Crf(nn.Module):
         for step, real in zip(emissions[:, 1:].unbind(1), mask[:, 1:].unsqueeze(2).unbind(1), strict=True):
             scores, before = (best.unsqueeze(2) + transitions).max(dim=1)
             best = torch.where(real, scores + step, best)
+            # On padding a tag points to itself, so the path starts at the last real step.
             back_pointers.append(torch.where(real, before, torch.arange(before.shape[1], device=before.device)))
         tag = (best + self.end + self.constraints[:-1, -1]).argmax(dim=1, keepdim=True)
         path = [tag]

@@ -32,7 +32,7 @@ def sum_cross_entropy(logits: Float[Tensor, "N V"], labels: Int[Tensor, " M"]) -
     if cpu_kernels.applies(logits):
         total: Tensor = _SumCrossEntropy.apply(logits, labels)  # type: ignore[no-untyped-call]
         return total
-    if logits.requires_grad:
+    if logits.requires_grad:  # on a GPU, or while the model is traced
         return F.cross_entropy(logits[: len(labels)].float(), labels, reduction="sum")
     rows = _rows_per_block(logits)
     blocks = zip(torch.split(logits[: len(labels)], rows), torch.split(labels, rows), strict=True)
@@ -59,7 +59,7 @@ class _SumCrossEntropy(torch.autograd.Function):
         gradient = torch.empty_like(logits)
         total = torch.zeros(())
         rows = _rows_per_block(logits)
-        gradient[len(labels) :] = 0
+        gradient[len(labels) :] = 0  # rows without a label only round up the number of rows
         for start in range(0, len(labels), rows):
             block = slice(start, min(start + rows, len(labels)))
             label = labels[block, None]

@@ -65,4 +65,5 @@ def _look_up_positions(input_ids: Int[Tensor, "B T"], table: nn.Embedding, first
         raise usage_error(
             f"a batch has rows of {tokens} tokens, but the model has {positions} positions; shorten the text."
         )
+    # A slice that is broadcast over the rows; a lookup would copy it once per row.
     return table.weight[first : first + tokens]

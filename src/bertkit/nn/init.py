@@ -54,11 +54,11 @@ def fill_sinusoids(weight: Tensor, sigma: float = BERT_SIGMA) -> None:
 def _fill_truncated_normal(weight: Tensor, sigma: float) -> None:
     """Sample, and sample again what is outside two sigma: seven times faster than ``nn.init.trunc_normal_``."""
     weight.normal_(0.0, sigma)
-    if weight.is_meta:
+    if weight.is_meta:  # it has no values to look at
         return
     entries = weight.view(-1)
     outside = (entries.abs() > 2 * sigma).nonzero().squeeze(1)
-    while len(outside) > 0:
+    while len(outside) > 0:  # 4.6 % of the values are outside, so a few rounds are enough
         resampled = torch.normal(0.0, sigma, outside.shape, device=weight.device)
         entries[outside] = resampled
         outside = outside[resampled.abs() > 2 * sigma]

@@ -34,7 +34,7 @@ class Mixture(nn.Module):
         super().__init__()
         self.selected, how = MIXTURES[name]
         count = len(range(num_layers + 1)[self.selected])
-        self.weights = nn.Parameter(torch.zeros(count)) if how == "sum" else None
+        self.weights = nn.Parameter(torch.zeros(count)) if how == "sum" else None  # the softmax of zeros is uniform
         self.width = hidden_size if how == "sum" else count * hidden_size
 
     def forward(self, layers: Sequence[Float[Tensor, "*any H"]]) -> Float[Tensor, "*any W"]:

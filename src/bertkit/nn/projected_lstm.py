@@ -58,6 +58,7 @@ class ProjectedLstm(nn.Module):
         outputs = []
         for step, real in zip(from_input.unbind(1), mask.unsqueeze(2).unbind(1), strict=True):
             after = self._step(step + F.linear(before.output, recurrent_weight), before.cells)
+            # On padding the state stays, so the final state of a row is that of its last real step.
             before = LstmState(*(torch.where(real, new, old) for new, old in zip(after, before, strict=True)))
             outputs.append(before.output)
         return torch.stack(outputs, dim=1).masked_fill(~mask.unsqueeze(2), 0), before

@@ -32,12 +32,14 @@ def sample_words(count: int, vocab_size: int) -> Samples:
     drawn = torch.empty(0, dtype=torch.long)
     while True:
         uniform = torch.rand(max(count, len(drawn)), dtype=torch.float64)
+        # Inverse transform sampling of the log-uniform distribution.
         more = torch.expm1(uniform * math.log1p(vocab_size)).long().clamp(max=vocab_size - 1)
         drawn = torch.cat([drawn, more])
-        found, places = torch.unique(drawn, return_inverse=True)
-        if len(found) >= count:
+        distinct, inverse = torch.unique(drawn, return_inverse=True)
+        if len(distinct) >= count:
             break
-    first = torch.full_like(found, len(drawn)).scatter_reduce_(0, places, torch.arange(len(drawn)), "amin")
+    # The index of the first draw of every word, sorted: the order in which words were found.
+    first = torch.full_like(distinct, len(drawn)).scatter_reduce_(0, inverse, torch.arange(len(drawn)), "amin")
     first = first.sort().values[:count]
     return Samples(drawn[first], int(first[-1]) + 1)
 
@@ -47,7 +49,7 @@ def inclusion_probabilities(words: Int[Tensor, " N"], draws: int, vocab_size: in
 
     Unlike TensorFlow, which uses ``p * draws`` if no word was drawn twice; that almost never happens.
     """
-    ranks = words.double()
+    ranks = words.double()  # float32 has too few digits for the rare words of ELMo's 793,471
     probabilities = torch.log1p(1 / (ranks + 1)) / math.log1p(vocab_size)
     return -torch.expm1(draws * torch.log1p(-probabilities)).float()
 

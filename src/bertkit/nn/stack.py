@@ -78,6 +78,7 @@ def _select_positions(
     count = int(positions.sum())
     if count > _MAX_SUBSET * int(mask.sum()):
         return None
+    # Transposed: column by column the extra tokens are spread over all rows, so that no single row becomes wide.
     others = (mask & ~positions).T.nonzero()[: round_up(count) - count]
     selected = positions.clone()
     selected[others[:, 1], others[:, 0]] = True

@@ -56,7 +56,7 @@ class ActivationCache:
         with explain_writing(self._folder):
             offset = self._file.seek(0, os.SEEK_END)
             self._file.write(states.tobytes())
-            self._file.flush()
+            self._file.flush()  # here, so that a full disk is reported with the name of the folder
         self._entries[key] = _Entry(offset, states.shape)
 
     def read(self, key: bytes) -> NDArray[np.float16]:

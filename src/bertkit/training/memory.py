@@ -42,4 +42,5 @@ def disable_malloc_trim() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:  # musl
         return False
+    # Blocks up to 1 GiB come from the heap, and the heap is never trimmed (2^31 - 1 is the largest int).
     return bool(mallopt(_M_MMAP_THRESHOLD, 1 << 30) and mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1))

@@ -72,11 +72,12 @@ def build_optimizer(
             "eps": config.eps,
             "weight_decay": config.weight_decay if is_matrix else 0.0,
             "lr_scale": lr_scale,
-            "adapts": is_matrix,
+            "adapts": is_matrix,  # read by LAMB only
         }
         for (is_matrix, lr_scale), each in groups.items()
     ]
     optimizer = _build(config, settings)
+    # Created here and not by torch in the first step, so that a checkpoint can be loaded before it.
     moments = ("sum",) if config.kind == "adagrad" else ("exp_avg", "exp_avg_sq")
     for parameter in parameters:
         optimizer.state[parameter] = {

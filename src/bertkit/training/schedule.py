@@ -38,5 +38,6 @@ def lr_factor(config: ScheduleConfig, step: int, total_steps: int) -> float:
     if config.decay == "late":
         return min(1.0, (total_steps - step) / (_LATE_DECAY * total_steps))
     begin = 0 if config.decay == "bert" else warmup_steps
+    # max(1, ...): a run of one step may have no step after the warm-up.
     left = max(0.0, (total_steps - step) / max(1, total_steps - begin))
     return (1 - math.cos(math.pi * left)) / 2 if config.decay == "cosine" else left
