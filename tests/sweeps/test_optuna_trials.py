@@ -1,4 +1,4 @@
-"""Points drawn by optuna: as many as asked, each once, also when those who drew them were killed."""
+"""Points sampled by optuna: the requested number, each trained once, also if a process is killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from bertkit import api
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
-from bertkit.sweeps.sweep import SweepResult
+from bertkit.sweeps.results import SweepResult
 
 optuna = pytest.importorskip("optuna")
 
@@ -32,7 +32,7 @@ def states(output: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
-def test_points_are_drawn_from_the_ranges(sampler: str, table: Path, model: Path, tmp_path: Path) -> None:
+def test_points_are_sampled_from_the_ranges(sampler: str, table: Path, model: Path, tmp_path: Path) -> None:
     result = tune(table, model, tmp_path, 3, sampler=sampler)
     assert len(result.points) == 3
     for point in result.points:
@@ -42,7 +42,7 @@ def test_points_are_drawn_from_the_ranges(sampler: str, table: Path, model: Path
     assert states(tmp_path) == ["COMPLETE"] * 3
 
 
-def test_more_trials_may_be_asked_for_later_and_are_those_of_one_go(table: Path, model: Path, tmp_path: Path) -> None:
+def test_trials_that_are_added_later_are_those_of_a_single_sweep(table: Path, model: Path, tmp_path: Path) -> None:
     first = tune(table, model, tmp_path / "twice", 2)
     assert tune(table, model, tmp_path / "twice", 2).points == first.points
     later = tune(table, model, tmp_path / "twice", 3)
@@ -51,7 +51,7 @@ def test_more_trials_may_be_asked_for_later_and_are_those_of_one_go(table: Path,
     assert {each.folder for each in first.points} < {each.folder for each in later.points}
 
 
-def test_what_was_drawn_and_not_run_is_run(
+def test_a_point_that_was_sampled_and_not_trained_is_trained(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*arguments: object) -> None:
@@ -65,7 +65,7 @@ def test_what_was_drawn_and_not_run_is_run(
     assert states(tmp_path) == ["COMPLETE"] * 3
 
 
-def test_a_trial_half_drawn_is_given_up(table: Path, model: Path, tmp_path: Path) -> None:
+def test_an_incomplete_trial_is_marked_as_failed(table: Path, model: Path, tmp_path: Path) -> None:
     tune(table, model, tmp_path, 1)
     storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log")))
     optuna.load_study(study_name="sweep", storage=storage).ask().suggest_float("lr", 1e-5, 1e-2, log=True)
@@ -74,15 +74,15 @@ def test_a_trial_half_drawn_is_given_up(table: Path, model: Path, tmp_path: Path
 
 
 def test_processes_share_the_journal(table: Path, model: Path, tmp_path: Path) -> None:
-    words = ["tune", table, "--model", model, "-o", tmp_path, "--epochs", 1, "--trials", 6, "--grid", *GRID]
+    arguments = ["tune", table, "--model", model, "-o", tmp_path, "--epochs", 1, "--trials", 6, "--grid", *GRID]
     command = [sys.executable, "-c", "import sys; from bertkit.cli.main import main; sys.exit(main())"]
-    words += ["--progress", "plain"]
-    with subprocess.Popen([*command, *map(str, words)], stdout=-3, stderr=subprocess.PIPE, text=True) as other:
+    arguments += ["--progress", "plain"]
+    with subprocess.Popen([*command, *map(str, arguments)], stdout=-3, stderr=subprocess.PIPE, text=True) as other:
         assert other.stderr is not None
-        said = [other.stderr.readline()]
+        output = [other.stderr.readline()]
         result = tune(table, model, tmp_path, 6)
-        said += other.stderr.readlines()
-        assert other.wait() == 0, said
+        output += other.stderr.readlines()
+        assert other.wait() == 0, output
     assert len(result.points) == len(list(tmp_path.glob("points/*/results.json"))) == 6
     assert states(tmp_path) == ["COMPLETE"] * 6
     for path in tmp_path.glob("points/*/metrics.jsonl"):

@@ -1,4 +1,4 @@
-"""Sweeps: every point once, whoever runs it and however often it is cut off; the best of them kept."""
+"""Sweeps: every point is trained once, by any process and after any interruption, and the best one is kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bertkit.finetuning.run import run_seeds
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
-from bertkit.sweeps.sweep import SweepResult, read_axes
+from bertkit.sweeps.results import SweepResult
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -43,7 +43,7 @@ def tune(table: Path, model: Path, output: Path, grid: Any = GRID, **options: An
 
 
 @contextmanager
-def started(table: Path, model: Path, output: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
+def started_process(table: Path, model: Path, output: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
     words = ["tune", table, "--model", model, "-o", output, "--epochs", 1, "--progress", "plain", *more]
     with subprocess.Popen([*COMMAND, *map(str, words)], stdout=-3, stderr=subprocess.PIPE, text=True) as process:
         watchdog = threading.Timer(PATIENCE, process.kill)
@@ -54,7 +54,7 @@ def started(table: Path, model: Path, output: Path, *more: object) -> Iterator[s
 
 
 def read_until(process: subprocess.Popen[str], start: str) -> list[str]:
-    """The lines up to one that begins so."""
+    """The lines up to the first that begins with ``start``."""
     assert process.stderr is not None
     lines = []
     for line in process.stderr:
@@ -65,7 +65,7 @@ def read_until(process: subprocess.Popen[str], start: str) -> list[str]:
 
 
 def steps(output: Path) -> dict[str, list[tuple[int, int]]]:
-    """(seed, step) of every step that was made, by the name of the point."""
+    """(seed, step) of every training step, by the name of the point."""
     return {
         path.parent.name: [(each["seed"], each["step"]) for each in read_metrics(path) if each["kind"] == "train"]
         for path in output.glob("points/*/metrics.jsonl")
@@ -76,7 +76,7 @@ def points_run(lines: list[str]) -> list[str]:
     return [line.partition(": ")[2].strip() for line in lines if line.startswith("point ")]
 
 
-def test_a_grid_is_run_and_its_best_point_kept(table: Path, model: Path, tmp_path: Path) -> None:
+def test_every_point_of_a_grid_is_trained_and_the_best_one_is_kept(table: Path, model: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     result = tune(table, model, output, seeds=2)
     assert {tuple(each.settings.values()) for each in result.points} == set(
@@ -99,7 +99,7 @@ def test_a_grid_is_run_and_its_best_point_kept(table: Path, model: Path, tmp_pat
     assert (record["kind"], record["ended"], record["best"]) == ("tune", "done", result.best.settings)
 
 
-def test_a_point_is_what_finetune_does_with_these_settings(table: Path, model: Path, tmp_path: Path) -> None:
+def test_a_point_is_the_same_as_a_finetuning_with_its_settings(table: Path, model: Path, tmp_path: Path) -> None:
     result = tune(table, model, tmp_path / "sweep", {"lr": [1e-3, 1e-2], "optimizer.beta2": [0.9, 0.99]})
     assert result.best is not None
     settings = result.best.settings
@@ -124,7 +124,7 @@ def test_examples_are_encoded_once(table: Path, model: Path, tmp_path: Path, mon
     assert [run.task.max_length for run in built[1:]] == [7, 9]
 
 
-def test_what_is_finished_is_not_done_again(table: Path, model: Path, tmp_path: Path) -> None:
+def test_finished_points_are_not_trained_again(table: Path, model: Path, tmp_path: Path) -> None:
     first = tune(table, model, tmp_path)
     before = steps(tmp_path)
     assert tune(table, model, tmp_path).points == first.points
@@ -133,7 +133,7 @@ def test_what_is_finished_is_not_done_again(table: Path, model: Path, tmp_path: 
 
 def test_processes_divide_the_points(table: Path, model: Path, tmp_path: Path) -> None:
     grid = ["lr=1e-4,1e-3,1e-2", "batch_size=7,13"]
-    with started(table, model, tmp_path, "--grid", *grid) as other:
+    with started_process(table, model, tmp_path, "--grid", *grid) as other:
         lines = read_until(other, "point 1 of 6")
         result = tune(table, model, tmp_path, grid)
         assert other.stderr is not None
@@ -146,15 +146,15 @@ def test_processes_divide_the_points(table: Path, model: Path, tmp_path: Path) -
     assert all(len(set(each)) == len(each) for each in done.values())
 
 
-def test_the_point_of_a_process_that_dies_is_taken_over_with_its_seeds(
+def test_the_point_of_a_killed_process_is_continued_with_its_finished_seeds(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grid = ["lr=1e-3,1e-2"]
-    theirs = tmp_path / "points" / "lr=1e-3"
-    with started(table, model, tmp_path, "--grid", *grid, "--seeds", 5) as other:
+    point = tmp_path / "points" / "lr=1e-3"
+    with started_process(table, model, tmp_path, "--grid", *grid, "--seeds", 5) as other:
         read_until(other, "seed 1: 1 of")
         other.send_signal(signal.SIGSTOP)
-        kept = {path: path.stat().st_mtime_ns for path in theirs.glob("seeds/*.json")}
+        kept = {path: path.stat().st_mtime_ns for path in point.glob("seeds/*.json")}
         assert kept
 
         def kill_and_sleep(seconds: float) -> None:  # all other points are done, and this one is waited for
@@ -167,10 +167,10 @@ def test_the_point_of_a_process_that_dies_is_taken_over_with_its_seeds(
         monkeypatch.setattr(scheduling, "time", SimpleNamespace(sleep=kill_and_sleep))
         assert len(tune(table, model, tmp_path, grid, seeds=5).points) == 2
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert len(list(theirs.glob("seeds/*.json"))) == 5
+    assert len(list(point.glob("seeds/*.json"))) == 5
 
 
-def test_ctrl_c_ends_with_130_and_says_how_to_go_on(
+def test_ctrl_c_ends_with_130_and_names_the_command_to_continue(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*arguments: Any) -> Any:
@@ -183,10 +183,10 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "run_seeds", interrupt)
         assert app.run(sys.argv[1:]) == 130
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == (
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line == (
         "stopped; 2 of 4 points are finished and kept. Go on with the same command: "
-        f"bertkit tune {table} --model {model} -o {tmp_path} --epochs 1 --grid {' '.join(GRID)} --progress plain"
+        f"bertkit tune {table} --model {model} -o {tmp_path} --epochs 1 --grid {' '.join(GRID)}"
     )
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("points/*/results.json")}
     assert app.run(sys.argv[1:]) == 0
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
 
-def test_a_point_that_diverges_is_a_result_too(table: Path, model: Path, tmp_path: Path) -> None:
+def test_a_point_that_diverges_is_reported_as_failed(table: Path, model: Path, tmp_path: Path) -> None:
     result = tune(table, model, tmp_path / "some", ["lr=1e30,1e-3"])
     assert [each.settings["lr"] for each in result.points] == ["1e-3", "1e30"]
     assert "not finite" in result.points[1].failed
@@ -223,7 +223,7 @@ def test_a_point_that_diverges_is_a_result_too(table: Path, model: Path, tmp_pat
         (["schedule.warmup=0.1,0.2"], {"trials": 0}, "--trials is 0; it must be 1 or more"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_trained(
+def test_invalid_grids_are_refused_before_anything_is_trained(
     grid: list[str], options: dict[str, Any], message: str, table: Path, model: Path, tmp_path: Path
 ) -> None:
     if options:
@@ -235,30 +235,15 @@ def test_mistakes_are_found_before_anything_is_trained(
     assert not (tmp_path / "sweep").exists()
 
 
-def test_another_sweep_in_the_folder_is_refused(table: Path, model: Path, tmp_path: Path) -> None:
+def test_another_sweep_in_the_same_folder_is_refused(table: Path, model: Path, tmp_path: Path) -> None:
     tune(table, model, tmp_path, ["lr=1e-3"])
     with pytest.raises(BertkitError, match="holds another run"):
         tune(table, model, tmp_path, ["lr=1e-2"])
 
 
-def test_without_a_grid_it_is_the_papers() -> None:
-    assert [(axis.name, axis.values) for axis in read_axes(())] == [
-        ("lr", ("5e-5", "3e-5", "2e-5")),
-        ("batch_size", ("16", "32")),
-        ("epochs", ("2", "3", "4")),
-    ]
-    assert [axis.name for axis in read_axes({}, given=["lr"])] == ["batch_size", "epochs"]
-
-
-def test_ranges_know_their_scale() -> None:
-    axes = read_axes(["lr=1e-5..1e-4", "epochs=2..4", "layer_decay=0.8..1.0"], ranges=True)
-    assert [(axis.is_integer, axis.is_logarithmic) for axis in axes] == [(False, True), (True, False), (False, False)]
-    for wrong in ("lr=a..b", "lr=2..1", "lr=1..2..3"):
-        with pytest.raises(BertkitError, match=r"LOW\.\.HIGH|lower end"):
-            read_axes([wrong], ranges=True)
-
-
-def test_the_missing_extra_is_named(table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_need_optuna_and_a_grid_does_not(
+    table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(BertkitError, match=r"--trials needs optuna: pip install 'bertkit\[tune\]'"):
         tune(table, model, tmp_path / "sweep", trials=3)
@@ -266,7 +251,7 @@ def test_the_missing_extra_is_named(table: Path, model: Path, tmp_path: Path, mo
     assert len(tune(table, model, tmp_path / "sweep", ["lr=1e-3"]).points) == 1  # a grid does without
 
 
-def test_a_sweep_of_a_model_that_is_not_there_leaves_no_folder(table: Path, tmp_path: Path) -> None:
+def test_a_missing_model_leaves_no_folder(table: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no model at"):
         tune(table, tmp_path / "nowhere", tmp_path / "sweep", ["lr=1e-3"])
     assert not (tmp_path / "sweep").exists()

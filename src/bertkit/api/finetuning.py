@@ -15,7 +15,9 @@ from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune as run_finetuning
 from bertkit.options.finetuning import FinetuneOptions, TaskTrainingOptions, TuneOptions
 from bertkit.report.progress import Progress
-from bertkit.sweeps.sweep import Sweep, SweepResult, read_axes
+from bertkit.sweeps.results import SweepResult
+from bertkit.sweeps.search_space import read_axes
+from bertkit.sweeps.sweep import Sweep
 from bertkit.sweeps.sweep import tune as run_sweep
 from bertkit.task_types import FileTask
 

@@ -1,14 +1,14 @@
-"""A sweep: fine-tunings that differ in some settings, divided among all who start the same command, best on dev.
+"""A sweep: fine-tunings that differ in some settings, divided among all processes that start the same command.
 
-    SWEEP/run.json       what was asked, and how it ended
+    SWEEP/run.json       the settings, and how it ended
     SWEEP/points/NAME/   the run folder of a point, such as lr=3e-5,batch_size=16
-    SWEEP/best           the best point so far; the others give up their model when they are beaten
-    SWEEP/sweep.*        the table (Markdown), the picture, everything (JSON)
-    SWEEP/journal.log    what optuna drew
+    SWEEP/best           a link to the point with the best mean on dev; only this one keeps its model
+    SWEEP/sweep.*        the table (Markdown), the plot, all results (JSON)
+    SWEEP/journal.log    the points that optuna sampled
 
-Whoever works on a point holds the lock of its run folder, which the system lets go with the process that held it,
-however that ended. So a point is never done twice, one that was cut off is free for the next, and its finished
-seeds are kept. What is decided about the sweep as a whole is decided by the holder of the sweep's own lock.
+A process that trains a point holds the lock of its run folder, which the operating system releases when the process
+ends, however it ends. So no point is trained twice, an interrupted one is free for the next process, and its finished
+seeds are kept. Decisions about the whole sweep are made by the process that holds the lock of the sweep's folder.
 """
 
 from __future__ import annotations
@@ -30,21 +30,17 @@ from bertkit.report.tables import summarise
 from bertkit.runs import InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.storage.atomic import remove_folder
-from bertkit.sweeps.optuna_trials import Sampler as Sampler
-from bertkit.sweeps.optuna_trials import Trials, load_optuna
-from bertkit.sweeps.results import FAILED, PointResult, format_settings, read_point, write_table
-from bertkit.sweeps.results import SweepResult as SweepResult
-from bertkit.sweeps.search_space import Axis as Axis
-from bertkit.sweeps.search_space import Point, check_points, grid_points
-from bertkit.sweeps.search_space import read_axes as read_axes
+from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
+from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
+from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """``base`` with every value of ``axes``, into ``base.output``; with ``trials``, that many points drawn from them.
+    """Fine-tunings of ``base`` with every combination of values on ``axes``, or with ``trials`` sampled combinations.
 
-    The seeds of ``base`` are restarts of every point.
+    All are written to ``base.output``. Every point is trained with all seeds of ``base``.
     """
 
     base: FinetuneRun
@@ -54,9 +50,9 @@ class Sweep:
 
 
 def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None = None) -> SweepResult:
-    """Do what is left of the sweep, together with everyone else who works on it, and return when all of it is done.
+    """Train the points that are not finished, together with other processes, and return when all are finished.
 
-    Raises Interrupted on Ctrl-C or SIGTERM; the same call then goes on.
+    Raises Interrupted on Ctrl-C or SIGTERM; the same call then continues.
     """
     if sweep.trials is not None:
         load_optuna()
@@ -70,14 +66,14 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
             worker.begin(origins or {})
             worker.work(interrupts)
         except Interrupted as stop:
-            done, known = len(worker.results()), len(worker.points())
-            message = f"stopped; {done} of {known} points are finished and kept. Go on with the same command"
+            finished, known = len(worker.results()), len(worker.points())
+            message = f"stopped; {finished} of {known} points are finished and kept. Go on with the same command"
             raise Interrupted(interrupts.requested, message) from stop
     return worker.end()
 
 
 class _Worker:
-    """One process at work on a sweep."""
+    """The part of one process in a sweep."""
 
     def __init__(self, sweep: Sweep, progress: Progress) -> None:
         self._sweep = sweep
@@ -89,14 +85,14 @@ class _Worker:
         self._trials: Trials | None = None
 
     def begin(self, origins: Mapping[str, str]) -> None:
-        """Write what was asked, or see that it is what the folder holds."""
-        asked = {
+        """Write the record of the sweep, or check that the folder holds the same sweep."""
+        settings = {
             "run": settings_record(self._base),
             "axes": config.to_json(self._sweep.axes),
             "sampler": self._sweep.sampler if self._sweep.trials else None,
         }
         with RunFolder(self._folder, wait=True) as folder:
-            begin_run(folder, asked, self._base.task, kind="tune", origins=origins)
+            begin_run(folder, settings, self._base.task, kind="tune", origins=origins)
             if count := self._sweep.trials:
                 journal = self._folder / "journal.log"
                 self._trials = Trials(journal, self._sweep.axes, count, self._sweep.sampler, seed=self._base.first_seed)
@@ -105,11 +101,11 @@ class _Worker:
         self._progress.say(f"{total} points of {self._base.seeds} seeds, {finished} finished before")
 
     def work(self, interrupts: Interrupts) -> None:
-        """Run whatever point is free until none is left, and wait for those of other processes."""
+        """Train points until none is left, and wait for those that other processes train."""
 
         def attempt() -> bool:
             ran = [self._run_if_free(point, interrupts) for point in self.points()]
-            return any(ran) or self._draw()
+            return any(ran) or self._sample()
 
         def stop_if_requested() -> None:
             if interrupts.requested:
@@ -118,9 +114,9 @@ class _Worker:
         divide_work(attempt, lambda: len(self.results()) == len(self.points()), self._progress, stop_if_requested)
 
     def end(self) -> SweepResult:
-        """The table, the picture and the record."""
+        """Write the table, the plot and the end of the record; raises DivergenceError if all points failed."""
         with RunFolder(self._folder, wait=True) as folder:
-            result = self._settle()
+            result = self._update_best()
             series = [(format_settings(each.settings), each.scores) for each in result.points if each.scores]
             if result.best is None:
                 reason = result.points[0].failed
@@ -130,27 +126,27 @@ class _Worker:
         return result
 
     def points(self) -> list[Point]:
-        """All that are known by now: those of the grid, or those drawn so far."""
+        """The points of the grid, or those sampled so far."""
         return self._trials.points() if self._trials else self._grid
 
     def results(self) -> dict[Point, PointResult]:
-        """The finished ones."""
+        """The results of the finished points."""
         found = {point: self._result(point) for point in self.points()}
         return {point: result for point, result in found.items() if result is not None}
 
     def _run_if_free(self, point: Point, interrupts: Interrupts) -> bool:
-        """Run a point that is neither finished nor in the hands of another process."""
+        """Train a point that is neither finished nor in use by another process; returns whether it was trained here."""
         if self._result(point) is not None:
             return False
         try:
             with RunFolder(self._path(point)) as folder:
-                if self._result(point) is not None:  # another process ended it just before it let go
+                if self._result(point) is not None:  # another process finished it before it released the lock
                     return False
                 self._run(point, folder, interrupts)
         except InUseError:
             return False
         with RunFolder(self._folder, wait=True):
-            result = self._settle()
+            result = self._update_best()
         if result.best is not None:
             shown = summarise(result.best.scores)
             self._progress.say(f"best of {len(result.points)} so far: {format_settings(result.best.settings)}: {shown}")
@@ -171,22 +167,22 @@ class _Worker:
             self._progress.say(f"{point} has failed: {error}")
             folder.note(ended=f"{FAILED}{error}")
 
-    def _draw(self) -> bool:
+    def _sample(self) -> bool:
         if self._trials is None:
             return False
         with RunFolder(self._folder, wait=True):
             return self._trials.sample({point: result.mean for point, result in self.results().items()})
 
-    def _settle(self) -> SweepResult:
-        """Choose the best of what is finished, take the model of every other, write the table."""
+    def _update_best(self) -> SweepResult:
+        """Link to the best finished point, delete the models of all others, and write the table."""
         points = sorted(self.results().values(), key=lambda each: (each.mean is None, -(each.mean or 0.0)))
         result = SweepResult(folder=self._folder, metric=self._base.task.metric, points=points)
         if result.best is not None:
-            _point_to(self._folder / "best", result.best.folder)
+            _replace_link(self._folder / "best", result.best.folder)
         for each in points:
             if each is not result.best and (each.folder / "model").is_dir():
-                with suppress(InUseError), RunFolder(each.folder) as beaten:  # in use: its own process will do it
-                    remove_folder(beaten.model)
+                with suppress(InUseError), RunFolder(each.folder) as worse:  # one in use is left to its process
+                    remove_folder(worse.model)
         write_table(result)
         return result
 
@@ -197,8 +193,8 @@ class _Worker:
         return read_point(self._path(point), dict(point.values))
 
 
-def _point_to(link: Path, folder: Path) -> None:
-    """Make ``link`` lead to ``folder``, in one step."""
+def _replace_link(link: Path, folder: Path) -> None:
+    """Make the symbolic link ``link`` point to ``folder``, atomically."""
     target = folder.relative_to(link.parent)
     if not link.is_symlink() or link.readlink() != target:
         temporary = link.with_name(f".tmp-{link.name}")

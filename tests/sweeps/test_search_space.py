@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points, read_axes
+from bertkit.tasks.glue import sst2
+
+BASE = FinetuneRun(task=sst2, model=Path("model"), output=Path("sweep"))
+
+
+def test_the_default_grid_is_that_of_the_paper() -> None:
+    assert [(axis.name, axis.values) for axis in read_axes(())] == [
+        ("lr", ("5e-5", "3e-5", "2e-5")),
+        ("batch_size", ("16", "32")),
+        ("epochs", ("2", "3", "4")),
+    ]
+    assert [axis.name for axis in read_axes({}, given=["lr"])] == ["batch_size", "epochs"]
+
+
+def test_the_default_ranges_span_the_grid_of_the_paper() -> None:
+    assert read_axes((), ranges=True) == (
+        Axis("lr", low=2e-5, high=5e-5),
+        Axis("batch_size", ("16", "32")),
+        Axis("epochs", low=2, high=4),
+    )
+
+
+def test_ranges_are_integer_logarithmic_or_linear() -> None:
+    axes = read_axes(["lr=1e-5..1e-4", "epochs=2..4", "layer_decay=0.8..1.0"], ranges=True)
+    assert [(axis.is_integer, axis.is_logarithmic) for axis in axes] == [(False, True), (True, False), (False, False)]
+    for wrong in ("lr=a..b", "lr=2..1", "lr=1..2..3"):
+        with pytest.raises(BertkitError, match=r"LOW\.\.HIGH|lower end"):
+            read_axes([wrong], ranges=True)
+
+
+def test_the_points_of_a_grid_are_all_combinations() -> None:
+    points = list(grid_points(read_axes(["lr=1e-3,1e-2", "batch_size=13,33"])))
+    assert [str(point) for point in points] == [
+        "lr=1e-3 batch_size=13",
+        "lr=1e-3 batch_size=33",
+        "lr=1e-2 batch_size=13",
+        "lr=1e-2 batch_size=33",
+    ]
+    assert points[0].name == "lr=1e-3,batch_size=13"
+
+
+def test_the_settings_of_a_point_replace_those_of_the_base_run() -> None:
+    run = Point((("lr", "1e-3"), ("schedule.warmup", "0.2"), ("epochs", "7"))).run(BASE, Path("sweep/point"))
+    assert (run.optimizer.lr, run.schedule.warmup, run.epochs, run.output) == (1e-3, 0.2, 7, Path("sweep/point"))
+    assert run.batch_size == BASE.batch_size
+
+
+def test_characters_that_file_systems_lack_are_replaced_in_folder_names() -> None:
+    assert Point((("task.text", "a/b c"),)).name == "task.text=a_b_c"
+
+
+def test_python_values_make_the_same_axes_as_text() -> None:
+    assert read_axes({"lr": [1e-3, 1e-2], "batch_size": [13]}) == read_axes(["lr=0.001,0.01", "batch_size=13"])
+
+
+def test_a_point_whose_folder_name_is_too_long_is_refused() -> None:
+    with pytest.raises(BertkitError, match="makes no folder name of its own") as caught:
+        check_points(read_axes([f"optimizer.beta2=0.{'9' * 300}"]), BASE)
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_both_ends_of_a_range_are_checked() -> None:
+    check_points(read_axes(["epochs=1..3"], ranges=True), BASE)
+    with pytest.raises(BertkitError, match="epochs is 0; it must be 1 or more"):
+        check_points(read_axes(["epochs=0..3"], ranges=True), BASE)
