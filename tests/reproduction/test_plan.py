@@ -1,0 +1,90 @@
+"""Plans: which pre-trainings and fine-tunings the cells of tables need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bertkit.reproduction.corpora import Corpora
+from bertkit.reproduction.paper import TABLE_6, TABLE_7, TABLE_8, Column, Row, System, Table, find_tables
+from bertkit.reproduction.plan import PlannedRow, ReproductionPlan
+from bertkit.reproduction.scales import PAPER, SMOKE, Scale
+from bertkit.scheduling import in_order
+from bertkit.tasks.glue import mrpc
+
+OUTPUT = Path("out")
+
+
+def plan(data: Path, *tables: Table, scale: Scale = SMOKE) -> ReproductionPlan:
+    return ReproductionPlan(tables, data, Corpora(scale=scale, files=(), output=OUTPUT))
+
+
+def folders(row: PlannedRow) -> list[list[str]]:
+    return [[str(path.relative_to(OUTPUT)) for path in cell.finetunings] for cell in row.cells]
+
+
+@pytest.fixture
+def mrpc_table() -> Table:
+    row = Row(name="GPT", paper=(1.0, 2.0), system=System("gpt"))
+    columns = (Column("MRPC", mrpc, "f1"), Column("accuracy", mrpc))
+    return Table(name="table", title="MRPC", columns=columns, rows=(row, replace(row, name="again")))
+
+
+def test_a_finetuning_is_planned_once(data_folder: Path, mrpc_table: Table) -> None:
+    planned = plan(data_folder, mrpc_table, mrpc_table)
+    units = planned.units()
+    assert len(units) == 8
+    assert len({id(unit) for unit in units}) == 1
+    assert [unit.name for unit in in_order(units)][-2:] == ["pretraining-gpt", "finetuning/gpt/glue-mrpc"]
+
+
+def test_every_learning_rate_has_a_run(data_folder: Path, mrpc_table: Table) -> None:
+    scale = replace(SMOKE, learning_rates=(5e-5, 3e-5))
+    (row, _) = plan(data_folder, mrpc_table, scale=scale).tables[0].rows
+    assert folders(row)[0] == ["finetuning/gpt/glue-mrpc/lr=5e-05", "finetuning/gpt/glue-mrpc/lr=3e-05"]
+
+
+def test_perplexities_need_the_pretraining_only(data_folder: Path) -> None:
+    table = replace(TABLE_6, columns=TABLE_6.columns[:1])
+    planned = plan(data_folder, table)
+    assert [unit.name for unit in planned.units()] == [
+        f"pretraining-{row.system.name}" for row in table.rows if row.system
+    ]
+    assert planned.tables[0].rows[0].name == f"L=3, H=768, A=12 (here {SMOKE.sizes[0]})"
+
+
+def test_rows_of_the_paper_alone_need_nothing(data_folder: Path) -> None:
+    table = replace(TABLE_7, rows=tuple(row for row in TABLE_7.rows if row.system is None))
+    planned = plan(data_folder, table)
+    assert planned.units() == []
+    assert all(row.model is None and row.cells == [] for row in planned.tables[0].rows)
+
+
+def test_features_of_rows_and_columns_have_their_own_runs(data_folder: Path) -> None:
+    by_name = {row.name: row for row in plan(data_folder, TABLE_7).tables[0].rows}
+    assert folders(by_name["Features: Last Hidden"]) == [["finetuning/bert-base/conll2003-last"], []]
+    assert folders(by_name["Fine-tuning BERT-Base"]) == [["finetuning/bert-base/conll2003"], []]
+    row = plan(data_folder, TABLE_8).tables[0].rows[0]
+    assert folders(row)[2] == ["finetuning/bert-base/conll2003-concat-last-four"]
+
+
+def test_named_entities_have_cased_models_at_the_scale_of_the_paper(data_folder: Path) -> None:
+    row = plan(data_folder, TABLE_8, scale=PAPER).tables[0].rows[1]
+    mnli, entities, _ = folders(row)
+    assert all(folder.startswith("finetuning/masks-100-0-0/glue-mnli/") for folder in mnli)
+    assert all(folder.startswith("finetuning/masks-100-0-0-cased/conll2003/") for folder in entities)
+
+
+def test_estimate_counts_every_seed_and_learning_rate(data_folder: Path, mrpc_table: Table) -> None:
+    scale = replace(SMOKE, learning_rates=(5e-5, 3e-5), seeds=3)
+    estimate = plan(data_folder, mrpc_table, scale=scale).estimate()
+    assert [each.name for each in estimate.pretrainings] == ["gpt"]
+    assert estimate.finetunings == 6
+
+
+def test_figure_5_needs_two_pretrainings(data_folder: Path) -> None:
+    planned = plan(data_folder, *find_tables("figure5", SMOKE.snapshots))
+    pretrainings = [unit.name for unit in in_order(planned.units()) if unit.shared]
+    assert pretrainings == ["pretraining-bert-base", "pretraining-ltr"]

@@ -1,0 +1,122 @@
+"""Results: finished runs as the cells of tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import config
+from bertkit.finetuning.results import FinetuneResult, SeedResult
+from bertkit.reproduction.corpora import Corpora
+from bertkit.reproduction.pages import ResultRow, ResultTable
+from bertkit.reproduction.paper import Column, Row, System, Table
+from bertkit.reproduction.plan import ReproductionPlan
+from bertkit.reproduction.results import ResultsReader
+from bertkit.reproduction.scales import SMOKE
+from bertkit.runs import FORMAT
+from bertkit.storage.atomic import write_json
+from bertkit.tasks.glue import mrpc, rte
+from bertkit.tasks.swag import swag
+
+COLUMNS = (
+    Column("MRPC", mrpc, "f1"),
+    Column("RTE", rte),
+    Column("Average", kind="average"),
+    Column("test", kind="test"),
+)
+TABLE = Table(
+    name="table1",
+    title="GLUE",
+    columns=COLUMNS,
+    rows=(
+        Row(name="Human", paper=(90.0, None, None, 91.0)),
+        Row(name="BERT", paper=(88.9, 66.4, 79.6, None), system=System("bert-base")),
+    ),
+    note="A note.",
+)
+
+
+def write_result(folder: Path, *scores: dict[str, float]) -> None:
+    seeds = [
+        SeedResult(seed=seed, epochs=[], best_epoch=1, scores=each, seconds=7.0, examples_per_second=1.0)
+        for seed, each in enumerate(scores)
+    ]
+    mean = sum(each["accuracy"] for each in scores) / len(scores)
+    result = FinetuneResult(folder=folder, metric="accuracy", seeds=seeds, mean=mean, sd=None, best=seeds[0])
+    folder.mkdir(parents=True)
+    write_json(folder / "results.json", config.to_json(result))
+
+
+def read(
+    table: Table, output: Path, data: Path, failed: dict[str, str] | None = None, rates: tuple[float, ...] = (1e-3,)
+) -> ResultTable:
+    scale = config.apply(SMOKE, [config.Setting("learning_rates", list(rates), "test")])
+    plan = ReproductionPlan([table], data, Corpora(scale=scale, files=(), output=output))
+    (found,) = ResultsReader(plan, failed or {}).read("bertkit reproduce table1")
+    return found
+
+
+def bert_row(found: ResultTable) -> ResultRow:
+    return found.rows[1]
+
+
+def test_cells_are_per_cent_of_the_scores_of_all_seeds(data_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "finetuning" / "bert-base"
+    write_result(folder / "glue-mrpc", {"accuracy": 0.5, "f1": 0.75}, {"accuracy": 0.5, "f1": 0.25})
+    write_result(folder / "glue-rte", {"accuracy": 0.25})
+    row = bert_row(read(TABLE, tmp_path, data_folder))
+    assert [cell.ours for cell in row.cells] == [[75.0, 25.0], [25.0], [37.5], []]
+    assert [cell.paper for cell in row.cells] == [88.9, 66.4, 79.6, None]
+    assert row.cost is not None
+    assert row.cost.finetuning_seconds == 21.0
+    assert row.cost.parameters is None, "there is no pre-trained model"
+
+
+def test_rows_without_a_system_show_the_paper_only(data_folder: Path, tmp_path: Path) -> None:
+    found = read(TABLE, tmp_path, data_folder)
+    assert [(cell.ours, cell.paper) for cell in found.rows[0].cells] == [([], 90.0), ([], None), ([], None), ([], 91.0)]
+    assert found.rows[0].cost is None
+    assert (found.heading, found.notes, found.command) == ("Table 1. GLUE", ["A note."], "bertkit reproduce table1")
+
+
+def test_there_is_no_average_while_a_column_is_missing(data_folder: Path, tmp_path: Path) -> None:
+    write_result(tmp_path / "finetuning" / "bert-base" / "glue-rte", {"accuracy": 0.25})
+    row = bert_row(read(TABLE, tmp_path, data_folder))
+    assert [cell.ours for cell in row.cells] == [[], [25.0], [], []]
+
+
+def test_failed_runs_are_marked(data_folder: Path, tmp_path: Path) -> None:
+    row = bert_row(read(TABLE, tmp_path, data_folder, {"finetuning/bert-base/glue-rte": "the loss is not finite"}))
+    assert [cell.why for cell in row.cells] == ["", "failed", "", ""]
+
+
+def test_the_learning_rate_that_is_best_on_dev_counts(data_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "finetuning" / "bert-base" / "glue-rte"
+    write_result(folder / "lr=0.001", {"accuracy": 0.25})
+    write_result(folder / "lr=0.002", {"accuracy": 0.75})
+    row = bert_row(read(TABLE, tmp_path, data_folder, rates=(1e-3, 2e-3)))
+    assert row.cells[1].ours == [75.0]
+    assert row.cost is not None
+    assert row.cost.finetuning_seconds == 14.0, "the time of both"
+
+
+def test_perplexity_is_that_of_the_pretraining(data_folder: Path, tmp_path: Path) -> None:
+    row = Row(name="BERT", paper=(3.99,), system=System("bert-base"))
+    table = Table(name="table6", title="Size", columns=(Column("LM ppl", kind="perplexity"),), rows=(row,))
+    (cell,) = read(table, tmp_path, data_folder).rows[0].cells
+    assert (cell.ours, cell.paper) == ([], 3.99)
+    run = tmp_path / "pretraining" / "bert-base"
+    run.mkdir(parents=True)
+    write_json(run / "run.json", {"format": FORMAT, "ended": "done", "heldout": {"mlm": 2.0, "mlm_perplexity": 7.5}})
+    (cell,) = read(table, tmp_path, data_folder).rows[0].cells
+    assert cell.ours == [7.5]
+
+
+def test_replaced_files_are_noted(data_folder: Path, tmp_path: Path) -> None:
+    if not swag.at(data_folder / "swag").files.missing("swag", "train"):
+        pytest.skip("the data has the files of SWAG")
+    row = Row(name="BERT", paper=(81.6,), system=System("bert-base"))
+    table = Table(name="table4", title="SWAG", columns=(Column("dev", swag),), rows=(row,))
+    (note,) = read(table, tmp_path, data_folder).notes
+    assert note.startswith("swag: codah-train.csv")
