@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -51,17 +52,20 @@ def test_the_context_of_a_configuration_is_bidirectional_unless_it_says_otherwis
     assert context_of(ElmoConfig()) == "two_directions"
 
 
-def test_counts_rates_and_ids_are_checked() -> None:
-    for check, config, message in (
-        (lambda config: check_counts(config, "hidden_size"), Config(hidden_size=0), "hidden_size is 0; it must be 1"),
-        (lambda config: check_rates(config, "dropout"), Config(dropout=1.0), "dropout is 1.0; it must be at least 0"),
-        (check_transformer, Config(num_heads=5), "hidden_size 12 is not a multiple of num_heads 5"),
-        (check_transformer, Config(layer_norm_eps=0.0), "layer_norm_eps is 0.0; it must be above 0"),
-        (check_pad, Config(pad_id=99), "pad_id is 99; the vocabulary has the ids 0 to 98"),
-    ):
-        check(Config())
-        with pytest.raises(BertkitError, match=message):
-            check(config)
+CHECKS: list[tuple[Callable[[Config], None], Config, str]] = [
+    (lambda config: check_counts(config, "hidden_size"), Config(hidden_size=0), "hidden_size is 0; it must be 1"),
+    (lambda config: check_rates(config, "dropout"), Config(dropout=1.0), "dropout is 1.0; it must be at least 0"),
+    (check_transformer, Config(num_heads=5), "hidden_size 12 is not a multiple of num_heads 5"),
+    (check_transformer, Config(layer_norm_eps=0.0), "layer_norm_eps is 0.0; it must be above 0"),
+    (check_pad, Config(pad_id=99), "pad_id is 99; the vocabulary has the ids 0 to 98"),
+]
+
+
+@pytest.mark.parametrize(("check", "config", "message"), CHECKS)
+def test_values_out_of_range_are_refused(check: Callable[[Config], None], config: Config, message: str) -> None:
+    check(Config())
+    with pytest.raises(BertkitError, match=message):
+        check(config)
 
 
 def test_an_unknown_activation_lists_the_known_ones() -> None:

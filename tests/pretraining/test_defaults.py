@@ -1,31 +1,24 @@
-"""Named settings: every path is one of a run, and what a person says outright wins."""
+"""Defaults of a pre-training and its profiles."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from bertkit.config import Setting, apply
-from bertkit.encoders import bert
-from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
-from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.word_models import list_word_models
-from bertkit.pretraining.defaults import initializer_range, profile_settings
+from bertkit.encoders import bert, elmo, gpt
+from bertkit.pretraining.defaults import (
+    architecture_defaults,
+    default_pretraining_task,
+    initializer_range,
+    profile_settings,
+)
 from bertkit.pretraining.record import PretrainRun
-from bertkit.task_types import FileTask
-from bertkit.tasks import squad
-from bertkit.tasks.conll2003 import conll2003
-from bertkit.tasks.glue import cola, mrpc, rte, sst2
-from bertkit.tasks.swag import swag
-from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 
 @pytest.mark.parametrize("size", bert.SIZES)
-def test_every_path_is_a_setting_of_a_run(size: str) -> None:
+def test_every_path_of_the_fast_profile_is_a_setting_of_a_run(size: str) -> None:
     encoder = bert.size(size, vocab_size=99)
     run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, steps=7)
     fast = profile_settings("fast", encoder)
@@ -37,86 +30,39 @@ def test_every_path_is_a_setting_of_a_run(size: str) -> None:
     assert (changed.batch_size == 64) == (size in ("tiny", "mini"))
 
 
-def test_the_paper_is_the_default() -> None:
+def test_the_published_settings_of_bert_are_the_defaults() -> None:
     assert profile_settings("paper", bert.size("base", vocab_size=99)) == {}
 
 
-def test_the_first_weights_are_those_of_base_at_the_width_of_base() -> None:
+def test_weights_have_the_range_of_bert_base_at_its_width() -> None:
     assert initializer_range(768) == 0.02
     assert initializer_range(192) == pytest.approx(0.04)
 
 
-def test_published_fine_tunings_are_settings_of_a_run() -> None:
-    """Values as they stand in the papers and programs, those that are defaults here too."""
-    usual = FinetuneRun(task=mrpc, model=Path("model"), output=Path("run"))
-
-    def under(profile: FinetuneProfile) -> FinetuneRun:
-        found = finetuning_profile_settings(profile, mrpc)
-        return apply(usual, [Setting(*each, f"--profile {profile}") for each in found.items()])
-
-    assert under("bert") == usual
-    gpt, roberta = under("gpt"), under("roberta")
-    assert (gpt.epochs, gpt.batch_size, gpt.lm_loss_weight) == (3, 32, 0.5)
-    assert gpt.task == replace(mrpc, both_orders=True)
-    adam = gpt.optimizer
-    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (6.25e-5, 0.9, 0.999, 1e-8)
-    assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.01, 1.0, True)
-    assert (roberta.epochs, roberta.batch_size, roberta.lm_loss_weight, roberta.task) == (10, 16, 0.0, mrpc)
-    adam = roberta.optimizer
-    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (1e-5, 0.9, 0.98, 1e-6)
-    assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.1, 0.0, True)
-    assert (roberta.schedule.warmup, roberta.schedule.decay) == (0.06, "linear")
+def test_the_defaults_of_an_encoder_are_stated_in_its_module() -> None:
+    assert architecture_defaults(bert.size("tiny", vocab_size=99), vocab_size=99) == {}
+    assert architecture_defaults(bert.size("tiny", vocab_size=99, causal=True), vocab_size=99) == {
+        "task.objectives": ("clm",)
+    }
+    assert architecture_defaults(elmo.size("tiny"), vocab_size=9999) == {
+        "task.objectives": ("bilm",),
+        "task.targets": 9999,
+        "task.samples": 8192,
+        "seq_length": 20,
+    }
 
 
-@pytest.mark.parametrize(
-    ("profile", "task", "epochs", "batch_size", "rate", "beta2", "clip_norm"),
-    [
-        ("bidaf", squad.v1, 20, 40, 1e-3, 0.9, 5.0),
-        ("bilstm_attention", mrpc, 20, 128, 1e-4, 0.999, 5.0),
-        ("esim", swag, 75, 32, 4e-4, 0.999, 10.0),
-        ("tagger", conll2003, 75, 64, 1e-3, 0.999, 5.0),
-    ],
-)
-def test_networks_of_words_learn_by_plain_adam(
-    profile: FinetuneProfile,
-    task: FileTask,
-    epochs: int,
-    batch_size: int,
-    rate: float,
-    beta2: float,
-    clip_norm: float,
-) -> None:
-    """As torch's, which has no decay of weights and an epsilon of 1e-8."""
-    found = finetuning_profile_settings(profile, task)
-    usual = FinetuneRun(task=task, model=Path("model"), output=Path("run"))
-    run = apply(usual, [Setting(*each, f"--profile {profile}") for each in found.items()])
-    assert (run.epochs, run.batch_size) == (epochs, batch_size)
-    assert (run.schedule.warmup, run.schedule.decay) == (0.0, "linear")
-    assert run.optimizer == OptimizerConfig(
-        lr=rate, beta2=beta2, eps=1e-8, weight_decay=0.0, bias_correction=True, clip_norm=clip_norm
-    )
-    expected = {"tagger": replace(conll2003, crf=True), "bilstm_attention": replace(mrpc, max_length=83)}
-    assert run.task == expected.get(profile, task)
+def test_the_fast_profile_leaves_out_what_does_not_suit_an_encoder() -> None:
+    fast = profile_settings("fast", elmo.size("tiny"))
+    assert fast["batch_size"] == 64
+    assert not {"seq_length", "long_seq_length", "task.masking.rate", "encoder.position_init"} & set(fast)
 
 
-def test_every_network_of_words_has_the_profile_of_its_name() -> None:
-    assert set(list_word_models()) < set(get_args(FinetuneProfile))
+def test_a_paper_profile_is_that_of_the_encoder() -> None:
+    assert profile_settings("paper", gpt.size("base", vocab_size=99)) == gpt.SPEC.pretraining.paper  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("task", "lr", "batch_size"), [(rte, 2e-5, 16), (cola, 1e-5, 16), (sst2, 1e-5, 32)])
-def test_roberta_takes_small_tasks_in_small_batches(task: FileTask, lr: float, batch_size: int) -> None:
-    settings = finetuning_profile_settings("roberta", task)
-    assert (settings["optimizer.lr"], settings["batch_size"]) == (lr, batch_size)
-
-
-def test_pairs_that_have_an_order_are_read_in_it() -> None:
-    assert "task.both_orders" not in finetuning_profile_settings("gpt", rte)
-
-
-def test_the_rate_of_gpt_is_that_of_its_program() -> None:
-    """``opt.py``: warmup_linear(x, 0.002), where x is the share of the steps that are done."""
-    settings = finetuning_profile_settings("gpt", rte)
-    schedule = ScheduleConfig(warmup=settings["schedule.warmup"], decay=settings["schedule.decay"])
-    for step in (14, 37, 999, 6500):
-        assert lr_factor(schedule, step, 7000) == pytest.approx(1 - step / 7000)
-    assert lr_factor(schedule, 7, 7000) == pytest.approx(0.5)
+def test_the_default_task_has_the_settings_of_the_encoder() -> None:
+    task = default_pretraining_task(gpt.size("tiny", vocab_size=99), vocab_size=99)
+    assert task.objectives == ("clm",)
+    assert task.sampling.running_text

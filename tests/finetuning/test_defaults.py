@@ -1,0 +1,97 @@
+"""Published settings of fine-tuning, by profile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from bertkit.config import Setting, apply
+from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.word_models import list_word_models
+from bertkit.task_types import FileTask
+from bertkit.tasks import squad
+from bertkit.tasks.conll2003 import conll2003
+from bertkit.tasks.glue import cola, mrpc, rte, sst2
+from bertkit.tasks.swag import swag
+from bertkit.training.optimizer import OptimizerConfig
+from bertkit.training.schedule import ScheduleConfig, lr_factor
+
+
+def test_published_fine_tunings_are_settings_of_a_run() -> None:
+    """Values of the papers and programs, also those that are defaults here."""
+    defaults = FinetuneRun(task=mrpc, model=Path("model"), output=Path("run"))
+
+    def under(profile: FinetuneProfile) -> FinetuneRun:
+        found = finetuning_profile_settings(profile, mrpc)
+        return apply(defaults, [Setting(*each, f"--profile {profile}") for each in found.items()])
+
+    assert under("bert") == defaults
+    gpt, roberta = under("gpt"), under("roberta")
+    assert (gpt.epochs, gpt.batch_size, gpt.lm_loss_weight) == (3, 32, 0.5)
+    assert gpt.task == replace(mrpc, both_orders=True)
+    adam = gpt.optimizer
+    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (6.25e-5, 0.9, 0.999, 1e-8)
+    assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.01, 1.0, True)
+    assert (roberta.epochs, roberta.batch_size, roberta.lm_loss_weight, roberta.task) == (10, 16, 0.0, mrpc)
+    adam = roberta.optimizer
+    assert (adam.lr, adam.beta1, adam.beta2, adam.eps) == (1e-5, 0.9, 0.98, 1e-6)
+    assert (adam.weight_decay, adam.clip_norm, adam.bias_correction) == (0.1, 0.0, True)
+    assert (roberta.schedule.warmup, roberta.schedule.decay) == (0.06, "linear")
+
+
+@pytest.mark.parametrize(
+    ("profile", "task", "epochs", "batch_size", "rate", "beta2", "clip_norm"),
+    [
+        ("bidaf", squad.v1, 20, 40, 1e-3, 0.9, 5.0),
+        ("bilstm_attention", mrpc, 20, 128, 1e-4, 0.999, 5.0),
+        ("esim", swag, 75, 32, 4e-4, 0.999, 10.0),
+        ("tagger", conll2003, 75, 64, 1e-3, 0.999, 5.0),
+    ],
+)
+def test_word_models_are_trained_with_plain_adam(
+    profile: FinetuneProfile,
+    task: FileTask,
+    epochs: int,
+    batch_size: int,
+    rate: float,
+    beta2: float,
+    clip_norm: float,
+) -> None:
+    """As torch's: no weight decay and an epsilon of 1e-8."""
+    found = finetuning_profile_settings(profile, task)
+    defaults = FinetuneRun(task=task, model=Path("model"), output=Path("run"))
+    run = apply(defaults, [Setting(*each, f"--profile {profile}") for each in found.items()])
+    assert (run.epochs, run.batch_size) == (epochs, batch_size)
+    assert (run.schedule.warmup, run.schedule.decay) == (0.0, "linear")
+    assert run.optimizer == OptimizerConfig(
+        lr=rate, beta2=beta2, eps=1e-8, weight_decay=0.0, bias_correction=True, clip_norm=clip_norm
+    )
+    expected = {"tagger": replace(conll2003, crf=True), "bilstm_attention": replace(mrpc, max_length=83)}
+    assert run.task == expected.get(profile, task)
+
+
+def test_every_word_model_has_a_profile_of_its_name() -> None:
+    assert set(list_word_models()) < set(get_args(FinetuneProfile))
+
+
+@pytest.mark.parametrize(("task", "lr", "batch_size"), [(rte, 2e-5, 16), (cola, 1e-5, 16), (sst2, 1e-5, 32)])
+def test_roberta_has_small_batches_for_small_tasks(task: FileTask, lr: float, batch_size: int) -> None:
+    settings = finetuning_profile_settings("roberta", task)
+    assert (settings["optimizer.lr"], settings["batch_size"]) == (lr, batch_size)
+
+
+def test_pairs_with_an_order_are_read_in_one_order() -> None:
+    assert "task.both_orders" not in finetuning_profile_settings("gpt", rte)
+
+
+def test_the_learning_rate_of_gpt_is_that_of_its_program() -> None:
+    """``opt.py``: warmup_linear(x, 0.002), where x is the share of the steps that are done."""
+    settings = finetuning_profile_settings("gpt", rte)
+    schedule = ScheduleConfig(warmup=settings["schedule.warmup"], decay=settings["schedule.decay"])
+    for step in (14, 37, 999, 6500):
+        assert lr_factor(schedule, step, 7000) == pytest.approx(1 - step / 7000)
+    assert lr_factor(schedule, 7, 7000) == pytest.approx(0.5)

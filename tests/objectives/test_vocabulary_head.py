@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput
+from bertkit.encoders import bert, esim
+from bertkit.errors import BertkitError
+from bertkit.objectives._vocabulary_head import find_token_embedding
+from bertkit.objectives.clm import CausalLanguageModel
+
+
+def test_only_states_at_labelled_positions_are_picked(padded_batch: Batch) -> None:
+    labels = torch.full((4, 13), IGNORE)
+    labels[0, 5], labels[2, 1] = 7, 37
+    head, states = CausalLanguageModel(nn.Embedding(99, 12)), torch.randn(4, 13, 12)
+    output = EncoderOutput(hidden_states=states, pooled=states[:, 0])
+    batch = padded_batch.with_labels(clm=labels)
+    assert torch.equal(head.pick_rows(output, batch)[:2], torch.stack([states[0, 5], states[2, 1]]))
+    assert torch.equal(head.pick_rows(output, padded_batch), states.flatten(0, 1))
+    reads = head.reads(batch)
+    assert reads is not None
+    assert reads.nonzero().tolist() == [[0, 5], [2, 1]]
+    assert head.reads(padded_batch) is None
+
+
+def test_the_output_layer_is_the_token_embedding_of_the_encoder() -> None:
+    encoder = bert.tiny()
+    assert find_token_embedding(encoder, "mlm") is encoder.embeddings.word
+    with pytest.raises(BertkitError, match=r"task\.objectives has mlm, .* Esim has no property token_embedding"):
+        find_token_embedding(esim.tiny(), "mlm")

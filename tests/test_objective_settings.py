@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.objective_settings import Masking, ObjectiveSettings
+
+
+def test_the_defaults_are_the_papers() -> None:
+    masking = ObjectiveSettings().masking
+    assert (masking.rate, masking.mask, masking.random, masking.keep) == (0.15, 0.8, 0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rate": 1.5}, "masking rate is 1.5"),
+        ({"mask": 0.9}, "must add up to 1"),
+        ({"keep": -0.1, "random": 0.3}, "masking keep is -0.1"),
+        ({"max_predictions": 0}, "max_predictions is 0"),
+    ],
+)
+def test_impossible_masking_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        Masking(**fields)
