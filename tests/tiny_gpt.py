@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 from tests.tiny_runs import WORDS
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
@@ -36,7 +36,7 @@ def left_to_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def published(tmp_path: Path, left_to_right: Path) -> Path:
     """The same in the published layout: without the three special tokens for fine-tuning."""
     encoder, tokenizer = ModelFolder.open(left_to_right).load_encoder(), ModelFolder.open(left_to_right).tokenizer
-    folder = save_as_theirs(tmp_path, Model(encoder, {}), tokenizer)
+    folder = save_without_metadata(tmp_path, Model(encoder, {}), tokenizer)
     _, start, delimiter, extract = tokenizer.tokens_to_ids(bpe.SpecialTokens())  # type: ignore[attr-defined]
     assert (start, delimiter, extract) == (1, 2, 3), "they come first in our vocabulary, and last in the published one"
     kept = [0, *range(4, tokenizer.vocab_size)]

@@ -1,4 +1,4 @@
-"""Small models of odd sizes, whose weights are neither constant nor near zero."""
+"""A small model of odd sizes, whose weights are neither constant nor near zero."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import nn
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.text.wordpiece import WordPiece
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter in range(ord("a"), ord("z") + 1))]
+SUBWORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter in range(ord("a"), ord("z") + 1))]
 
 
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> WordPiece:
     folder = tmp_path / "vocabulary"
     folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(SUBWORDS), encoding="utf-8")
     return WordPiece.load(folder)
 
 

@@ -106,14 +106,14 @@ def write_weights(path: Path, elmo: Elmo) -> None:
     with importlib.import_module("h5py").File(path, "w") as file:
         for name, tensor in elmo.state_dict().items():
             array = tensor.numpy()
-            foreign = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+            hf_folder = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
             if name == "words.embedding.weight":
                 array = array[1:]
             elif array.ndim == 3:
                 array = array.T[None]
             else:
                 array = array.T
-            file[foreign] = array
+            file[hf_folder] = array
 
 
 def test_an_hdf5_file_is_converted_to_a_model_folder(tmp_path: Path) -> None:

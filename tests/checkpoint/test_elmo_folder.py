@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
@@ -36,7 +36,7 @@ def model() -> Model:
 
 @pytest.fixture
 def folder(tmp_path: Path, model: Model) -> Path:
-    return save_as_theirs(tmp_path, model, words.train(TEXTS, vocab_size=37, word_length=7))
+    return save_without_metadata(tmp_path, model, words.train(TEXTS, vocab_size=37, word_length=7))
 
 
 def test_a_saved_model_is_loaded_bit_for_bit(folder: Path, model: Model, tmp_path: Path) -> None:

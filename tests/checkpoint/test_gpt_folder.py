@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 from torch import nn
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
@@ -57,7 +57,7 @@ def model(tokens: BPE) -> Model:
 @pytest.fixture
 def folder(tmp_path: Path, model: Model, tokens: BPE) -> Path:
     """A language model as another maker would write it: without our record."""
-    return save_as_theirs(tmp_path, model, tokens)
+    return save_without_metadata(tmp_path, model, tokens)
 
 
 def assert_same(folder: Path, model: Model) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.checkpoint.theirs import reconfigure, rewrite, save_as_theirs
+from tests.checkpoint.transformers_folders import reconfigure, rewrite, save_without_metadata
 from torch import nn
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
@@ -66,7 +66,7 @@ def model(encoder: Roberta) -> Model:
 @pytest.fixture
 def folder(tmp_path: Path, model: Model, tokens: ByteLevelBPE) -> Path:
     """Masked words as another maker would write them: without our record."""
-    return save_as_theirs(tmp_path, model, tokens)
+    return save_without_metadata(tmp_path, model, tokens)
 
 
 def test_a_saved_model_is_loaded_bit_for_bit(folder: Path, model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""Checkpoints to resume from: written completely, checked, found, deleted."""
+
 from __future__ import annotations
 
 import json
@@ -33,40 +35,9 @@ def test_groups_and_state_are_saved_and_loaded(tmp_path: Path) -> None:
     assert torch.equal(loaded["random"]["cpu"], groups()["random"]["cpu"])
 
 
-def test_every_type_of_tensor_is_loaded_bit_for_bit(tmp_path: Path) -> None:
-    wide = torch.randn(7, 13)
-    tensors = {
-        "number": torch.tensor(0.1),
-        "empty": torch.empty(0, 3),
-        "bool": torch.tensor([True, False]),
-        "bfloat16": torch.randn(5).bfloat16(),
-        "float16": torch.randn(5).half(),
-        "float64": torch.randn(5).double(),
-        "int64": torch.tensor([-(2**63), 2**63 - 1]),
-        "odd": torch.tensor([float("nan"), float("inf"), -0.0]),
-        "transposed": wide.t(),
-        "strided": wide[:, ::3],
-        "part": wide[2:4],
-        "expanded": torch.ones(1).expand(5),
-        "tied": wide,
-        "tied too": wide,
-        "trained": torch.nn.Parameter(torch.randn(3)),
-    }
-    loaded, _ = store.load(store.save(tmp_path, 1, {"model": tensors}, {}))
-    assert set(loaded["model"]) == set(tensors)
-    for name, tensor in tensors.items():
-        found = loaded["model"][name]
-        assert (found.dtype, found.shape) == (tensor.dtype, tensor.shape), name
-        assert torch.equal(bytes_of(found), bytes_of(tensor)), name
-
-
 def test_weights_have_the_same_permissions_as_the_state(tmp_path: Path) -> None:
     path = store.save(tmp_path, 1, groups(), {})
     assert len({file.stat().st_mode for file in path.iterdir()}) == 1
-
-
-def bytes_of(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 
 
 HOSTILE = ["../../x", "..\\x", "con", "", "x" * 300, "a\0b", "$(touch x)", "line\nline", "\x1b[31m", "/etc/x", "ＡＢ"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.checkpoint.theirs import reconfigure, rewrite
+from tests.checkpoint.transformers_folders import reconfigure, rewrite
 from tests.tiny_gpt import build_gpt
 from tests.tiny_runs import WORDS
 from torch import Tensor

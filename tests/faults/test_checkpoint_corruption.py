@@ -219,7 +219,7 @@ def test_a_flipped_bit_in_a_model_is_found(model: Path, name: str, count: int) -
 
 
 @pytest.fixture
-def foreign(model: Path) -> Path:
+def hf_folder(model: Path) -> Path:
     """The same without our record."""
     (model / "bertkit.json").unlink()
     return model
@@ -227,17 +227,17 @@ def foreign(model: Path) -> Path:
 
 @SOME_OR_ALL
 @pytest.mark.parametrize("name", [name for name in MODEL_FILES if name != "bertkit.json"])
-def test_a_damaged_file_of_transformers_is_refused_or_harmless(foreign: Path, name: str, count: int) -> None:
-    content = (foreign / name).read_bytes()
+def test_a_damaged_file_of_transformers_is_refused_or_harmless(hf_folder: Path, name: str, count: int) -> None:
+    content = (hf_folder / name).read_bytes()
     for damage in DAMAGES.values():
-        copy = foreign.parent / "copy"
-        shutil.copytree(foreign, copy)
+        copy = hf_folder.parent / "copy"
+        shutil.copytree(hf_folder, copy)
         damage(copy / name)
         load_or_refuse(copy)
         shutil.rmtree(copy)
-    for _ in flips(foreign / name, count):
-        load_or_refuse(foreign)
-    assert (foreign / name).read_bytes() == content
+    for _ in flips(hf_folder / name, count):
+        load_or_refuse(hf_folder)
+    assert (hf_folder / name).read_bytes() == content
 
 
 def load_or_refuse(folder: Path) -> None:
@@ -318,17 +318,17 @@ class Payload:
 
 @pytest.mark.parametrize("name", [*MODEL_FILES, "pytorch_model.bin", "model.safetensors.index.json"])
 @pytest.mark.parametrize("zipped", [False, True])
-def test_code_in_a_model_is_never_run(foreign: Path, name: str, zipped: bool) -> None:
-    marker = foreign.parent / "PWNED"
+def test_code_in_a_model_is_never_run(hf_folder: Path, name: str, zipped: bool) -> None:
+    marker = hf_folder.parent / "PWNED"
     if name in ("pytorch_model.bin", "model.safetensors.index.json"):
-        (foreign / "model.safetensors").unlink()
+        (hf_folder / "model.safetensors").unlink()
     if zipped:
-        torch.save({"embeddings": Payload(marker)}, foreign / name)
+        torch.save({"embeddings": Payload(marker)}, hf_folder / name)
     else:
-        (foreign / name).write_bytes(pickle.dumps({"embeddings": Payload(marker)}))
+        (hf_folder / name).write_bytes(pickle.dumps({"embeddings": Payload(marker)}))
     for read in (ModelFolder.load_encoder, lambda folder: folder.tokenizer, lambda folder: folder.metadata):
         try:
-            read(ModelFolder.open(foreign))
+            read(ModelFolder.open(hf_folder))
         except BertkitError as error:
             assert_one_line(error)
             assert "weights_only" not in str(error)
@@ -347,26 +347,26 @@ def test_code_in_a_checkpoint_is_never_run(checkpoints: Path, name: str) -> None
     assert not marker.exists()
 
 
-def test_a_zip_bomb_is_not_unpacked(foreign: Path) -> None:
-    torch.save({"embeddings.word_embeddings.weight": torch.zeros(4_000_000)}, foreign / "large.bin")
+def test_a_zip_bomb_is_not_unpacked(hf_folder: Path) -> None:
+    torch.save({"embeddings.word_embeddings.weight": torch.zeros(4_000_000)}, hf_folder / "large.bin")
     with (
-        zipfile.ZipFile(foreign / "large.bin") as plain,
-        zipfile.ZipFile(foreign / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as packed,
+        zipfile.ZipFile(hf_folder / "large.bin") as plain,
+        zipfile.ZipFile(hf_folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as packed,
     ):
         for member in plain.infolist():
             packed.writestr(member.filename, plain.read(member))
-    (foreign / "model.safetensors").unlink()
+    (hf_folder / "model.safetensors").unlink()
     with pytest.raises(BertkitError, match=r"pytorch_model\.bin has .* bytes and would unpack to 16,"):
-        ModelFolder.open(foreign).load_encoder()
+        ModelFolder.open(hf_folder).load_encoder()
 
 
 @pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/passwd", "..", "", "a/../../secret.safetensors", 7])
-def test_names_in_an_index_are_never_paths(foreign: Path, name: Any) -> None:
-    save_file({"secret": torch.ones(2)}, foreign.parent / "secret.safetensors")
-    (foreign / "model.safetensors").unlink()
-    (foreign / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"secret": name}}))
+def test_names_in_an_index_are_never_paths(hf_folder: Path, name: Any) -> None:
+    save_file({"secret": torch.ones(2)}, hf_folder.parent / "secret.safetensors")
+    (hf_folder / "model.safetensors").unlink()
+    (hf_folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"secret": name}}))
     with pytest.raises(BertkitError, match=r"index\.json (names the file|has no weight_map)"):
-        ModelFolder.open(foreign).load_encoder()
+        ModelFolder.open(hf_folder).load_encoder()
 
 
 HOSTILE = [

@@ -1,4 +1,4 @@
-"""Model folders as another maker writes them, and what can be wrong with them."""
+"""Model folders as transformers writes them, without ``bertkit.json``, and with changes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from bertkit.model import Model
 WEIGHTS = "model.safetensors"
 
 
-def save_as_theirs(home: Path, model: Model, tokenizer: SubwordTokenizer) -> Path:
-    """A folder without our record."""
-    save_model(home / "theirs", model, tokenizer, metadata={})
-    (home / "theirs" / "bertkit.json").unlink()
-    return home / "theirs"
+def save_without_metadata(home: Path, model: Model, tokenizer: SubwordTokenizer) -> Path:
+    """A model folder without ``bertkit.json``."""
+    save_model(home / "hf", model, tokenizer, metadata={})
+    (home / "hf" / "bertkit.json").unlink()
+    return home / "hf"
 
 
 def rewrite(folder: Path, **changes: Tensor | None) -> None:
-    """The weights again, with some tensors added or replaced, and those of None left out."""
+    """Add or replace tensors of the weights, and delete those that are None."""
     tensors = {**load_file(folder / WEIGHTS), **changes}
     save_file({name: each.contiguous() for name, each in tensors.items() if each is not None}, folder / WEIGHTS)
 
 
 def reconfigure(folder: Path, **changes: Any) -> None:
-    """The configuration again, with some values added or replaced."""
+    """Add or replace values of the configuration."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **changes}))

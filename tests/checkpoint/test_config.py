@@ -1,0 +1,86 @@
+"""Hugging Face's ``config.json``: written, read, and refused if the network would be another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bertkit.checkpoint.config import classes_to_hf, config_from_hf, config_to_hf, labels_from_hf, number_to_hf
+from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.errors import BertkitError
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
+def test_a_config_is_written_and_read(encoder: Bert, activation: str) -> None:
+    config = replace(encoder.config, activation=activation)
+    assert config_from_hf(json.loads(json.dumps(config_to_hf(config))), "config.json") == config
+
+
+def test_absent_keys_of_a_config_have_their_defaults() -> None:
+    assert config_from_hf({}, "config.json") == BertConfig(vocab_size=30522)
+    assert config_from_hf({"hidden_act": "gelu_python", "pad_token_id": None}, "config.json").activation == "gelu"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("model_type", "gpt2", 'model_type is "gpt2"; bertkit reads "bert"'),
+        ("position_embedding_type", "relative_key", "position_embedding_type"),
+        ("is_decoder", "True", "Expected `bool`, got `str` - at `is_decoder`"),
+        ("hidden_act", "silu", 'hidden_act is "silu"; bertkit has gelu'),
+        ("hidden_act", ["gelu"], "hidden_act"),
+        ("num_hidden_layers", "12", "Expected `int`, got `str` - at `num_hidden_layers`"),
+        ("hidden_size", -1, "hidden_size is -1; it must be 1 or more"),
+        ("num_attention_heads", 5, "not a multiple"),
+        ("hidden_dropout_prob", 1.5, "dropout is 1.5"),
+        ("pad_token_id", 40_000, "pad_id is 40000"),
+    ],
+)
+def test_an_unsupported_config_is_an_error(field: str, value: Any, message: str) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        config_from_hf({field: value}, "theirs/config.json")
+    assert str(caught.value).startswith("theirs/config.json")
+    assert str(caught.value).count("..") == 0
+    assert caught.value.exit_code == 3
+
+
+def test_two_keys_for_one_setting_must_agree() -> None:
+    gpt = {"model_type": "openai-gpt", "resid_pdrop": 0.2, "embd_pdrop": 0.2}
+    assert config_from_hf(gpt, "config.json").dropout == 0.2
+    with pytest.raises(BertkitError, match=r"has resid_pdrop 0\.2 and embd_pdrop 0\.3; bertkit has one dropout for"):
+        config_from_hf({**gpt, "embd_pdrop": 0.3}, "config.json")
+
+
+@pytest.mark.parametrize("content", [[], "text", None, 3])
+def test_a_config_must_be_an_object(content: object) -> None:
+    with pytest.raises(BertkitError, match=r"config\.json is not the configuration of a model"):
+        config_from_hf(content, "config.json")
+
+
+def test_labels_are_written_and_read() -> None:
+    content = classes_to_hf(["dry", "wet"], 2)
+    assert content["label2id"] == {"dry": 0, "wet": 1}
+    assert content["problem_type"] == "single_label_classification"
+    assert labels_from_hf(json.loads(json.dumps(content)), "config.json") == ["dry", "wet"]
+    assert classes_to_hf(None, 2, several=True)["problem_type"] == "multi_label_classification"
+    assert labels_from_hf(classes_to_hf(None, 2), "config.json") == ["LABEL_0", "LABEL_1"]
+
+
+def test_a_config_without_labels_has_none() -> None:
+    assert labels_from_hf({}, "config.json") == []
+    assert labels_from_hf({"id2label": None}, "config.json") == []
+
+
+@pytest.mark.parametrize("labels", [{"1": "dry"}, ["dry"], {"zero": "dry"}, 3])
+def test_labels_that_are_not_numbered_from_0_are_an_error(labels: object) -> None:
+    with pytest.raises(BertkitError, match="id2label must map the numbers from 0 on to names"):
+        labels_from_hf({"id2label": labels}, "config.json")
+
+
+def test_a_number_is_a_regression_with_the_identity_as_activation() -> None:
+    content = number_to_hf()
+    assert content["problem_type"] == "regression"
+    assert content["sentence_transformers"]["activation_fn"] == "torch.nn.modules.linear.Identity"

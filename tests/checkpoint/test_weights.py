@@ -1,0 +1,77 @@
+"""The weights of a model folder in every format of Hugging Face, and files that are damaged or hold something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from bertkit.checkpoint.weights import INDEX, PICKLED, WEIGHTS, read_weights
+from bertkit.errors import BertkitError
+
+TENSORS = {f"layer.{number}": torch.full((number + 2, 3), float(number)) for number in range(5)}
+
+
+def assert_weights(folder: Path, file: str) -> None:
+    found, tensors = read_weights(folder)
+    assert found == folder / file
+    assert tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
+
+
+def test_one_safetensors_file_comes_before_other_formats(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / WEIGHTS)
+    for other in (INDEX, PICKLED):
+        (tmp_path / other).write_bytes(b"not read")
+    assert_weights(tmp_path, WEIGHTS)
+
+
+def test_weights_in_several_files(tmp_path: Path) -> None:
+    places = {name: f"model-0000{number % 2 + 1}-of-00002.safetensors" for number, name in enumerate(TENSORS)}
+    for file in set(places.values()):
+        save_file({name: TENSORS[name] for name in places if places[name] == file}, tmp_path / file)
+    index = tmp_path / INDEX
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    assert_weights(tmp_path, INDEX)
+    index.write_text(json.dumps({"weight_map": {**places, "absent": "model-00001-of-00002.safetensors"}}))
+    with pytest.raises(BertkitError, match="names 1 tensors that no file has, such as absent"):
+        read_weights(tmp_path)
+    (tmp_path / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(BertkitError, match=r'names the file "model-00002.*", which is not'):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": 3}}'])
+def test_an_index_without_a_map_is_an_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / INDEX).write_text(content)
+    with pytest.raises(BertkitError, match="has no weight_map from tensors to files"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_files_of_torch(tmp_path: Path, zipped: bool) -> None:
+    torch.save(TENSORS, tmp_path / PICKLED, _use_new_zipfile_serialization=zipped)
+    assert_weights(tmp_path, PICKLED)
+
+
+@pytest.mark.parametrize("content", [torch.ones(2), {"a": 3}, ["a"]])
+def test_a_file_of_torch_without_named_tensors_is_an_error(tmp_path: Path, content: object) -> None:
+    torch.save(content, tmp_path / PICKLED)
+    with pytest.raises(BertkitError, match=r"pytorch_model\.bin does not hold tensors by name"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + bytes(99), b"\x80\x02", b"x" * 99])
+def test_a_damaged_file_of_torch_is_an_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / PICKLED).write_bytes(content)
+    with pytest.raises(BertkitError, match=r"pytorch_model\.bin is damaged") as caught:
+        read_weights(tmp_path)
+    assert "weights_only" not in str(caught.value)
+
+
+def test_a_folder_without_weights_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"has no weights: neither model\.safetensors nor pytorch_model\.bin"):
+        read_weights(tmp_path)
