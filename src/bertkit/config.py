@@ -39,6 +39,9 @@ RENAMED: Mapping[str, str] = {
     "task.sampling.next_sentence": 'task.objectives, which has "nsp" if pairs are to be sampled',
     "encoder.first_positions": "encoder.position_init, which is normal or sinusoidal",
     "language_weight": "lm_loss_weight",
+    "rival_epochs": "baseline_epochs",
+    "rival_lr": "baseline_lr",
+    "rival_share": "baseline_share",
 }
 """Settings of earlier versions -> what replaces them, for the error message."""
 

@@ -59,7 +59,7 @@ NUMPY_STYLE = """
 
         The code is not a sentence either.
 
-    The text goes on behind the code.
+    The text continues after the code.
     """
 
 GOOGLE_STYLE = """Open the door of the house.
@@ -70,7 +70,7 @@ GOOGLE_STYLE = """Open the door of the house.
         *hands: Who is to turn it.
 
     Returns:
-        The room that is behind the door.
+        The output layer that follows it.
 
     .. note:: This is a directive.
 
@@ -101,7 +101,7 @@ def test_prose_of_a_numpy_docstring() -> None:
         "The order of the branches does not matter here.",
         "The tree that is to be counted.",
         "Whether to look below the first branch that has been seen.",
-        "The text goes on behind the code.",
+        "The text continues after the code.",
     ]
 
 
@@ -110,7 +110,7 @@ def test_prose_of_a_google_docstring_without_its_markup() -> None:
         "Open the door of the house.",
         "The key of the door, as it was given to the tenant.",
         "Who is to turn it.",
-        "The room that is behind the door.",
+        "The output layer that follows it.",
         "It takes house.keys.Key and None, see the manual, and never fails.",
     ]
 
@@ -233,7 +233,7 @@ def test_this_machine_has_documentation() -> None:
     packages = installed_packages()
     assert list(packages)[: len(PROSE_RICH)] == list(PROSE_RICH), "all of them come with bertkit"
     assert all(folder.is_dir() for folder in packages.values())
-    shelf = {STANDARD_LIBRARY: packages[STANDARD_LIBRARY] / "json"}
-    documents = read_packages(shelf)
+    installed = {STANDARD_LIBRARY: packages[STANDARD_LIBRARY] / "json"}
+    documents = read_packages(installed)
     assert documents
     assert "decoder" in {each.module.rpartition(".")[2] for each in documents}

@@ -22,6 +22,7 @@ def test_base_and_large_of_the_paper() -> None:
     ("setting", "message"),
     [
         ("stesp=3", "unknown key stesp. Did you mean steps"),
+        ("rival_lr=1", "rival_lr is now baseline_lr"),
         ("steps=0", "steps is 0; it must be 1 or more"),
         ("limit=many", "limit is many; expected a whole number"),
         ("limit=0", "--set: limit is 0; it must be 1 or more"),

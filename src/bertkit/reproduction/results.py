@@ -5,14 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bertkit import config
-from bertkit.finetuning.results import FinetuneResult
+from bertkit.finetuning.results import read_results
 from bertkit.pretraining.cost import read_cost
 from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable
 from bertkit.reproduction.plan import PlannedCell, PlannedRow, PlannedTable, ReproductionPlan
 from bertkit.reproduction.systems import SystemModel
 from bertkit.runs import read_run
-from bertkit.storage.atomic import read_json
 
 _PERCENT = 100
 
@@ -64,11 +62,7 @@ class ResultsReader:
 
     def _read_cell(self, cell: PlannedCell, paper: float | None) -> tuple[Cell, float]:
         """The scores with the learning rate that is best on dev, and the seconds of all learning rates."""
-        results = [
-            config.from_json(FinetuneResult, read_json(path / "results.json"), source=str(path / "results.json"))
-            for path, unit in cell.finetunings.items()
-            if unit.is_done()
-        ]
+        results = [read_results(path) for path, unit in cell.finetunings.items() if unit.is_done()]
         if not results:
             has_failed = any(unit.name in self._failed for unit in cell.finetunings.values())
             return Cell(paper=paper, why="failed" if has_failed else ""), 0.0
