@@ -44,7 +44,7 @@ def notes(task: QuestionAnsweringTask, path: Path) -> str:
 
 
 @pytest.mark.parametrize("answer", [("river", 0), ("windmill", 4), ("", 0), (" ", 3)])
-def test_an_answer_that_is_nowhere_or_anywhere_is_not_learnt_and_is_asked(
+def test_an_answer_without_a_known_place_is_evaluated_and_not_trained_on(
     tmp_path: Path, answer: tuple[str, int]
 ) -> None:
     path = write(tmp_path / "t.json", row("a", answer), row("b", ("stood", 9)))
@@ -70,14 +70,14 @@ def test_a_question_marked_impossible_with_answers(tmp_path: Path) -> None:
     assert "1 questions of train are marked as impossible and have answers" in notes(v2, path)
 
 
-def test_a_file_of_2_0_for_1_1_gives_its_answerable_part_and_says_so(tmp_path: Path) -> None:
+def test_a_file_of_2_0_gives_a_task_of_1_1_its_answerable_questions(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", row("a", ("stood", 9)), row("b", is_impossible=True), row("c", ("by", 15)))
     learnt, asked = both(v1, path)
     assert [each.id for each in learnt] == [each.id for each in asked] == ["a", "c"]
     assert "1 questions of dev have no answer and are left out" in notes(v1, path)
 
 
-def test_an_empty_context_is_asked_and_answered_with_nothing(tmp_path: Path, words: WordPiece) -> None:
+def test_an_empty_context_is_predicted_to_have_no_answer(tmp_path: Path, words: WordPiece) -> None:
     path = write(tmp_path / "t.json", row("a", ("stood", 9)), context=" ")
     learnt, (asked,) = both(v1, path)
     assert learnt == []
@@ -107,7 +107,7 @@ def test_an_empty_context_is_asked_and_answered_with_nothing(tmp_path: Path, wor
         ),
     ],
 )
-def test_a_file_laid_out_otherwise_is_refused_by_its_place(tmp_path: Path, content: str, message: str) -> None:
+def test_a_file_in_another_format_is_an_error_with_its_place(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "t.json").write_text(content, encoding="utf-8")
     with pytest.raises(BertkitError, match=message) as raised:
         v1.with_files(dev=[tmp_path / "t.json"]).examples("dev")
@@ -115,7 +115,7 @@ def test_a_file_laid_out_otherwise_is_refused_by_its_place(tmp_path: Path, conte
     assert "\n" not in str(raised.value)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_bytes(b'{"data": "\xff"}')
     with pytest.raises(BertkitError, match=r"t\.json is not UTF-8 \(byte 11\)"):
         v1.with_files(dev=[tmp_path / "t.json"]).examples("dev")

@@ -137,7 +137,7 @@ def test_an_unknown_delimiter_is_not_taken_for_one_column_of_text(
 ) -> None:
     (here / "t.csv").write_bytes(table().replace(b",", mark.encode()))
     assert finetune(here / "t.csv") == WRONG_USAGE
-    assert "Say which one is: --" in last_line(capsys)
+    assert "Name it: --" in last_line(capsys)
     assert finetune(here / "t.csv", "--text", "text", "--label", "label") == WRONG_USAGE
     assert 'has no column "text"' in last_line(capsys)
 
@@ -170,7 +170,7 @@ def test_awkward_texts_come_back_to_the_letter(name: str, here: Path) -> None:
     assert "4 examples of train have an empty text, and are kept" in task.reader.notes()
 
 
-def test_what_is_left_out_or_odd_is_counted(here: Path) -> None:
+def test_rows_that_are_left_out_or_unusual_are_counted(here: Path) -> None:
     odd = ["7,another film,\n", "7,film number 3,good\n", "8,film number 3,bad\n", "8, ,good\n"]
     (here / "train.csv").write_bytes(table(rows=[*GOOD, *odd]))
     (here / "dev.csv").write_bytes(table(rows=["1,Film  NUMBER 4,good\n", "1,new,good\n", "2,,good\n", "3,x,\n"]))

@@ -49,7 +49,7 @@ def heads(run: Path) -> torch.Tensor:
     return load_file(run / "model" / "model.safetensors")["qa_outputs.weight"]
 
 
-def test_a_model_goes_on_with_its_heads(model: Path, tmp_path: Path) -> None:
+def test_a_model_for_the_same_answers_keeps_its_heads(model: Path, tmp_path: Path) -> None:
     """With a rate of nothing, what the second fine-tuning ends with is what it began with."""
     easy, hard = write(tmp_path / "easy.json", 37, 1), write(tmp_path / "hard.json", 37, 2, impossible=True)
     run = tmp_path / "run"
@@ -74,7 +74,7 @@ def test_the_command_of_two_fine_tunings_can_be_repeated(model: Path, tmp_path: 
     assert runs[0] == runs[1]
 
 
-def test_several_models_answer_with_the_mean_of_their_scores(model: Path, tmp_path: Path) -> None:
+def test_an_ensemble_predicts_from_the_mean_of_the_outputs(model: Path, tmp_path: Path) -> None:
     data, dev = write(tmp_path / "t.json", 37, 1), write(tmp_path / "dev.json", 13, 3)
     runs = [
         api.finetune(
@@ -110,7 +110,7 @@ def _start_scores(model: Model | Ensemble, feature: Any) -> torch.Tensor:
     return scores
 
 
-def test_models_that_cannot_answer_together(model: Path, table: Path, tmp_path: Path) -> None:
+def test_models_of_different_tasks_are_not_an_ensemble(model: Path, table: Path, tmp_path: Path) -> None:
     questions = api.finetune(
         write(tmp_path / "t.json", 13, 1), model=model, output=tmp_path / "q", set=SHORT, **FIXED
     ).folder
@@ -121,7 +121,7 @@ def test_models_that_cannot_answer_together(model: Path, table: Path, tmp_path: 
         api.load(questions, classes)
 
 
-def test_a_table_of_questions_is_known_by_its_columns(model: Path, tmp_path: Path) -> None:
+def test_a_table_of_questions_is_recognised_by_its_columns(model: Path, tmp_path: Path) -> None:
     rows = [
         f'{n},which {word}?,"{word}, a stone and a {WORDS[0]}",{word if n % 4 else ""}' for n, word in enumerate(WORDS)
     ]
@@ -134,7 +134,7 @@ def test_a_table_of_questions_is_known_by_its_columns(model: Path, tmp_path: Pat
     assert 'pipeline_tag: "question-answering"' in card
 
 
-def test_a_task_that_knows_no_null_hears_the_best_passage(model: Path, tmp_path: Path) -> None:
+def test_a_task_without_null_gets_the_best_span(model: Path, tmp_path: Path) -> None:
     """A model of SQuAD 2.0 that would rather say nothing, asked the questions of 1.1."""
     hard = write(tmp_path / "hard.json", 37, 2, impossible=True)
     asked = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)

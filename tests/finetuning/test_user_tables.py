@@ -68,7 +68,7 @@ def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".jsonl", ".parquet"])
-def test_several_labels_are_one_cell_of_the_answers(suffix: str, tuned: Path, tmp_path: Path) -> None:
+def test_several_labels_are_one_cell(suffix: str, tuned: Path, tmp_path: Path) -> None:
     assert api.predict(tuned, tmp_path / "t.csv", output=tmp_path / f"out{suffix}", progress="quiet") == 39
     if suffix == ".csv":
         rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
@@ -93,7 +93,7 @@ def _answers(run: Path, table: Path) -> list[Any]:
     return list(model.stream(model.task.reader.read(table)))
 
 
-def test_what_is_cut_is_said_in_training_and_in_answering(
+def test_truncation_is_reported_in_training_and_prediction(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = str(write(tmp_path / "t.csv", length=200))
@@ -116,7 +116,7 @@ def test_what_is_cut_is_said_in_training_and_in_answering(
     assert api.load(tmp_path / "whole").classify("river " * 300).num_truncated == 0
 
 
-def test_a_weight_of_no_class_ends_before_anything_is_made(
+def test_a_weight_of_an_unknown_class_is_an_error_before_anything_is_written(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = str(write(tmp_path / "t.csv"))
@@ -147,7 +147,7 @@ def test_a_folder_is_a_task_and_input(source: Path, tmp_path: Path, capsys: pyte
     assert "no file or folder at" in _error(capsys)
 
 
-def test_a_saved_dataset_is_answered(tuned: Path, tmp_path: Path) -> None:
+def test_a_saved_dataset_can_be_predicted(tuned: Path, tmp_path: Path) -> None:
     table = pa.table({"text": ["the mill", "the river", "a city"], "id": ["x", "y", "z"]})
     (tmp_path / "saved").mkdir()
     sink = pa.OSFile(str(tmp_path / "saved" / "data.arrow"), "wb")

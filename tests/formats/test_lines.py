@@ -22,7 +22,7 @@ def read(path: Path, data: bytes, form: Format | None = None) -> list[tuple[str,
     return [tuple(row.cells) for row in table.rows(*table.columns)]
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_column_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfid,text\n1,x\n")
     assert Table(tmp_path / "t.csv").columns == ("id", "text")
 
@@ -50,7 +50,7 @@ def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
         ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
     ],
 )
-def test_a_file_of_another_kind_is_called_by_it(data: bytes, message: str, tmp_path: Path) -> None:
+def test_a_file_of_another_format_is_named_in_the_error(data: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         read(tmp_path / "t.csv", data)
     assert caught.value.exit_code == BAD_DATA

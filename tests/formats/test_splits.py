@@ -68,28 +68,28 @@ def test_a_folder_has_a_file_for_each_split(dev: str, tmp_path: Path) -> None:
     assert [len(task.examples(split)) for split in ("train", "dev", "test")] == [30, 7, 5]
 
 
-def test_files_that_are_given_take_the_place_of_those_in_the_folder(tmp_path: Path) -> None:
+def test_given_files_replace_those_in_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "train.csv", 30)
     write(tmp_path / "dev.csv", 7, start=50)
     other = write(tmp_path / "mine.csv", 3, start=60)
     assert len(guess(tmp_path, dev=other).task.examples("dev")) == 3
 
 
-def test_the_parts_of_a_split_are_read_in_order(tmp_path: Path) -> None:
+def test_the_shards_of_a_split_are_read_in_order(tmp_path: Path) -> None:
     for part in range(3):
         write(tmp_path / f"train-{part:05}-of-00003.csv", 10, start=10 * part)
     rows = list(guess(tmp_path).task.reader.rows("train"))
     assert [each.first for each in rows] == [f"film number {row}" for row in range(30)]
 
 
-def test_two_files_for_one_split_are_a_question(tmp_path: Path) -> None:
+def test_two_files_for_one_split_are_an_error(tmp_path: Path) -> None:
     for name in ("train.csv", "train.tsv"):
         write(tmp_path / name, 3)
     with pytest.raises(BertkitError, match=r"has more than one train: train.csv, train.tsv. Name one of them"):
         find_splits(tmp_path)
 
 
-def test_a_folder_without_train_says_what_it_has(saved: Path, tmp_path: Path) -> None:
+def test_a_folder_without_train_is_an_error_that_lists_its_splits(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"has no train split. It has no train.csv"):
         find_splits(tmp_path)
     (saved / "dataset_dict.json").write_text('{"splits": ["validation", "extra"]}')
@@ -100,7 +100,7 @@ def test_a_folder_without_train_says_what_it_has(saved: Path, tmp_path: Path) ->
         find_splits(saved)
 
 
-def test_what_holds_tables(saved: Path, tmp_path: Path) -> None:
+def test_folders_with_a_train_split_hold_tables(saved: Path, tmp_path: Path) -> None:
     assert holds_tables(saved)
     assert holds_tables(saved / "test")
     assert not holds_tables(tmp_path)

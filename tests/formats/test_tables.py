@@ -65,7 +65,7 @@ def test_broken_csv_is_an_error_with_its_line(data: bytes, message: str, tmp_pat
         read(tmp_path / "t.csv", HEADER + data)
 
 
-def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
+def test_columns_with_the_same_name_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match='more than one column "text"'):
         read(tmp_path / "t.csv", b"text,text\nx,y\n")
 
@@ -89,12 +89,12 @@ def test_quotes_of_a_tab_separated_file_are_characters(tmp_path: Path) -> None:
     assert rows == [('" Open and never closed .', "a"), ('"Closed."', "b")]
 
 
-def test_a_spreadsheets_tab_separated_file_is_unquoted(tmp_path: Path) -> None:
+def test_quoted_cells_of_a_spreadsheet_are_unquoted(tmp_path: Path) -> None:
     rows = read(tmp_path / "t.tsv", b'text\tlabel\n"He said ""no"""\ta\n"two\nlines"\tb\n')
     assert rows == [('He said "no"', "a"), ("two\nlines", "b")]
 
 
-def test_literal_quotes_can_be_demanded(tmp_path: Path) -> None:
+def test_the_format_can_make_quotes_literal(tmp_path: Path) -> None:
     assert read(tmp_path / "t.tsv", b'text\tlabel\n"x"\ta\n', LITERAL) == [('"x"', "a")]
 
 
@@ -126,7 +126,7 @@ def test_json_values_become_what_a_csv_file_would_hold(tmp_path: Path) -> None:
     assert read(tmp_path / "t.jsonl", data) == [("1", "2.5", "true", "", "x", '["y"]')]
 
 
-def test_a_json_field_that_is_not_asked_for_may_be_absent(tmp_path: Path) -> None:
+def test_a_json_field_that_is_not_read_may_be_absent(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(b'{"text": "a", "note": "n"}\n\n{"text": "b"}\n')
     table = Table(tmp_path / "t.jsonl")
     assert [(row.line, *row.cells) for row in table.rows("text")] == [(1, "a"), (3, "b")]
@@ -158,7 +158,7 @@ def test_any_bytes_are_rows_or_an_error_for_the_user(name: str, data: bytes, tmp
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), min_size=1, max_size=5))
-def test_what_a_csv_writer_writes_comes_back(rows: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_rows_of_a_csv_writer_are_read_back(rows: list[tuple[str, str]], tmp_path: Path) -> None:
     rows = [(f"{first}x", second) for first, second in rows if "\0" not in first + second]
     path = tmp_path / "t.csv"
     try:

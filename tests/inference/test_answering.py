@@ -72,7 +72,7 @@ def test_tables_of_answers_have_their_places(answering: Pipeline, questions: Pat
     assert [line.split(",")[1] for line in lines[1:]] == texts
 
 
-def test_a_model_for_texts_answers_no_question(
+def test_a_text_classifier_cannot_answer_questions(
     tmp_path: Path, model: Model, tokenizer: WordPiece, task: TextClassificationTask
 ) -> None:
     save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
@@ -102,7 +102,7 @@ def test_long_contexts_among_short_ones_change_no_answer(answering: Pipeline, mo
     assert [each.text for each in together] == [each.text for each in alone]
 
 
-def test_examples_are_taken_as_they_are_needed(answering: Pipeline) -> None:
+def test_examples_are_read_lazily(answering: Pipeline) -> None:
     taken: list[int] = []
 
     def ask() -> Iterator[SpanExample]:

@@ -17,7 +17,7 @@ def model(encoder: Bert) -> Model:
     return Model(encoder, PretrainingTask(objectives=("mlm",)).build_objectives(encoder))
 
 
-def test_every_mask_is_guessed(model: Model, tokenizer: WordPiece) -> None:
+def test_every_mask_gets_top_k_words(model: Model, tokenizer: WordPiece) -> None:
     blanks = fill(model, tokenizer, "the old [MASK] ran past the [MASK].", top_k=7)
     assert [len(blank) for blank in blanks] == [7, 7]
     for blank in blanks:
@@ -54,7 +54,7 @@ def test_a_text_without_a_mask_is_an_error(model: Model, tokenizer: WordPiece) -
 
 
 def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece) -> None:
-    with pytest.raises(BertkitError, match=r"the text has 51 pieces; the model reads 39 at most"):
+    with pytest.raises(BertkitError, match=r"the text has 51 tokens; the model reads 39 at most"):
         fill(model, tokenizer, "[MASK] " + "river " * 50, max_length=41)
 
 

@@ -29,7 +29,7 @@ def save(folder: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece) -> P
     return load(folder)
 
 
-def test_a_classifier_of_another_maker_has_the_labels_of_its_config(
+def test_a_classifier_not_made_by_bertkit_has_the_labels_of_its_config(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:
     expected = save(tmp_path, encoder, task, tokenizer).classify("the river ran")

@@ -26,7 +26,7 @@ def scores(predictions: list[Prediction]) -> list[float]:
     return [score for each in predictions for score in each.scores.values()]
 
 
-def test_it_says_what_the_model_said_before_it_was_saved(
+def test_predictions_are_those_of_the_model_before_it_was_saved(
     tmp_path: Path, model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     expected = predict(model, task, examples, tokenizer)
@@ -59,7 +59,7 @@ def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextClassificatio
         pipeline.classify("the river")
 
 
-def test_a_pair_is_refused_where_one_text_is_meant(
+def test_a_pair_is_refused_by_a_task_on_one_text(
     tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
 ) -> None:
     with pytest.raises(BertkitError, match="is one text; example 0 has two"):

@@ -19,7 +19,7 @@ def numbers(predictions: list[Prediction]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, 64])
-def test_answers_come_in_order_whatever_the_batch_size(
+def test_predictions_are_in_order_for_every_batch_size(
     batch_size: int, model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     alone = [predict(model, task, [each], tokenizer, precision="float32")[0] for each in examples]
@@ -37,7 +37,7 @@ def test_bfloat16_is_near(
     torch.testing.assert_close(numbers(rounded), numbers(exact), rtol=0, atol=0.1)
 
 
-def test_examples_are_read_as_they_are_needed(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:
+def test_examples_are_read_lazily(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     read: list[int] = []
 
     def endless() -> Iterator[TextExample]:
@@ -50,11 +50,11 @@ def test_examples_are_read_as_they_are_needed(model: Model, task: TextClassifica
     assert len(read) <= 128
 
 
-def test_no_examples_no_answers(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:
+def test_no_examples_give_no_predictions(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     assert predict(model, task, [], tokenizer) == []
 
 
-def test_dropout_is_off_and_the_mode_comes_back(
+def test_dropout_is_off_and_the_training_mode_is_restored(
     model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:
     model.train()
@@ -63,7 +63,7 @@ def test_dropout_is_off_and_the_mode_comes_back(
     assert predict(model, task, examples, tokenizer, precision="float32") == first
 
 
-def test_a_number_is_told_on_the_scale_of_the_task(model: Model, tokenizer: WordPiece) -> None:
+def test_a_number_is_on_the_scale_of_the_task(model: Model, tokenizer: WordPiece) -> None:
     plain = RegressionTask(name="files:n.csv", metric="pearson")
     scaled = replace(plain, numbers=replace(plain.numbers, origin=100.0, unit=7.0))
     regressor = Model(model.encoder, plain.objectives(model.encoder))

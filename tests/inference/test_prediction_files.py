@@ -61,7 +61,7 @@ def answer(model: Parrot, texts: Path, output: Path) -> list[int]:
     return reported
 
 
-def test_an_interrupted_file_goes_on_where_it_stopped(tmp_path: Path, texts: Path) -> None:
+def test_an_interrupted_file_continues_where_it_stopped(tmp_path: Path, texts: Path) -> None:
     answer(Parrot(tmp_path / "model"), texts, tmp_path / "whole.jsonl")
     output = tmp_path / "out.jsonl"
     with pytest.raises(Interrupted, match="stopped after 100 rows") as stopped:
@@ -79,7 +79,7 @@ def test_an_interrupted_file_goes_on_where_it_stopped(tmp_path: Path, texts: Pat
     assert not list(tmp_path.glob(".partial-*"))
 
 
-def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -> None:
+def test_other_input_or_another_model_starts_from_the_first_row(tmp_path: Path, texts: Path) -> None:
     output = tmp_path / "out.jsonl"
     with pytest.raises(Interrupted):
         predict_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
@@ -97,7 +97,7 @@ def test_other_input_or_another_model_starts_anew(tmp_path: Path, texts: Path) -
     ("output", "message"),
     [("out.xls", r'no format named "\.xls"'), ("nowhere/out.csv", "cannot write to .*nowhere: No such file")],
 )
-def test_an_output_that_cannot_be_written_is_known_at_once(
+def test_an_output_that_cannot_be_written_is_an_error_at_once(
     tmp_path: Path, texts: Path, output: str, message: str
 ) -> None:
     model = Parrot(tmp_path / "model")
@@ -106,7 +106,7 @@ def test_an_output_that_cannot_be_written_is_known_at_once(
     assert model.answered == 0
 
 
-def test_a_full_disk_is_said_with_the_file(tmp_path: Path, texts: Path) -> None:
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path: Path, texts: Path) -> None:
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     model = Parrot(tmp_path / "model")
@@ -120,7 +120,7 @@ def test_a_full_disk_is_said_with_the_file(tmp_path: Path, texts: Path) -> None:
     assert predict_file(model, texts, tmp_path / "out.csv", lambda done: None) == ROWS
 
 
-def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tmp_path: Path) -> None:
+def test_repeated_ids_are_refused_for_json_before_anything_is_predicted(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id,text\n3,one\n7,two\n3,three\n")
     parrot = Parrot(tmp_path / "model")
     split = Split(files=("in.csv",), columns=Columns(first="text", id="id"))
@@ -132,7 +132,7 @@ def test_ids_that_come_twice_are_refused_for_json_before_anything_is_answered(tm
     assert predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
 
 
-def test_ids_that_come_twice_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_ids_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There, lines may bring ids of their own, and are seen one by one."""
     questions = [{"id": name, "question": "who", "context": name} for name in ("a", "b", "a")]
     parrot = Parrot(tmp_path / "model")

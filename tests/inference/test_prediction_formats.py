@@ -58,7 +58,7 @@ def texts(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_a_spreadsheet_would_run_is_made_harmless(tmp_path: Path) -> None:
+def test_cells_that_a_spreadsheet_would_run_get_an_apostrophe(tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("=1+1\n@x\nplain\n")
     predict_file(Parrot(tmp_path / "model"), texts, tmp_path / "out.csv", lambda done: None)
@@ -111,7 +111,7 @@ class Counter(Parrot):
         (Counter, "text\nseven\n", "id,label\n2,5.0\n"),
     ],
 )
-def test_a_table_of_answers_has_the_columns_of_their_kind(
+def test_the_columns_of_a_table_depend_on_the_type_of_the_task(
     tmp_path: Path, model: type[Parrot], row: str, expected: str
 ) -> None:
     (tmp_path / "in.csv").write_text(row)
@@ -131,14 +131,14 @@ def test_a_table_of_answers_has_the_columns_of_their_kind(
         (".json", '{\n "1": [\n  "B-X",\n  "B-X"\n ]\n}\n'),
     ],
 )
-def test_tags_stand_in_a_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:
+def test_tags_are_one_cell_with_spaces_between(tmp_path: Path, suffix: str, expected: str) -> None:
     (tmp_path / "in.txt").write_text("two wide\n")
     output = tmp_path / f"out{suffix}"
     predict_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
     assert output.read_text() == expected
 
 
-def test_a_library_that_parquet_needs_is_asked_for_before_anything_is_answered(
+def test_a_missing_pyarrow_is_an_error_before_anything_is_predicted(
     tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)

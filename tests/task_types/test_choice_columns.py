@@ -24,7 +24,7 @@ def write_csv(path: Path, header: Sequence[str], *rows: Sequence[object]) -> Pat
     ("labels", "spelling"),
     [(("0", "2"), "number"), (("1", "3"), "number from 1"), (("A", "C"), "letter"), (("red", "hue"), "text")],
 )
-def test_how_the_right_one_is_written_is_guessed(tmp_path: Path, labels: tuple[str, str], spelling: str) -> None:
+def test_the_spelling_of_the_label_is_guessed(tmp_path: Path, labels: tuple[str, str], spelling: str) -> None:
     rows = [("which?", "red", "green", "blue", labels[0]), ("and now?", "dye", "ink", "hue", labels[1])]
     found = guess(write_csv(tmp_path / "t.csv", ["question", "A", "B", "C", "answer"], *rows))
     assert isinstance(found.task, MultipleChoiceTask)
@@ -51,7 +51,7 @@ def test_json_lists_may_differ_in_length(tmp_path: Path) -> None:
         (("p", "a", " ", "0"), r"t\.csv, line 3: choice 1 of 0 to 1 is empty"),
     ],
 )
-def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path: Path, row: Sequence[str], message: str) -> None:
+def test_a_wrong_row_is_an_error_with_its_line(tmp_path: Path, row: Sequence[str], message: str) -> None:
     path = write_csv(tmp_path / "t.csv", ["prompt", "choice0", "choice1", "label"], ("o", "a", "b", "0"), row)
     with pytest.raises(BertkitError, match=message):
         guess(path)

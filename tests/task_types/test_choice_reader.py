@@ -40,7 +40,7 @@ def test_a_file_to_be_scored_needs_no_ids(tmp_path: Path) -> None:
     assert guess(train).task.with_files(dev=[dev]).examples("dev") == [ChoiceExample("2", "q", ("x", "y"), label=1)]
 
 
-def test_one_choice_is_none(tmp_path: Path) -> None:
+def test_a_single_choice_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"prompt": "p", "choices": ["a"], "label": 0}\n', encoding="utf-8")
     with pytest.raises(BertkitError, match=r"t\.jsonl, line 1: 1 choice; there must be at least two"):

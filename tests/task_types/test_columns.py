@@ -79,18 +79,18 @@ def test_a_pair_may_be_given(here: Path) -> None:
     assert task.examples("train")[0].second is not None
 
 
-def test_a_label_column_without_a_telling_name_is_found_by_its_values(here: Path) -> None:
+def test_a_label_column_without_a_known_name_is_found_by_its_values(here: Path) -> None:
     path = write_csv(here / "t.csv", reviews(), header="id,review,verdict")
     assert guess(path).task.files.splits["train"].columns.label == "verdict"
 
 
-def test_two_columns_that_could_be_the_label_are_a_question(here: Path) -> None:
+def test_two_possible_label_columns_are_an_error(here: Path) -> None:
     rows = [f"{sentence(row)},{label},{'en' if row % 2 else 'fr'}" for row, (_, _, label) in enumerate(reviews())]
     (here / "t.csv").write_text("\n".join(["review,verdict,language", *rows]), encoding="utf-8")
-    fails("the label may be verdict or language. Say which one is: --label COLUMN", WRONG_USAGE, here / "t.csv")
+    fails("the label may be verdict or language. Name it: --label COLUMN", WRONG_USAGE, here / "t.csv")
 
 
-def test_a_wrong_column_name_is_answered_with_the_right_ones(here: Path) -> None:
+def test_a_wrong_column_name_is_an_error_that_lists_the_columns(here: Path) -> None:
     path = write_csv(here / "reviews.csv", reviews())
     message = r'^reviews.csv has no column "lable". Its columns: id, review, label. Did you mean "label"\?$'
     fails(message, WRONG_USAGE, path, label="lable")

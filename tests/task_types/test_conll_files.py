@@ -40,18 +40,18 @@ def task(tmp_path: Path) -> TaggingTask:
     ("rows", "message"),
     [
         ("a O\nb x O\n", "line 2: 3 columns, and 2"),
-        ("a O\nb\n", "line 2: 1 column, and 2 in the lines before. Mend the line"),
-        ("a O\nb PER\n", 'line 2: "PER" is no tag'),
+        ("a O\nb\n", "line 2: 1 column, and 2 in the lines before. Fix the line"),
+        ("a O\nb PER\n", 'line 2: "PER" is not a tag'),
         ("a O\nb I-PRE\n", 'line 2: unknown tag "B-PRE"'),
     ],
 )
-def test_a_faulty_line_is_named(task: TaggingTask, tmp_path: Path, rows: str, message: str) -> None:
+def test_a_faulty_line_is_an_error_with_its_number(task: TaggingTask, tmp_path: Path, rows: str, message: str) -> None:
     (tmp_path / "eng.train").write_text(rows, encoding="utf-8")
     with pytest.raises(BertkitError, match=message):
         task.examples("train")
 
 
-def test_a_file_called_conll_is_told_its_line_whatever_is_in_it(tmp_path: Path) -> None:
+def test_a_file_named_conll_is_read_as_tags_whatever_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "t.conll").write_text("a B-\nb O\n", encoding="utf-8")
-    with pytest.raises(BertkitError, match=r't\.conll, line 1: "B-" is no tag'):
+    with pytest.raises(BertkitError, match=r't\.conll, line 1: "B-" is not a tag'):
         guess(tmp_path / "t.conll")

@@ -37,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path()
 
 
-def test_a_tenth_of_every_class_is_held_out_and_said(here: Path) -> None:
+def test_a_tenth_of_every_class_is_held_out(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews(400))).task
     train, dev = task.examples("train"), task.examples("dev")
     assert len(train) + len(dev) == 400
@@ -45,14 +45,14 @@ def test_a_tenth_of_every_class_is_held_out_and_said(here: Path) -> None:
     assert any(note.startswith("no dev file: 40 of 400 examples are held out as dev") for note in task.reader.notes())
 
 
-def test_what_is_held_out_does_not_hang_on_the_order_of_the_rows(here: Path) -> None:
+def test_the_held_out_rows_do_not_depend_on_the_order(here: Path) -> None:
     rows = reviews(99)
     dev = guess(write_csv(here / "a.csv", rows)).task.examples("dev")
     turned = guess(write_csv(here / "b.csv", rows[::-1])).task.examples("dev")
     assert {example.first for example in dev} == {example.first for example in turned}
 
 
-def test_equal_texts_are_never_on_both_sides(here: Path) -> None:
+def test_equal_texts_are_never_split(here: Path) -> None:
     rows = [(row, sentence(int(row) % 37), label) for row, _, label in reviews(222)]
     rows = [(row, text.upper() if int(row) % 2 else text, label) for row, text, label in rows]
     task = guess(write_csv(here / "r.csv", rows)).task

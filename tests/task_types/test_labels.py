@@ -50,7 +50,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path()
 
 
-def test_a_slip_in_a_label_is_refused_with_its_line(here: Path) -> None:
+def test_a_typo_in_a_label_is_an_error_with_its_line(here: Path) -> None:
     path = write_csv(here / "reviews.csv", reviews(40, row_7="postive"))
     message = (
         r'^reviews.csv, line 9: label "postive" occurs once; "positive" occurs 25 times. '
@@ -61,7 +61,7 @@ def test_a_slip_in_a_label_is_refused_with_its_line(here: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["Positive", "POSITIVE", "positve", "poistive", "positivee", "pasitive"])
-def test_near_spellings_are_slips(odd: str, here: Path) -> None:
+def test_similar_rare_labels_are_typos(odd: str, here: Path) -> None:
     fails(f'line 9: label "{odd}"', BAD_DATA, write_csv(here / "r.csv", reviews(40, row_7=odd)))
 
 
@@ -70,14 +70,14 @@ def test_other_words_are_classes_even_if_rare(other: str, here: Path) -> None:
     assert other in guess(write_csv(here / "r.csv", reviews(40, row_7=other))).task.labels
 
 
-def test_short_codes_and_numbered_names_are_no_slips(here: Path) -> None:
+def test_short_codes_and_numbered_names_are_not_typos(here: Path) -> None:
     rows = [(str(row), sentence(row), "en" if row else "es") for row in range(30)]
     assert guess(write_csv(here / "codes.csv", rows)).task.labels == ("en", "es")
     rows = [(str(row), sentence(row), "topic_12" if row else "topic_13") for row in range(30)]
     assert guess(write_csv(here / "topics.csv", rows)).task.labels == ("topic_12", "topic_13")
 
 
-def test_the_same_number_written_in_two_ways_is_a_slip(here: Path) -> None:
+def test_the_same_number_written_in_two_ways_is_an_error(here: Path) -> None:
     rows = [(str(row), sentence(row), "0" if row % 2 else "1.0" if row == 6 else "1") for row in range(30)]
     fails('line 8: label "1.0" occurs once; "1" occurs 14 times', BAD_DATA, write_csv(here / "n.csv", rows))
 
@@ -123,14 +123,14 @@ def test_names_with_a_mark_in_them_stay_one_class(cells: list[str], tmp_path: Pa
 @pytest.mark.parametrize(
     ("cells", "doubtful"), [(["bad", "bad;dull", "fine", "fine;long"], True), (["Arts; music", "Law"], False)]
 )
-def test_classes_that_may_be_several_labels_are_said_to_be(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
+def test_classes_that_may_be_several_labels_are_mentioned(cells: list[str], doubtful: bool, tmp_path: Path) -> None:
     found = guess(write(tmp_path / "t.jsonl", cells), label="tags")
     assert not isinstance(found.task, MultiLabelTask)
     assert found.sentence.endswith("; if cells hold several: --kind labels)") == doubtful
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])).map(str.strip).filter(bool), unique=True))
-def test_what_is_written_is_read_again(names: list[str]) -> None:
+def test_written_labels_are_read_back(names: list[str]) -> None:
     assert read_labels(write_labels(names, ";"), ";", "here") == names
 
 

@@ -60,7 +60,7 @@ def test_cells_are_read_in_all_their_spellings(task: MultiLabelTask) -> None:
     assert "7 rows of train have no label and are left out" in task.reader.notes()
 
 
-def test_the_guess_is_said(tmp_path: Path) -> None:
+def test_the_guess_is_described(tmp_path: Path) -> None:
     found = guess(write(tmp_path / "t.jsonl", ["a;b", "b", "a", "c", "c;b"]), label="tags")
     assert found.sentence == (
         'text = text, label = tags (several of 3 labels, 1.4 per text, ";" between: a 14, b 21, c 14)'
@@ -123,7 +123,7 @@ def test_a_label_that_only_dev_has_is_refused(tmp_path: Path) -> None:
     assert caught.value.exit_code == BAD_DATA
 
 
-def test_a_cell_that_says_none_applies_says_that_there_may_be_several(tmp_path: Path) -> None:
+def test_an_empty_list_makes_the_column_multi_label(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("text,labels\none,a;b\ntwo,b\nthree,[]\n", encoding="utf-8")
     task = guess(path).task
@@ -131,7 +131,7 @@ def test_a_cell_that_says_none_applies_says_that_there_may_be_several(tmp_path: 
     assert [example.label for example in task.reader.rows("train")] == [("a", "b"), ("b",), ()]
 
 
-def test_a_slip_in_one_of_several_labels_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_typo_in_one_of_several_labels_is_an_error_with_its_line(tmp_path: Path) -> None:
     table = write(tmp_path / "t.jsonl", [*["bright;long", "long", "bright"] * 7, "long;brigth"], repeats=1)
     with pytest.raises(BertkitError, match=r't.jsonl, line 22: label "brigth" occurs once; "bright" occurs 14 times'):
         guess(table, label="tags")

@@ -50,7 +50,7 @@ def test_a_feature_has_a_row_for_each_choice(tokenizer: Tokenizer) -> None:
     assert feature.segment_ids[2].tolist() == [0] * 5 + [1] * 3 + [0] * 2
 
 
-def test_batches_of_mixed_numbers_of_choices_answer_as_each_alone(tokenizer: Tokenizer) -> None:
+def test_examples_with_different_numbers_of_choices_share_a_batch(tokenizer: Tokenizer) -> None:
     model = build_model()
     batch = collate([feature for each in EXAMPLES for feature in TASK.encode(each, tokenizer)], pad_id=0)
     assert batch.input_ids.shape == (10, 11)
@@ -83,7 +83,7 @@ def test_gold_scores_perfectly_and_needs_labels() -> None:
         TASK.score(EXAMPLES, choose([1, 0, 0]))
 
 
-def test_an_answer_is_described_and_marked(tokenizer: Tokenizer) -> None:
+def test_a_choice_is_described_and_reported(tokenizer: Tokenizer) -> None:
     (feature,) = TASK.encode(EXAMPLES[0], tokenizer)
     logits = np.array([0.0, math.log(3), math.log(4), 9.0])
     answer = TASK.decode(EXAMPLES[0], [feature], [{"logits": logits}])

@@ -126,7 +126,7 @@ def test_without_its_folder_it_names_both_ways_to_give_one(name: str, monkeypatc
         TASKS[name].examples("train")
 
 
-def test_what_a_file_of_predictions_says(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
+def test_a_prediction_is_described_with_its_n_best(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     example = task.examples("dev")[3]
     record = task.describe(example, answer(task, example, tokenizer))
     assert record["id"] == "q3"

@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path()
 
 
-def test_numbers_are_learnt_on_a_scale_of_their_own(here: Path) -> None:
+def test_numbers_are_scaled_to_mean_0_and_standard_deviation_1(here: Path) -> None:
     rows = [(str(row), sentence(row), f"{1000 + 2.5 * row}") for row in range(40)]
     found = guess(write_csv(here / "prices.csv", rows, header="id,offer,score"))
     assert "label = score (a number from 1000 to 1097.5, 1.05e+03 on average)" in found.sentence
@@ -59,12 +59,12 @@ def test_a_word_among_numbers_is_named(here: Path) -> None:
 REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
 
 
-def test_a_number_has_no_classes_to_weigh() -> None:
+def test_a_regression_has_no_classes_to_weigh() -> None:
     with pytest.raises(BertkitError, match="stars has no classes of texts to weigh"):
         RegressionTask(name="stars", metric="pearson").weighted("balanced")
 
 
-def test_windows_answer_with_their_mean(tokenizer: Tokenizer) -> None:
+def test_the_prediction_is_the_mean_over_windows(tokenizer: Tokenizer) -> None:
     logits = [np.array([4.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), np.array([0.0, 5.0, 0.0])]
     prediction = REVIEWS.decode(TextExample("1", ""), [], [{"logits": each} for each in logits])
     assert prediction.label == "good"

@@ -92,7 +92,7 @@ def test_questions_are_cut_from_their_end(task: QuestionAnsweringTask, tokenizer
     )
 
 
-def test_all_at_once_is_one_by_one(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
+def test_encoding_together_is_encoding_one_by_one(task: QuestionAnsweringTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("train")
     together = list(task.encode_all(examples, tokenizer))
     assert [example for example, _ in together] == examples

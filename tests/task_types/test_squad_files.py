@@ -36,25 +36,27 @@ def notes(task: QuestionAnsweringTask, path: Path) -> str:
 
 
 @pytest.mark.parametrize("start", [0, 20, -1, 999, 9])
-def test_a_wrong_offset_is_mended_where_the_text_occurs_once(tmp_path: Path, start: int) -> None:
+def test_a_wrong_offset_is_corrected_if_the_text_occurs_once(tmp_path: Path, start: int) -> None:
     path = write(tmp_path / "t.json", row("a", ("stood", start)))
     learnt, asked = both(v1, path)
     assert learnt == asked
     assert learnt[0].target is not None
     assert learnt[0].target.start == CONTEXT.index("stood")
-    assert ("1 answers of train were not where the file says and have been moved" in notes(v1, path)) == (start != 9)
+    assert ("1 answers of train were not where the file says and were moved to the only place" in notes(v1, path)) == (
+        start != 9
+    )
 
 
-def test_the_first_answer_that_is_in_the_context_is_learnt(tmp_path: Path) -> None:
+def test_the_first_answer_in_the_context_is_the_target(tmp_path: Path) -> None:
     (learnt,), (asked,) = both(v1, write(tmp_path / "t.json", row("a", ("windmill", 4), ("river", 22))))
     assert learnt.target == ("river", 22)
     assert asked.texts == ("windmill", "river")
 
 
-def test_ids_that_come_again_are_told_apart(tmp_path: Path) -> None:
+def test_repeated_ids_are_made_unique(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", *[row(id, ("stood", 9)) for id in ("a", "a", "a#2", "a", "b")])
     learnt, asked = both(v1, path)
     assert len({each.id for each in asked}) == len(asked) == len(learnt) == 5
     assert [each.id for each in asked][:2] == ["a", "a#2"]
-    assert "questions of dev have an id that another one has" in notes(v1, path)
+    assert "questions of dev have the id of another one" in notes(v1, path)
     assert [each.id for each in v1.reader.read(path)] == [each.id for each in asked]

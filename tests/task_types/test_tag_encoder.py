@@ -61,7 +61,7 @@ def test_context_is_that_of_the_document(task: TaggingTask, tokenizer: Tokenizer
 
 
 @pytest.mark.parametrize("max_length", [3, 13, 512])
-def test_every_word_of_a_long_sentence_is_answered_once(tokenizer: Tokenizer, max_length: int) -> None:
+def test_every_word_of_a_long_sentence_is_predicted_once(tokenizer: Tokenizer, max_length: int) -> None:
     task = replace(TASK, max_length=max_length)
     count = 5000
     tags = tuple(np.random.default_rng(7).choice(["O", "B-PER", "B-LOC"], size=count).tolist())

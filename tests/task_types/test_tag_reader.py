@@ -34,7 +34,7 @@ def task(tmp_path: Path) -> TaggingTask:
     return TASK.at(tmp_path)
 
 
-def test_columns_become_sentences_in_iob2(task: TaggingTask) -> None:
+def test_columns_are_read_as_sentences_in_iob2(task: TaggingTask) -> None:
     first, second, third = task.examples("train")
     assert first.words == ("Seven", "rivers", "ran")
     assert first.label == ("B-PER", "I-PER", "O")

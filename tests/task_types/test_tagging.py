@@ -82,7 +82,7 @@ def test_gradients_reach_every_parameter_of_the_head(task: TaggingTask, tokenize
     assert all(weight.grad is not None and weight.grad.any() for weight in head.parameters())
 
 
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
+def test_a_users_file_of_tags_becomes_a_task(tmp_path: Path) -> None:
     own = tmp_path / "my.conll"
     own.write_text("".join(f"w{n} S-ANIMAL\nx{n} O\n\n" for n in range(37)), encoding="utf-8")
     found = guess(own)
@@ -113,6 +113,6 @@ def test_a_model_tags_text_and_words(tmp_path: Path) -> None:
     assert all(0.99 < each.score <= 1 for each in found)
 
 
-def test_features_are_not_those_of_a_network_of_words() -> None:
+def test_word_encoders_have_no_features_for_tagging() -> None:
     with pytest.raises(BertkitError, match=r"Esim has no layers of one width: leave out task\.features\."):
         replace(TASK, features="last").objectives(esim.tiny())

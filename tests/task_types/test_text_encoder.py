@@ -20,7 +20,7 @@ def words(count: int, name: str = "word") -> str:
     return " ".join(f"{name}{place}" for place in range(count))
 
 
-def test_what_is_cut_is_counted(tokenizer: Tokenizer) -> None:
+def test_truncated_tokens_are_counted(tokenizer: Tokenizer) -> None:
     (feature,) = REVIEWS.encode(TextExample("1", words(30)), tokenizer)
     assert (len(feature), feature.num_truncated) == (13, 30 - 11)
     (pair,) = PAIRS.encode(TextExample("1", words(30), words(4)), tokenizer)
@@ -71,7 +71,7 @@ def test_the_advice_can_be_taken(task: TextClassificationTask) -> None:
     assert apply(task, parse_settings([setting])).stride > 0
 
 
-def test_predictions_of_texts_that_were_cut_say_so(tokenizer: Tokenizer) -> None:
+def test_predictions_count_the_tokens_cut_off(tokenizer: Tokenizer) -> None:
     example = TextExample("1", words(30))
     prediction = REVIEWS.decode(example, REVIEWS.encode(example, tokenizer), [{"logits": np.zeros(3)}])
     assert REVIEWS.describe(example, prediction)["num_truncated"] == 19

@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path()
 
 
-def test_rows_without_a_label_are_left_out_and_said(here: Path) -> None:
+def test_rows_without_a_label_are_left_out_and_counted(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews(40, row_3="", row_8=" "))).task
     assert len(task.examples("train")) + len(task.examples("dev")) == 38
     assert "2 rows of train have no label and are left out" in task.reader.notes()
@@ -68,7 +68,7 @@ def test_new_input_without_the_column_is_refused(here: Path) -> None:
         list(task.reader.read(here / "in.csv"))
 
 
-def test_a_first_line_is_never_taken_for_a_name_that_the_task_does_not_know(here: Path) -> None:
+def test_a_first_line_without_the_task_s_columns_is_an_error(here: Path) -> None:
     task = guess(write_csv(here / "r.csv", reviews())).task
     (here / "in.csv").write_text("A fine film\nA poor film\n", encoding="utf-8")
     with pytest.raises(BertkitError, match=r'in.csv has no column "review". Its columns: A fine film'):

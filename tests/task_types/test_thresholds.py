@@ -120,7 +120,7 @@ def test_no_other_threshold_is_better_on_dev(seed: int, films: MultiLabelTask) -
         assert f1_score(gold[:, place], answers) == pytest.approx(max(others))
 
 
-def test_a_threshold_that_need_not_move_is_near_the_middle(films: MultiLabelTask) -> None:
+def test_of_equally_good_thresholds_the_nearest_to_one_half_is_taken(films: MultiLabelTask) -> None:
     examples = [TextExample("", "", None, ("dull",)), TextExample("", "", None, ())]
     predictions = [Prediction((), {"bright": 0.9, "dull": share, "long": 0.9}) for share in (0.75, 0.125)]
     tuned, told = films.calibrate(examples, predictions)

@@ -46,7 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path()
 
 
-def test_the_guess_is_said_in_a_sentence(here: Path) -> None:
+def test_the_guess_is_described_in_a_sentence(here: Path) -> None:
     found = guess(write_csv(here / "reviews.csv", reviews(40)))
     assert found.sentence == "text = review, label = label (2 classes: negative 14, positive 26), id = id"
     assert isinstance(found.task, TextClassificationTask)
@@ -77,7 +77,7 @@ def test_no_label_at_all_is_refused(here: Path) -> None:
     fails('no row has a label in column "label"', BAD_DATA, write_csv(here / "r.csv", rows))
 
 
-def test_a_label_column_full_of_different_values_is_questioned(here: Path) -> None:
+def test_a_label_column_of_mostly_different_values_is_an_error(here: Path) -> None:
     rows = [
         (str(row), sentence(row), f"word{'abcdefghijklmnopqrstuvwxyz'[row % 26] * (1 + row // 26)}")
         for row in range(60)

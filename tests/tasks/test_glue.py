@@ -94,14 +94,14 @@ def test_f1_of_mrpc_is_that_of_the_paraphrases() -> None:
     assert scores == {"f1": pytest.approx(2 / 3), "accuracy": 0.5}
 
 
-def test_a_similarity_above_five_is_an_error(tmp_path: Path) -> None:
+def test_a_similarity_above_5_is_an_error(tmp_path: Path) -> None:
     text = "sentence1\tsentence2\tscore\na\tb\t4.5\nc\td\t5.5\n"
     (tmp_path / "train.tsv").write_text(text, encoding="utf-8")
     with pytest.raises(BertkitError, match=r"train.tsv, line 3: 5.5 is outside 0.0 to 5.0"):
         glue.stsb.at(tmp_path).examples("train")
 
 
-def test_broken_rows_of_qqp_are_passed_over_and_counted(tmp_path: Path) -> None:
+def test_broken_rows_of_qqp_are_left_out_and_counted(tmp_path: Path) -> None:
     names = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
     text = names + "1\t2\t3\tWhy?\tWhy not?\t0\n2\t4\t5\tWhat\nnow?\tAnd then?\t1\n"
     for file in ("train.tsv", "dev.tsv"):

@@ -1,8 +1,8 @@
-"""Tables that pyarrow reads: Parquet files, and what ``save_to_disk`` of Hugging Face ``datasets`` leaves in a folder.
+"""Tables that pyarrow reads: Parquet files, and folders that Hugging Face ``datasets`` wrote with ``save_to_disk``.
 
-Such a folder has ``dataset_info.json`` (the columns, and the names of classes that are kept as numbers), ``state.json``
-(which ``.arrow`` files, in order) and those files. A folder of several splits has one of them each, named in
-``dataset_dict.json``. The ``datasets`` library is not needed.
+Such a folder has ``dataset_info.json`` (the columns, and the names of classes that are stored as numbers),
+``state.json`` (the ``.arrow`` files, in order) and those files. A folder of several splits has such a folder for each,
+named in ``dataset_dict.json``. The ``datasets`` library is not needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def parquet_names(path: Path) -> tuple[str, ...]:
 
 
 def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
-    """Its rows, cut down to ``columns``."""
+    """The values of ``columns`` in each row of a Parquet file."""
     number = 0
     with _open_parquet(path) as file:
         try:
@@ -42,12 +42,12 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether a folder is one split that ``datasets`` saved."""
+    """Whether a folder is one split saved by ``datasets``."""
     return any((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
 
 
 def dataset_splits(folder: Path) -> list[str]:
-    """The splits that ``dataset_dict.json`` names; none if there is no such file."""
+    """The splits in ``dataset_dict.json``; none without such a file."""
     file = folder / "dataset_dict.json"
     splits = _read_json(file).get("splits") if file.is_file() else []
     if not isinstance(splits, list):
@@ -62,7 +62,7 @@ def dataset_names(folder: Path) -> tuple[str, ...]:
 
 
 def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
-    """The rows of one split, cut down to ``columns``; classes by their names, -1 (no class) as None."""
+    """The values of ``columns`` in each row of one split; classes by their names, -1 (no class) as None."""
     info = folder / "dataset_info.json"
     features = (_read_json(info).get("features") or {}) if info.is_file() else {}
     readers = [_reader(features.get(column), info) for column in columns]
@@ -83,7 +83,7 @@ def _rows(batch: Any, columns: Sequence[str]) -> Iterator[Values]:
 
 
 def _arrow_files(folder: Path) -> list[Path]:
-    """Those that ``state.json`` names, in its order; without it, all that there are."""
+    """The files in ``state.json``, in its order; without it, all ``.arrow`` files."""
     state = _read_json(folder / "state.json") if (folder / "state.json").is_file() else {}
     if state.get("_indices_data_files"):
         raise data_error(f"{folder} is a selection of rows. Save it with dataset.flatten_indices().save_to_disk(...).")
@@ -95,21 +95,21 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _reader(feature: Any, source: Path) -> Callable[[Any], Any]:
-    """How the values of a column are read: a class by its name, and so inside lists."""
+    """A function that reads a value of a column: a class by its name, also inside lists."""
     if isinstance(feature, list) and len(feature) == 1:
         feature = {"feature": feature[0]}
     if not isinstance(feature, dict):
-        return _as_it_is
+        return _unchanged
     if feature.get("_type") == "ClassLabel":
         names = [str(name) for name in feature.get("names") or []]
         return lambda value: _class_name(value, names, source)
     if "feature" in feature:
         read = _reader(feature["feature"], source)
         return lambda values: None if values is None else [read(value) for value in values]
-    return _as_it_is
+    return _unchanged
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a file, plain, ``.gz`` or ``.zst``, in blocks; what is damaged or cut off is an error that names it."""
+"""The bytes of a file, plain, ``.gz`` or ``.zst``, in blocks; a damaged or truncated file is an error that names it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMPRESSIONS = (".gz", ".zst")
 
 _BLOCK = 1 << 20
 _ZSTD_INPUT = 1 << 12
-"""Bytes fed to zstd at a time. It can make 32,768 bytes of one, so that this is 128 MB at the very most."""
+"""Bytes that zstd gets at a time. Each can expand to 32,768 bytes, so that the result has at most 128 MB."""
 
 
 class ByteStream:
-    """One pass over the decompressed bytes of ``path``; ``position`` is how far it is in the file itself."""
+    """One pass over the decompressed bytes of ``path``; ``position`` is the position in the file itself."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,7 +52,7 @@ def _gunzip(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _unzstd(file: BinaryIO) -> Iterator[bytes]:
-    """Frame after frame. The library's own file object takes a frame that is cut off for a whole one."""
+    """Decompress frame after frame. The library's own file object does not notice a truncated frame."""
     frame = zstandard.ZstdDecompressor().decompressobj()
     held: list[bytes] = []
     size = 0

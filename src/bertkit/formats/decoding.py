@@ -1,4 +1,4 @@
-"""Bytes to text: UTF-8 checked to the byte, line ends made ``\\n``, and lines of bounded length."""
+"""Bytes to text: checked UTF-8, line ends as ``\\n``, and lines of bounded length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bertkit.errors import BertkitError, data_error
 
 BadBytes = Literal["error", "replace"]
 
-_FOREIGN = {
+_SIGNATURES = {
     codecs.BOM_UTF16_LE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
     codecs.BOM_UTF16_BE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
     b"\x1f\x8b": "compressed by gzip. Let its name end in .gz",
@@ -27,7 +27,7 @@ _REPLACEMENT = "\ufffd"
 
 @dataclass(slots=True)
 class DecodingLog:
-    """What was met on the way. ``first_bad`` says where the first byte is that was replaced."""
+    """What was found while decoding. ``first_bad`` is the place of the first byte that was replaced."""
 
     has_byte_order_mark: bool = False
     replaced: int = 0
@@ -40,9 +40,9 @@ def decode(path: Path, blocks: Iterable[bytes], on_bad_bytes: BadBytes, log: Dec
     A byte that is not UTF-8 is an error that says where it is, or is replaced by U+FFFD and counted.
     """
     offset, line, rest = 0, 1, b""
-    for block in _marked_end(blocks):
+    for block in _with_end(blocks):
         if not offset and not rest:
-            _refuse_foreign(path, block)
+            _refuse_other_formats(path, block)
         data = rest + block
         is_last = not block
         # A carriage return waits for the line feed that may follow it.
@@ -68,8 +68,8 @@ def decode(path: Path, blocks: Iterable[bytes], on_bad_bytes: BadBytes, log: Dec
             yield text
 
 
-def _marked_end(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The blocks that are not empty, and an empty one behind the last."""
+def _with_end(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks that are not empty, and an empty one after the last."""
     yield from filter(None, blocks)
     yield b""
 
@@ -81,8 +81,8 @@ def _not_utf8(place: str) -> BertkitError:
     )
 
 
-def _refuse_foreign(path: Path, block: bytes) -> None:
-    for signature, what in _FOREIGN.items():
+def _refuse_other_formats(path: Path, block: bytes) -> None:
+    for signature, what in _SIGNATURES.items():
         if block.startswith(signature):
             raise data_error(f"{path} is {what}.")
     head = block[:_SAMPLE]
@@ -92,9 +92,9 @@ def _refuse_foreign(path: Path, block: bytes) -> None:
 
 
 def cut_lines(chunks: Iterable[str], longest: int) -> Iterator[str]:
-    """Lines with their ``\\n``; one longer than ``longest`` comes in parts, cut at a space where there is one.
+    """Lines with their ``\\n``; a line longer than ``longest`` is cut into parts, at a space if there is one.
 
-    Where the chunks end does not matter, so a file and its compressed copy are cut alike.
+    The result does not depend on where the chunks end, so that a file and its compressed copy are cut in the same way.
     """
     rest = ""
     for chunk in chunks:

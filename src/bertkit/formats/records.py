@@ -1,4 +1,4 @@
-"""Records of JSONL and Parquet: the text in one of their fields, which is guessed or named."""
+"""The texts in records of JSON Lines and Parquet: in one field, which is guessed or given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bertkit.formats.decoding import BadBytes, DecodingLog
 from bertkit.optional import require
 
 LONGEST_RECORD = 1 << 27
-"""Characters of one line of JSON. A longer one would have to be in memory whole."""
+"""Characters of one line of JSON; a whole line must fit into memory."""
 
 _TEXT_FIELDS = ("text", "content", "body", "document", "article", "passage", "sentence")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -66,12 +66,12 @@ def _text_of(place: str, record: dict[str, Any], field: str) -> str:
 
 
 def _without_surrogates(place: str, text: str, on_bad_bytes: BadBytes, log: DecodingLog) -> str:
-    """JSON can spell half a character (``\\ud83d``), which no UTF-8 text has."""
+    """The text without lone surrogates: JSON can spell half a character (``\\ud83d``), which UTF-8 cannot encode."""
     if text.isascii() or not (found := _LONE_SURROGATE.search(text)):
         return text
     if on_bad_bytes == "error":
         raise data_error(
-            f"{place}: \\u{ord(found.group()):04x} is half a character. Mend the text, or replace such characters and "
+            f"{place}: \\u{ord(found.group()):04x} is half a character. Fix the text, or replace such characters and "
             "count them with --on-bad-bytes replace."
         )
     log.first_bad = log.first_bad or place
@@ -127,7 +127,7 @@ def _decode_value(place: str, value: bytes, on_bad_bytes: BadBytes, log: Decodin
     except UnicodeDecodeError as error:
         if on_bad_bytes == "error":
             raise data_error(
-                f"{place}: byte {error.start + 1:,} of the text is not UTF-8. Mend it, or replace such bytes and count "
+                f"{place}: byte {error.start + 1:,} of the text is not UTF-8. Fix it, or replace such bytes and count "
                 "them with --on-bad-bytes replace."
             ) from error
         log.first_bad = log.first_bad or place
@@ -138,7 +138,7 @@ def _decode_value(place: str, value: bytes, on_bad_bytes: BadBytes, log: Decodin
 
 @contextmanager
 def _seekable(stream: ByteStream) -> Iterator[IO[bytes]]:
-    """Parquet is read from its end; a compressed file is unpacked onto the disk first."""
+    """A file that can be read from its end, as Parquet is; a compressed one is decompressed to disk first."""
     if stream.path.suffix.lower() not in COMPRESSIONS:
         with stream.path.open("rb") as file:
             yield file

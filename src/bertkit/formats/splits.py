@@ -15,18 +15,18 @@ _NAMES = {
 }
 _SUFFIXES = r"\.(csv|tsv|txt|jsonl|ndjson|parquet)(\.gz)?"
 _SHARD = r"(-\d{5}-of-\d{5})?"
-"""Hugging Face's way to name the parts of a table."""
+"""How Hugging Face names the parts of a table."""
 
 
 def holds_tables(folder: Path) -> bool:
-    """Whether ``find_splits`` would find a train."""
+    """Whether a folder has a train split that ``find_splits`` finds."""
     return is_dataset(folder) or bool(dataset_splits(folder)) or bool(_files(folder, "train"))
 
 
 def find_splits(folder: Path) -> dict[str, list[Path]]:
-    """The files of every split that there is: ``train.csv``, or ``train-00000-of-00002.parquet`` and so on.
+    """The files of every split in a folder: ``train.csv``, or ``train-00000-of-00002.parquet`` and so on.
 
-    A folder that Hugging Face ``datasets`` saved is one file, and one of several splits has a file a split.
+    A folder saved by Hugging Face ``datasets`` counts as one file; if it has several splits, each of them does.
     """
     splits = _splits(folder)
     if "train" not in splits:
@@ -36,7 +36,7 @@ def find_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def tables_of(path: Path, split: str) -> list[Path]:
-    """The files of one split where ``path`` is a folder of several; another path stands for itself."""
+    """The files of one split if ``path`` is a folder with several; otherwise ``path`` itself."""
     if not path.is_dir() or is_dataset(path):
         return [path]
     splits = _splits(path)

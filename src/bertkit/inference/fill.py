@@ -1,4 +1,4 @@
-"""Guesses for the masked words of a text, ``[MASK]`` with BERT and ``<mask>`` with RoBERTa."""
+"""The most probable words for the masks of a text, ``[MASK]`` with BERT and ``<mask>`` with RoBERTa."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CONTINUES = "##"
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """``word`` in place of one mask, how probable it is, and the text with it.
+    """A ``word`` for one mask, its probability, and the text with it.
 
-    The other masks of ``text`` have their most probable words. A word that begins with ``##`` continues the word
-    before it, whether or not the vocabulary spells it so.
+    The other masks of ``text`` are replaced by their most probable words. A word with ``##`` at its beginning continues
+    the word before it, whatever the marks of the vocabulary are.
     """
 
     word: str
@@ -32,37 +32,37 @@ class Filling:
 def fill(
     model: Model, tokenizer: SubwordTokenizer, text: str, *, top_k: int = 5, max_length: int = 512
 ) -> list[list[Filling]]:
-    """For each mask, from left to right, the ``top_k`` pieces that fit best, each guessed on its own.
+    """For each mask, from left to right, the ``top_k`` most probable tokens, each mask independently of the others.
 
-    ``model`` has the masked-word head under the name ``mlm``.
+    ``model`` has the masked-LM head under the name ``mlm``.
     """
     tokens = tokenizer.encode(text, specials=True)
-    masked = [place for place, piece in enumerate(tokens.ids) if piece == tokenizer.mask_id]
+    masked = [index for index, token in enumerate(tokens.ids) if token == tokenizer.mask_id]
     if not masked:
         mask = tokenizer.id_to_token(tokenizer.mask_id)
-        raise usage_error(f'there is no {mask} in "{text}"; write {mask} where a word is wanted.')
+        raise usage_error(f'there is no {mask} in "{text}"; write {mask} in place of a word.')
     if len(tokens.ids) + 2 > max_length:
-        raise usage_error(f"the text has {len(tokens.ids):,} pieces; the model reads {max_length - 2:,} at most.")
+        raise usage_error(f"the text has {len(tokens.ids):,} tokens; the model reads {max_length - 2:,} at most.")
     if not 1 <= top_k <= tokenizer.vocab_size:
         raise usage_error(f"top_k is {top_k}; it must be from 1 to {tokenizer.vocab_size:,}.")
-    chances, pieces = _guess(model, tokenizer, tokens, top_k)
-    spans = [tokens.offsets[place] for place in masked]
-    words = [[_spell(*tokenizer.surface_form(piece)) for piece in row] for row in pieces]
+    probabilities, candidates = _predict(model, tokenizer, tokens, top_k)
+    spans = [tokens.offsets[index] for index in masked]
+    words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in candidates]
     filled = []
-    for number, (row, row_chances) in enumerate(zip(words, chances, strict=True)):
+    for number, (row, row_probabilities) in enumerate(zip(words, probabilities, strict=True)):
         best = [each[0] for each in words]
         texts = [_complete(text, spans, [*best[:number], word, *best[number + 1 :]]) for word in row]
-        filled.append([Filling(*each) for each in zip(row, row_chances, texts, strict=True)])
+        filled.append([Filling(*each) for each in zip(row, row_probabilities, texts, strict=True)])
     return filled
 
 
-def _guess(
+def _predict(
     model: Model, tokenizer: SubwordTokenizer, tokens: Tokens, top_k: int
 ) -> tuple[list[list[float]], list[list[int]]]:
-    """Probabilities and pieces, ``top_k`` for each masked position, in float32."""
+    """Probabilities and token ids, ``top_k`` for each masked position, in float32."""
     feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)
-    wanted = np.where(feature.input_ids == tokenizer.mask_id, feature.input_ids, IGNORE)
-    batch = collate([feature], pad_id=tokenizer.pad_id).with_labels(mlm=torch.from_numpy(wanted)[None])
+    targets = np.where(feature.input_ids == tokenizer.mask_id, feature.input_ids, IGNORE)
+    batch = collate([feature], pad_id=tokenizer.pad_id).with_labels(mlm=torch.from_numpy(targets)[None])
     was_training = model.training
     model.eval()
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""The cells of a table of choices: which columns hold them, and how the right one is written."""
+"""The columns of a table of choices, and how its label names the right one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bertkit.formats.tables import Table
 from bertkit.task_types.task_files import Columns
 
 Spelling = Literal["number", "number from 1", "letter", "text"]
-"""A place counted from 0 or from 1, a letter from A, or the text of the choice."""
+"""How a label names the right choice: its number from 0 or from 1, its letter from A, or its text."""
 
 _NUMBERED = re.compile(r"(choice|ending|option|answer|solution|sol)_?(\d+)", re.IGNORECASE)
 _LISTS = ("choices", "endings", "options")
@@ -26,7 +26,7 @@ _IDS = ("id", "idx", "fold-ind", "uid", "guid")
 
 
 class ChoiceCells(NamedTuple):
-    """One row as text, and where it stands for complaints about it."""
+    """The cells of one row, and where the row is, for error messages."""
 
     path: Path
     line: int
@@ -38,7 +38,7 @@ class ChoiceCells(NamedTuple):
 
 
 def find_choices(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the choices by their names, in order: ``ending0``, ... or ``A``, ``B``, ..., or one of lists."""
+    """The columns of the choices, found by their names: ``ending0``, ... or ``A``, ``B``, ..., or one with lists."""
     numbered: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         if match := _NUMBERED.fullmatch(name):
@@ -55,34 +55,34 @@ def find_choices(names: Sequence[str]) -> tuple[str, ...]:
 def find_columns(
     table: Table, choices: Sequence[str], *, prompt: str | None = None, label: str | None = None
 ) -> Columns:
-    """The columns beside the choices, by their names; those that are given are taken as they are."""
+    """The other columns, found by their names; a given ``prompt`` or ``label`` is used as it is."""
     if label is not None:
         table.place(label)
     answer = label or _called(_LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
-        raise usage_error(f"{table.path} has choices and no column called label. Say which one it is: --label COLUMN.")
+        raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
     return replace(find_texts(table, choices, prompt=prompt), label=answer)
 
 
 def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = None) -> Columns:
-    """The same without the label."""
+    """The other columns without the label."""
     others = [name for name in table.columns if name not in choices]
     if prompt is not None:
         table.place(prompt)
     found = prompt or _called(_PROMPTS, others)
     if found is None:
-        raise usage_error(f"{table.path} has choices and no column called prompt. Say which one it is: --text COLUMN.")
+        raise usage_error(f"{table.path} has choices and no column called prompt. Name it: --text COLUMN.")
     return Columns(first=found, second=_called(_STEMS, others), id=_called(_IDS, others))
 
 
 def _called(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """The column with the first of ``names`` that there is."""
+    """The column whose name is the first of ``names`` that occurs."""
     lower = {column.lower(): column for column in reversed(columns)}
     return next((lower[name] for name in names if name in lower), None)
 
 
 def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) -> Iterator[ChoiceCells]:
-    """The rows of a table; where there is no column of ids, a row has its line for one."""
+    """The rows of a table; without a column of ids, the id of a row is its line number."""
     columns = columns if columns.id in table.columns else replace(columns, id=None)
     used = [*columns.used(), *choices]
     for row in table.rows(*used):
@@ -110,10 +110,10 @@ def _read_list(cell: str, where: str) -> tuple[str, ...]:
 
 
 def guess_spelling(rows: Sequence[ChoiceCells]) -> Spelling:
-    """How these rows write which choice is right.
+    """How the labels of these rows name the right choice.
 
-    Text if every label is a choice of its row. Numbers count from 1 if there is no 0 and one is as high as its row has
-    choices. What fits nothing is taken for places from 0, so that the first row that does not fit is named.
+    Text if every label is a choice of its row. Numbers count from 1 if none is 0 and one equals the number of choices
+    of its row. Labels that fit nothing are read as numbers from 0, so that the error names the first wrong row.
     """
     if all(row.label in row.choices for row in rows):
         return "text"
@@ -127,7 +127,7 @@ def guess_spelling(rows: Sequence[ChoiceCells]) -> Spelling:
 
 
 def read_place(label: str, choices: Sequence[str], spelling: Spelling, where: str) -> int:
-    """The place from 0 that a label means; one that is none of the choices is an error."""
+    """The index from 0 of the choice that a label names; a label that names none is an error at ``where``."""
     last = len(choices) - 1
     if spelling == "text":
         if choices.count(label) == 1:

@@ -1,4 +1,4 @@
-"""How much each class weighs in the loss, by its name."""
+"""Weights of classes in the loss, by the name of the class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bertkit.errors import did_you_mean, usage_error
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """``positive=2,negative=0.5`` as a table."""
+    """Weights by name, from ``positive=2,negative=0.5``."""
     weights = {}
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
@@ -24,28 +24,28 @@ def parse_weights(text: str) -> dict[str, float]:
 
 
 def check_weights(task: str, labels: Sequence[str], weights: Mapping[str, float]) -> None:
-    """Refuse weights of classes that there are not, and weights that are not above zero."""
+    """Raise an error for a weight of an unknown class, and for a weight that is not above 0."""
     for name, weight in weights.items():
         if name not in labels:
-            known = ", ".join(labels[:12]) or "none, it tells a number"
+            known = ", ".join(labels[:12]) or "none"
             raise usage_error(f'no class "{name}" to weigh. {task} knows: {known}.{did_you_mean(name, labels)}')
         if not 0 < weight < math.inf:
             raise usage_error(f'the class "{name}" weighs {weight:g}; a weight is a number above 0.')
 
 
 def spread_weights(labels: Sequence[str], weights: Mapping[str, float]) -> list[float] | None:
-    """A weight for every label, 1 where none is given; None where none is given at all."""
+    """A weight for every label, 1 where none is given; None without any weights."""
     return [weights.get(label, 1.0) for label in labels] if weights else None
 
 
 def balance_classes(labels: Sequence[str], answers: Iterable[str]) -> dict[str, float]:
-    """Rows / (classes x rows of the class): every class weighs the same over train, and 1 on average (scikit-learn)."""
+    """Rows / (classes x rows of the class), as in scikit-learn: all classes have the same total weight over train."""
     counts = Counter(answers)
     return {label: counts.total() / (len(counts) * counts[label]) for label in labels if counts[label]}
 
 
 def balance_labels(labels: Sequence[str], answers: Sequence[Collection[str]]) -> dict[str, float]:
-    """Rows without the label / rows with it: yes and no weigh the same for every label."""
+    """Rows without the label / rows with it: both have the same total weight for every label."""
     counts = Counter(label for answer in answers for label in answer)
     rows = len(answers)
     return {label: (rows - counts[label]) / counts[label] for label in labels if 0 < counts[label] < rows}

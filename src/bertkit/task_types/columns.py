@@ -1,4 +1,4 @@
-"""Which columns of an unknown table hold the text and the label, guessed from their names and from what is in them."""
+"""Which columns of an unknown table are the text and the label, guessed from their names and cells."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class _Profile:
 
 
 def guess_columns(table: Table, *, text: str | None, pair: str | None, label: str | None) -> Columns:
-    """The columns of a table, those that are given taken as they are.
+    """The columns of a table; given ones are used as they are.
 
-    The text is the column with the longest cells, and a second text comes in only where the names say so
-    (``sentence1`` and ``sentence2``, ``premise`` and ``hypothesis``). The label is a column called so, or the
-    only column with few different values. What cannot be told apart is an error that asks.
+    The text is the column with the longest cells. A second text is used only where the names of two columns belong
+    together (``sentence1`` and ``sentence2``, ``premise`` and ``hypothesis``). The label is the column with such a
+    name, or the only column with few different values. Several candidates are an error that asks for one.
     """
     for name in (text, pair, label):
         if name is not None:
@@ -71,7 +71,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
 
 def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
     if not texts:
-        raise usage_error(f"{path} has no column that looks like text. Say which one is: --text COLUMN.")
+        raise usage_error(f"{path} has no column that looks like text. Name it: --text COLUMN.")
     by_length = sorted(texts, key=lambda each: -each.mean_length)
     if pair is None:
         names = [each.name for each in texts]
@@ -84,7 +84,7 @@ def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tup
 
 
 def _partner(first: str, names: Iterable[str]) -> str | None:
-    """The column that is the second text where ``first`` is the first one, by their names."""
+    """The column whose name makes it the second text to ``first``."""
     seconds = {second for known, second in _PAIR_NAMES if known == first.casefold()}
     counterpart = _counterpart(first)
     return next((name for name in names if name == counterpart or name.casefold() in seconds), None)
@@ -114,6 +114,6 @@ def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> st
     if len(likely) == 1:
         return likely[0]
     if likely:
-        raise usage_error(f"{path}: the label may be {' or '.join(likely)}. Say which one is: --label COLUMN.")
-    columns = ", ".join(each.name for each in profiles) or "none beside the text"
-    raise usage_error(f"{path} has no column that looks like a label ({columns}). Say which one is: --label COLUMN.")
+        raise usage_error(f"{path}: the label may be {' or '.join(likely)}. Name it: --label COLUMN.")
+    columns = ", ".join(each.name for each in profiles) or "none besides the text"
+    raise usage_error(f"{path} has no column that looks like a label ({columns}). Name it: --label COLUMN.")

@@ -1,4 +1,4 @@
-"""Words and their tags in columns, as the files of CoNLL have them: a word a line, an empty line between sentences."""
+"""Words and their tags in columns, as in the files of CoNLL: a word per line, an empty line between sentences."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bertkit.formats.lines import at_line, open_lines
 from bertkit.task_types.task_files import Columns
 
 COLUMNS = Columns(first="word", label="tag")
-"""The first column of a line and its last."""
+"""The first and the last column of a line."""
 
 _TAG = re.compile(r"O|[BIESLU]-\S+")
 _DOCUMENT = "-DOCSTART-"
-_OF_TAGS = (".conll", ".iob", ".bio")
-_TABLES = (".csv", ".json", ".jsonl", ".parquet")
-_LOOKED_AT = 50
+_TAG_SUFFIXES = (".conll", ".iob", ".bio")
+_TABLE_SUFFIXES = (".csv", ".json", ".jsonl", ".parquet")
+_SAMPLE_LINES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``line`` is that of its first word; ``tags`` are as in the file, () if it has one column alone."""
+    """``line`` is that of the first word; ``tags`` are as in the file, () for a file with words only."""
 
     line: int
     document: int
@@ -33,7 +33,7 @@ class Sentence:
 
 
 def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
-    """The sentences of a file; a line with more or fewer columns than the first is an error, and so is no tag."""
+    """The sentences of a file; a line with another number of columns than the first, or without a tag, is an error."""
     rows: list[list[str]] = []
     first = document = width = number = 0
     with open_lines(path) as lines:
@@ -48,9 +48,9 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             width = width or len(cells)
             if len(cells) != width:
                 columns = f"{len(cells)} column{'s' * (len(cells) > 1)}, and {width} in the lines before"
-                raise data_error(f"{at_line(path, number)}: {columns}. Mend the line.")
+                raise data_error(f"{at_line(path, number)}: {columns}. Fix the line.")
             if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
-                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is no tag. Tags are O, B-TYPE, I-TYPE, ...')
+                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I-TYPE.')
             first = first if rows else number
             rows.append(cells)
     if rows:
@@ -58,14 +58,14 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
 
 
 def holds_tags(path: Path) -> bool:
-    """Whether a file is called one of words with tags, or its first lines are such."""
+    """Whether a file has words with tags, by the end of its name or by its first lines."""
     name = path.name.removesuffix(".gz")
-    if not path.is_file() or name.endswith(_TABLES):
+    if not path.is_file() or name.endswith(_TABLE_SUFFIXES):
         return False
-    if name.endswith(_OF_TAGS):
+    if name.endswith(_TAG_SUFFIXES):
         return True
     with open_lines(path) as lines:
-        rows = [cells for line in islice(lines, _LOOKED_AT) if (cells := _cells(line))]
+        rows = [cells for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]
     rows = [cells for cells in rows if cells[0] != _DOCUMENT]
     return bool(rows) and all(len(cells) > 1 and _TAG.fullmatch(cells[-1]) for cells in rows)
 

@@ -1,4 +1,4 @@
-"""The label column of the user's file: which classes there are, and which of them are slips of the keyboard."""
+"""The labels in a column of a user's file: which classes there are, and which of them are likely typos."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from bertkit.formats.lines import at_line
 from bertkit.task_types.task_files import Cells
 
 _RARE = 50
-"""A label is rare beside another that occurs this many times as often, or three times to its once."""
+"""A label is rare if another occurs this many times as often, or if it occurs once and the other three times."""
 
 SEPARATORS = (";", "|", ",")
 
 _SHORTEST_TYPO = 4
-"""Characters; shorter labels (``en``, ``es``, ``pos``) differ by one letter on purpose."""
+"""Characters; shorter labels such as ``en`` and ``es`` may differ in one letter on purpose."""
 
 
 class Labels(NamedTuple):
-    """The labels that occur: how often, and where each was seen first. Unlabelled rows are not counted."""
+    """How often each label occurs, and where it was seen first; rows without a label are not counted."""
 
     counts: Counter[str]
     first_seen: dict[str, tuple[Path, int]]
 
 
 def count_labels(rows: Iterable[Cells]) -> Labels:
-    """Go through all rows once."""
+    """Count the labels of all rows."""
     counts: Counter[str] = Counter()
     first_seen: dict[str, tuple[Path, int]] = {}
     for cells in rows:
@@ -41,10 +41,11 @@ def count_labels(rows: Iterable[Cells]) -> Labels:
 
 
 def find_separator(labels: Labels) -> str | None:
-    """What stands between the labels where a cell holds several of them; None where every cell is one label.
+    """The separator between the labels in a cell; None if every cell is one label.
 
-    Cells hold several if all are JSON lists or one is ``[]``, or if cut at a mark they are made of fewer different
-    parts than there are different cells: ``a``, ``b;c``, ``c`` and ``a;b`` are three labels, ``Arts; music`` is one.
+    Cells hold several labels if all are JSON lists, if one is ``[]``, or if splitting them at a separator gives fewer
+    different parts than there are different cells: ``a``, ``b;c``, ``c`` and ``a;b`` are three labels, but
+    ``Arts; music`` is one.
     """
     if labels.counts and all(label.startswith("[") for label in labels.counts):
         return SEPARATORS[0]
@@ -58,7 +59,7 @@ def find_separator(labels: Labels) -> str | None:
 
 
 def may_hold_several(labels: Labels) -> bool:
-    """Whether some cells, cut at a mark, have a part in common: ``bad``, ``bad;dull``, ``fine`` and ``fine;long``."""
+    """Whether cells, split at a separator, have a part in common, as ``bad`` and ``bad;dull`` have."""
     for mark in SEPARATORS:
         parts = [part for cell in labels.counts for part in {part.strip() for part in cell.split(mark)}]
         if len(set(parts)) < len(parts):
@@ -67,7 +68,7 @@ def may_hold_several(labels: Labels) -> bool:
 
 
 def split_cells(labels: Labels, separator: str) -> Labels:
-    """The labels in cells that hold several, with the cells in which each was seen first."""
+    """The single labels in cells that hold several, with the row in which each was seen first."""
     counts: Counter[str] = Counter()
     first_seen: dict[str, tuple[Path, int]] = {}
     for cell, count in labels.counts.items():
@@ -79,7 +80,7 @@ def split_cells(labels: Labels, separator: str) -> Labels:
 
 
 def read_labels(cell: str, separator: str, where: str) -> list[str]:
-    """The names in a cell: a JSON list, or what is between the separators."""
+    """The labels in a cell: a JSON list, or the parts between separators."""
     if cell.startswith("["):
         try:
             names = json.loads(cell)
@@ -90,20 +91,20 @@ def read_labels(cell: str, separator: str, where: str) -> list[str]:
 
 
 def write_labels(names: Sequence[str], separator: str) -> str:
-    """The cell that ``read_labels`` reads as these names; JSON where the separator cannot do."""
+    """The cell that ``read_labels`` reads as these labels; JSON if a label contains the separator."""
     if not names or any(separator in name or name.startswith("[") for name in names):
         return json.dumps(list(names), ensure_ascii=False)
     return separator.join(names)
 
 
 def check_spelling(labels: Labels) -> None:
-    """Refuse a label that looks like another one misspelt, naming the first row that has it.
+    """Raise an error for a label that is likely a typo of another one; it names the first row with it.
 
-    Two spellings of one label (other case or spacing, 1 and 1.0) are never two classes; a label one slip of the
-    keyboard away from another is suspect if it is rare beside it.
+    Labels that differ only in case, spacing or the way to write a number (1 and 1.0) are never two classes. Labels that
+    differ in one letter, or in two that are swapped, are if neither is rare.
     """
     commonest_first = [label for label, _ in labels.counts.most_common()]
-    for suspect, known in [*_same_but_spelt_differently(commonest_first), *_one_slip_away(commonest_first)]:
+    for suspect, known in [*_same_when_normalized(commonest_first), *_one_typo_away(commonest_first)]:
         if _plain(suspect) == _plain(known) or _is_rare(labels.counts[suspect], labels.counts[known]):
             path, line = labels.first_seen[suspect]
             raise data_error(
@@ -124,7 +125,7 @@ def are_whole_numbers(labels: Iterable[str]) -> bool:
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Numbers by size, words by the alphabet."""
+    """Numbers by size, words in alphabetical order."""
     known = sorted(labels)
     return tuple(sorted(known, key=float)) if are_numbers(known) else tuple(known)
 
@@ -138,13 +139,13 @@ def _number(label: str) -> float | None:
 
 
 def _plain(label: str) -> str:
-    """What is left of a label when case, spacing, ways of writing a number and of encoding a letter are taken away."""
+    """A label without differences in case, spacing, Unicode form, and the way to write a number."""
     number = _number(label)
     plain = unicodedata.normalize("NFKC", label).casefold()
     return " ".join(plain.split()) if number is None else repr(number)
 
 
-def _same_but_spelt_differently(labels: list[str]) -> Iterator[tuple[str, str]]:
+def _same_when_normalized(labels: list[str]) -> Iterator[tuple[str, str]]:
     first: dict[str, str] = {}
     for label in labels:
         known = first.setdefault(_plain(label), label)
@@ -152,8 +153,8 @@ def _same_but_spelt_differently(labels: list[str]) -> Iterator[tuple[str, str]]:
             yield label, known
 
 
-def _one_slip_away(labels: list[str]) -> Iterator[tuple[str, str]]:
-    """Pairs that share what is left after taking one letter out: a letter missing, added, wrong, or two swapped."""
+def _one_typo_away(labels: list[str]) -> Iterator[tuple[str, str]]:
+    """Pairs in which one letter is missing, added or wrong, or two are swapped: equal without one letter each."""
     first: dict[str, str] = {}
     for label in labels:
         if len(label) < _SHORTEST_TYPO or any(letter.isdigit() for letter in label):

@@ -10,7 +10,14 @@ from pathlib import Path
 from bertkit.errors import data_error
 from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
 from bertkit.task_types.reader import Reader
-from bertkit.task_types.squad_files import COLUMNS, Faults, SpanExample, describe_faults, name_apart, read_questions
+from bertkit.task_types.squad_files import (
+    COLUMNS,
+    Faults,
+    SpanExample,
+    describe_faults,
+    make_ids_unique,
+    read_questions,
+)
 from bertkit.task_types.task_files import Columns
 
 
@@ -28,7 +35,7 @@ class QuestionReader(Reader[SpanExample]):
 
     def read(self, path: Path) -> Iterator[SpanExample]:
         """Questions of a ``.json`` file in SQuAD's format, or of a table with ``question`` and ``context``."""
-        return name_apart(read_questions(path, Faults()), Faults())
+        return make_ids_unique(read_questions(path, Faults()), Faults())
 
     def columns_of(self, path: Path) -> Columns:
         """The columns of every table of questions."""
@@ -37,7 +44,7 @@ class QuestionReader(Reader[SpanExample]):
     def look_through(self, path: Path) -> tuple[int, list[str]]:
         """The number of questions in a file, and what is wrong with them."""
         faults = Faults()
-        count = sum(1 for _ in name_apart(read_questions(path, faults), faults))
+        count = sum(1 for _ in make_ids_unique(read_questions(path, faults), faults))
         return count, describe_faults(path.name, Faults({kind: faults[kind] for kind in ("repeated", "empty")}))
 
     def read_line(self, name: str, line: str) -> SpanExample:
@@ -80,7 +87,7 @@ class QuestionReader(Reader[SpanExample]):
 
     def _rows(self, split: str, faults: Faults) -> Iterator[SpanExample]:
         paths = self.files.paths(self.name, split)
-        return name_apart((each for path in paths for each in self._kept(path, faults)), faults)
+        return make_ids_unique((each for path in paths for each in self._kept(path, faults)), faults)
 
     def _kept(self, path: Path, faults: Faults) -> Iterator[SpanExample]:
         for example in read_questions(path, faults):

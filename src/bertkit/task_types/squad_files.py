@@ -1,7 +1,7 @@
-"""Questions about paragraphs as files have them: SQuAD's JSON, or a table with a question a row.
+"""Questions about contexts in files: SQuAD's JSON, or a table with a question per row.
 
-What is wrong with single questions is mended or left out of training, and counted; it is never silent, and never
-leaves a question out of an evaluation.
+A fault of a single question is repaired, or the question is left out of training. It is counted and reported in both
+cases, and the question stays in an evaluation.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ Fault = Literal["moved", "lost", "repeated", "empty", "torn", "none", "without a
 Faults = Counter[Fault]
 
 COLUMNS = Columns(first="question", second="context", label="answer", id="id")
-"""Of a table with a question a row; ``answer_start`` is read too where it is there."""
+"""The columns of a table with a question per row; an ``answer_start`` column is read too."""
 
 _NOWHERE = -1
 
 
 class Answer(NamedTuple):
-    """``text`` at the character ``start`` of the context; -1 if it is not there, or nobody knows which one is meant."""
+    """``text`` at the character ``start`` of the context; -1 if it is not there, or is there more than once."""
 
     text: str
     start: int
 
     @property
     def is_placed(self) -> bool:
-        """Whether it can be learnt from."""
+        """Whether its place is known, so that it can be trained on."""
         return self.start != _NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class SpanExample:
-    """A question about a context. ``answers`` is None where they are not known, and empty where there is none.
+    """A question about a context. ``answers`` is None if they are not known, and empty if there is no answer.
 
-    ``impossible`` is what the file says, which may contradict ``answers``.
+    ``impossible`` is the mark in the file, which may contradict ``answers``.
     """
 
     id: str
@@ -65,7 +65,7 @@ class SpanExample:
 
     @property
     def label(self) -> str | None:
-        """The first answer, "" for none, or None where it is not known."""
+        """The first answer, "" for no answer, or None if the answers are not known."""
         if self.answers is None:
             return None
         return self.answers[0].text if self.answers else ""
@@ -77,23 +77,23 @@ class SpanExample:
 
     @property
     def target(self) -> Answer | None:
-        """The answer to learn: the first that is in the context."""
+        """The answer to train on: the first with a known place."""
         return next((answer for answer in self.answers or () if answer.is_placed), None)
 
     @property
     def contradicts_itself(self) -> bool:
-        """Marked as impossible, and answered."""
+        """Whether it is marked as impossible and has answers."""
         return self.impossible and bool(self.answers)
 
 
 def read_questions(path: Path, faults: Faults) -> Iterator[SpanExample]:
-    """The questions of a ``.json`` file or of a table; ``faults`` counts what was wrong with them."""
+    """The questions of a ``.json`` file or of a table; their faults are added to ``faults``."""
     for example in _read_squad(path) if is_squad(path) else _read_table(path):
-        yield _mend(example, faults)
+        yield _repair(example, faults)
 
 
-def name_apart(examples: Iterable[SpanExample], faults: Faults) -> Iterator[SpanExample]:
-    """The same examples, an id that has come before followed by ``#2``, ``#3`` and so on."""
+def make_ids_unique(examples: Iterable[SpanExample], faults: Faults) -> Iterator[SpanExample]:
+    """The same examples, with ``#2``, ``#3`` and so on after an id that has occurred before."""
     seen: Counter[str] = Counter()
     for example in examples:
         seen[example.id] += 1
@@ -108,18 +108,18 @@ def name_apart(examples: Iterable[SpanExample], faults: Faults) -> Iterator[Span
 
 
 def describe_faults(split: str, faults: Faults) -> list[str]:
-    """A sentence for every kind of fault."""
+    """A sentence for every kind of fault that occurred."""
     sentences: Mapping[Fault, str] = {
-        "moved": "{} answers of {} were not where the file says and have been moved: they occur once in their context",
-        "lost": "{} answers of {} are not in their context, or more than once and not where the file says: nothing is "
-        "learnt from them, and an evaluation counts them",
-        "repeated": "{} questions of {} have an id that another one has: they are told apart as ID#2, ID#3, ...",
+        "moved": "{} answers of {} were not where the file says and were moved to the only place where they occur",
+        "lost": "{} answers of {} are not in their context, or more than once and not where the file says: they are "
+        "not trained on, and an evaluation counts them",
+        "repeated": "{} questions of {} have the id of another one: they are named ID#2, ID#3, ...",
         "empty": "{} questions of {} have an empty context",
-        "torn": "{} questions of {} are marked as impossible and have answers: nothing is learnt from them, and an "
+        "torn": "{} questions of {} are marked as impossible and have answers: they are not trained on, and an "
         "evaluation expects the answers",
-        "none": "{} questions of {} have an empty list of answers and are not marked as impossible: nothing is learnt "
-        "from them",
-        "without answer": "{} questions of {} have no answer and are left out: the task asks those alone that have one",
+        "none": "{} questions of {} have an empty list of answers and are not marked as impossible: they are not "
+        "trained on",
+        "without answer": "{} questions of {} have no answer and are left out: every question of the task has one",
     }
     return [text.format(f"{faults[kind]:,}", split) for kind, text in sentences.items() if faults[kind]]
 
@@ -134,8 +134,8 @@ def has_question_columns(table: Table) -> bool:
     return {"question", "context", "answer"} <= set(table.columns)
 
 
-def _mend(example: SpanExample, faults: Faults) -> SpanExample:
-    """The example with its answers where they are."""
+def _repair(example: SpanExample, faults: Faults) -> SpanExample:
+    """The example with each answer at its place in the context."""
     faults["empty"] += not example.context.strip()
     faults["torn"] += example.contradicts_itself
     faults["none"] += example.answers == () and not example.impossible
@@ -151,7 +151,7 @@ def _mend(example: SpanExample, faults: Faults) -> SpanExample:
 
 
 def _place(answer: Answer, context: str) -> Answer:
-    """Where the file says, or else where the text occurs, if that is one place."""
+    """The answer where the file says, or else where its text occurs, if it occurs once."""
     text, start = answer
     if text.strip() and start >= 0 and context.startswith(text, start):
         return answer
@@ -172,7 +172,7 @@ def _read_squad(path: Path) -> Iterator[SpanExample]:
 
 
 def read_json_file(path: Path) -> Any:
-    """The content of a JSON file, plain or ``.gz``; what is wrong with it is a data error with its line."""
+    """The content of a JSON file, plain or ``.gz``; a fault is a data error with its line."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         return json.loads(raw.decode("utf-8-sig"))
@@ -204,7 +204,7 @@ def _answer(record: Any, place: str) -> Answer:
 
 def _field(record: Any, name: str, place: str) -> Any:
     if not isinstance(record, dict):
-        raise data_error(f'{place}: not an object with "{name}". Files of questions are laid out as SQuAD\'s.')
+        raise data_error(f'{place}: not an object with "{name}". Questions must be in the format of SQuAD.')
     if name not in record:
         raise data_error(f'{place} has no "{name}".{did_you_mean(name, map(str, record))}')
     return record[name]
@@ -225,7 +225,7 @@ def _text(record: Any, name: str, place: str) -> str:
 
 
 def _read_table(path: Path) -> Iterator[SpanExample]:
-    """One question a row; an empty answer says that there is none, a table without the column that nobody knows."""
+    """One question per row; an empty cell means no answer, a table without the column that answers are not known."""
     table = Table(path)
     used = ["question", "context", *(name for name in ("answer", "answer_start", "id") if name in table.columns)]
     for row in table.rows(*used):

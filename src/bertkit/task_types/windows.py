@@ -1,9 +1,9 @@
-"""Windows over a long context, and the best answers in them.
+"""Windows over a long context, and the best spans in them.
 
 Letters: N tokens of the context, T of a window.
 
-Windows begin every ``step`` tokens until one reaches the end. Each token is answered for by the one window in which it
-has most context on its shorter side (google-research/bert ``run_squad.py``, ``convert_examples_to_features`` and
+Windows begin every ``step`` tokens until one reaches the end. Each token is predicted in the one window where it has
+the most context on its shorter side (google-research/bert ``run_squad.py``, ``convert_examples_to_features`` and
 ``_check_is_max_context``).
 """
 
@@ -27,19 +27,19 @@ class TokenArrays(NamedTuple):
 
     @classmethod
     def of(cls, tokens: Tokens) -> TokenArrays:
-        """From lists."""
+        """The arrays of a tokenized text."""
         offsets = np.array(tokens.offsets, dtype=np.int32).reshape(-1, 2)
         return cls(np.array(tokens.ids, dtype=np.int32), offsets)
 
     def find(self, start: int, end: int) -> tuple[int, int] | None:
-        """The first and last token of the characters ``start`` to ``end``; None where there is none."""
+        """The first and last token of the characters ``start`` to ``end``; None if no token has any of them."""
         first = int(np.searchsorted(self.offsets[:, 1], start, side="right"))
         last = int(np.searchsorted(self.offsets[:, 0], end, side="left")) - 1
         return (first, last) if first <= last else None
 
 
 class Candidate(NamedTuple):
-    """An answer: tokens ``start`` to ``end`` of a window, and the sum of their scores."""
+    """A span: tokens ``start`` to ``end`` of a window, and the sum of their scores."""
 
     score: float
     window: int
@@ -48,13 +48,13 @@ class Candidate(NamedTuple):
 
 
 def window_starts(tokens: int, room: int, step: int) -> range:
-    """The first token of every window; a context without tokens has one window too."""
+    """The first token of every window; a context without tokens has one window."""
     assert 0 < step <= room, "tokens between two windows would be lost"
     return range(0, max(tokens - room, 0) + step, step) if tokens > room else range(1)
 
 
 def owners(tokens: int, room: int, step: int) -> NDArray[np.int64]:
-    """(N,) the window that answers for each token: the first of those with the highest score.
+    """(N,) the window in which each token is predicted: the first of those with the highest score.
 
     The score is the smaller number of tokens on one side of it, plus a hundredth of the length of the window.
     """
@@ -79,10 +79,10 @@ def find_candidates(
     n_best: int,
     longest: int,
 ) -> list[Candidate]:
-    """Pairs of the ``n_best`` starts and ends of each window that make an answer of at most ``longest`` tokens.
+    """Spans of at most ``longest`` tokens between the ``n_best`` starts and ends of each window.
 
-    Best first, equals in the order of windows, starts and ends. ``owned`` (T,) tells the tokens of a window that it
-    answers for: those where an answer may begin. The end may be any token of the context.
+    The best come first, equal ones in the order of windows, starts and ends. ``owned`` (T,) is True for the tokens of a
+    window where a span may begin: those that are predicted in it. A span may end at any token of the context.
     """
     found: list[Candidate] = []
     for window, (feature, output, own) in enumerate(zip(features, outputs, owned, strict=True)):
@@ -101,6 +101,6 @@ def find_candidates(
 
 
 def _highest(scores: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Where the highest scores are, the highest first, equals in order."""
+    """The indices of the highest scores, the highest first, equal ones in order."""
     places: NDArray[np.int64] = np.argsort(-scores, kind="stable")[:count]
     return places

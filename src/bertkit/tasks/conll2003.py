@@ -1,4 +1,4 @@
-"""Names of people, places, organisations and others in news (Tjong Kim Sang and De Meulder 2003)."""
+"""CoNLL-2003: names of people, places, organisations and others in news (Tjong Kim Sang and De Meulder 2003)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The tasks of GLUE (Wang et al. 2018) in the benchmark's own files, with the scores that BERT's paper reports.
 
-The files are tab-separated, and a quotation mark in them is a character like any other. Class names are those
-under which the tasks are generally known; their order is Hugging Face's, so that exported models agree. Test
-files carry no labels. The diagnostic set ``ax`` has no train: a model fine-tuned on ``mnli`` answers it.
+The files are tab-separated, and a quotation mark in them is a character like any other. Class names are the
+usual ones; their order is Hugging Face's, so that exported models agree. Test files have no labels. The diagnostic set
+``ax`` has no train split: it is for models that are fine-tuned on ``mnli``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _files(
 
 
 def _mnli_files() -> TaskFiles:
-    """Dev and test twice: of the genres of train (matched), and of others."""
+    """Two dev and two test sets: of the genres of train (matched), and of other genres (mismatched)."""
     files = _files("MNLI", "sentence1", "sentence2", label="gold_label")
     names = {"dev": "dev_matched", "test": "test_matched"}
     splits = {split: replace(each, files=(f"{names.get(split, split)}.tsv",)) for split, each in files.splits.items()}
@@ -166,7 +166,7 @@ ax = TextClassificationTask(
 
 
 class Submitted(NamedTuple):
-    """A ``file`` of a submission: the answers to a ``split`` of ``task`` by a model fine-tuned on ``answerer``."""
+    """A ``file`` of a submission: predictions for a ``split`` of ``task`` by a model fine-tuned on ``answerer``."""
 
     file: str
     task: TextTask
@@ -191,7 +191,7 @@ SUBMISSION = (
 
 
 class Column(NamedTuple):
-    """A column of the paper's Table 1: which score of which task. ``counts`` in the average."""
+    """A column of the paper's Table 1: a score of a task. ``counts`` is False if the average leaves it out."""
 
     name: str
     task: TextTask

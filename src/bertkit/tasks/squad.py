@@ -1,7 +1,7 @@
-"""Questions about paragraphs: SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018), and KorQuAD 1.0 (Lim et al. 2019).
+"""SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018), and KorQuAD 1.0 (Lim et al. 2019): questions about paragraphs.
 
-Windows, lengths and the choice of an answer are those of google-research/bert ``run_squad.py``; scores those of the
-official programs.
+Windows, lengths and the choice of an answer are those of google-research/bert ``run_squad.py``; the scores are those of
+the official programs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SWAG (Zellers et al. 2018) in its own CSV files: which of four endings goes on from a sentence?
+"""SWAG (Zellers et al. 2018) in its own CSV files: which of four endings continues a sentence?
 
-Files in its columns, such as CODAH's, are given with ``--train`` and ``--dev``. The paper trains 3 epochs with rate
-2e-5 and batches of 16 (section 4.4). Test files carry no labels.
+Other files with the same columns, such as those of CODAH, are given with ``--train`` and ``--dev``. The paper trains 3
+epochs with learning rate 2e-5 and batches of 16 (section 4.4). Test files have no labels.
 """
 
 from __future__ import annotations
