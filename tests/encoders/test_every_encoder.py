@@ -1,8 +1,9 @@
-"""What every file on the shelf of encoders must satisfy; a new file is covered without an edit here."""
+"""Tests of every encoder module; a new one is covered without an edit here."""
 
 from __future__ import annotations
 
 import importlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,22 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 
-from bertkit import lookup as names
 from bertkit.batch import Batch
+from bertkit.checkpoint.config import config_from_hf, config_to_hf
+from bertkit.config import Setting, apply
 from bertkit.contracts import Encoder, LayerStack
+from bertkit.encoder_types import EncoderSpec
+from bertkit.encoder_types.architectures import find_encoder, find_spec, name_architecture
 from bertkit.encoders import bert, gpt, roberta
+from bertkit.lookup import list_modules
 from bertkit.nn.init import fill_sinusoids
+from bertkit.pretraining.defaults import architecture_defaults, default_pretraining_task, profile_settings
+from bertkit.pretraining.record import PretrainRun
 
 WITH_LSTM = "bert left to right with a BiLSTM"
 
 
-@pytest.fixture(params=[*names.list_modules("encoders"), WITH_LSTM])
+@pytest.fixture(params=[*list_modules("encoders"), WITH_LSTM])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     if request.param == WITH_LSTM:
         return bert.Bert(replace(bert.tiny().config, causal=True, lstm_layers=2))
@@ -69,7 +76,7 @@ def test_padding_does_not_change_the_states(encoder: Encoder, padded_batch: Batc
     torch.testing.assert_close(padded.pooled, plain.pooled, rtol=0, atol=1e-5)
 
 
-def test_what_stands_under_padding_is_never_read(encoder: Encoder, padded_batch: Batch) -> None:
+def test_the_ids_of_padding_are_ignored(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.eval()
     real = padded_batch.attention_mask
     ids = padded_batch.input_ids.clone()
@@ -78,7 +85,7 @@ def test_what_stands_under_padding_is_never_read(encoder: Encoder, padded_batch:
     assert torch.equal(encoder(other).hidden_states[real], encoder(padded_batch).hidden_states[real])
 
 
-def test_rows_do_not_see_each_other(encoder: Encoder, padded_batch: Batch) -> None:
+def test_rows_are_independent(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.eval()
     alone = Batch(
         input_ids=padded_batch.input_ids[1:2, :7],
@@ -100,7 +107,7 @@ def test_wanted_states_are_the_same_as_all_states(encoder: Encoder, padded_batch
     torch.testing.assert_close(some.pooled, everything.pooled, rtol=0, atol=1e-5)
 
 
-def test_wanting_less_does_not_change_the_gradient(encoder: Encoder, padded_batch: Batch) -> None:
+def test_fewer_positions_do_not_change_the_gradient(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.eval()
     positions = torch.zeros_like(padded_batch.attention_mask)
     positions[0, 5] = positions[0, 9] = positions[2, 1] = positions[3, 1] = True
@@ -178,9 +185,49 @@ def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Bat
 
 
 @pytest.mark.parametrize("architecture", [bert, gpt, roberta])
-def test_positions_begin_as_sinusoids_where_that_is_asked_for(architecture: Any) -> None:
+def test_position_embeddings_can_be_initialised_as_sinusoids(architecture: Any) -> None:
     config = architecture.size("3/12/2", vocab_size=99, position_init="sinusoidal", initializer_range=0.5)
     table = architecture.SPEC.encoder(config).embeddings.position.weight
     expected = torch.empty_like(table)
     fill_sinusoids(expected, 0.5)
     assert torch.equal(table, expected)
+
+
+@pytest.fixture(params=list_modules("encoders"))
+def spec(request: pytest.FixtureRequest) -> EncoderSpec:
+    return find_encoder(request.param)
+
+
+def test_the_spec_is_found_by_name_configuration_and_model_type(spec: EncoderSpec, request: Any) -> None:
+    name = request.node.callspec.params["spec"]
+    encoder = importlib.import_module(f"bertkit.encoders.{name}").tiny()
+    assert type(encoder) is spec.encoder
+    assert type(encoder.config) is spec.config
+    assert name_architecture(encoder.config) == name
+    assert find_spec(spec.model_type, "config.json") is spec
+    assert spec.title
+
+
+def test_the_configuration_survives_json(spec: EncoderSpec, request: Any) -> None:
+    name = request.node.callspec.params["spec"]
+    config = importlib.import_module(f"bertkit.encoders.{name}").tiny().config
+    assert config_from_hf(json.loads(json.dumps(config_to_hf(config))), "config.json") == config
+
+
+def test_some_parameters_are_embeddings(spec: EncoderSpec, request: Any) -> None:
+    encoder = importlib.import_module(f"bertkit.encoders.{request.node.callspec.params['spec']}").tiny()
+    embeddings = [name for name, _ in encoder.named_parameters() if name.startswith(spec.embeddings)]
+    assert embeddings
+
+
+def test_pretraining_defaults_are_settings_of_a_run(spec: EncoderSpec) -> None:
+    if spec.pretraining is None:
+        return
+    assert spec.size is not None
+    for profile in ("paper", "fast"):
+        encoder = spec.size("tiny", vocab_size=99)
+        task = default_pretraining_task(encoder, vocab_size=99)
+        run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=task)
+        settings = {**architecture_defaults(encoder, vocab_size=99), **profile_settings(profile, encoder)}
+        changed = apply(run, [Setting(path, value, profile) for path, value in settings.items()])
+        assert changed.task.objectives == spec.pretraining.objectives

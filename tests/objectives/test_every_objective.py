@@ -1,22 +1,26 @@
-"""What every file on the shelf of objectives must satisfy; a new file is covered without an edit here."""
+"""Tests of every objective module; a new one is covered without an edit here."""
 
 from __future__ import annotations
 
 import importlib
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 import torch
 
-from bertkit import lookup as names
 from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.contracts import Objective
+from bertkit.lookup import list_modules
+from bertkit.rng import CounterRng
+from bertkit.task_types.pretraining import PretrainingTask, find_objective, list_objectives
+from bertkit.text import wordpiece
 
 HIDDEN = 24
 META = torch.device("meta")
 
 
-@pytest.fixture(params=names.list_modules("objectives"))
+@pytest.fixture(params=list_modules("objectives"))
 def case(request: pytest.FixtureRequest, padded_batch: Batch) -> tuple[Objective, Batch]:
     objective, batch = importlib.import_module(f"bertkit.objectives.{request.param}").tiny(HIDDEN, padded_batch)
     assert isinstance(objective, Objective)
@@ -61,7 +65,7 @@ def test_counts_come_from_the_labels_and_agree_with_the_loss(
     assert set(terms) == {objective.label}
 
 
-def test_parts_of_a_batch_add_up_to_the_whole(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+def test_losses_of_parts_of_a_batch_add_up(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
 
     def total(states: EncoderOutput, batch: Batch) -> torch.Tensor:
@@ -71,36 +75,36 @@ def test_parts_of_a_batch_add_up_to_the_whole(case: tuple[Objective, Batch], sta
     torch.testing.assert_close(parts[0] + parts[1], total(states, batch), rtol=1e-6, atol=1e-6)
 
 
-def test_a_batch_without_any_label_costs_nothing(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+def test_a_batch_without_labels_has_no_loss(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
-    silent = batch.with_labels(**{objective.label: torch.full_like(batch.labels[objective.label], IGNORE)})
-    term = objective.loss(objective(states, silent), silent)[objective.label]
+    unlabelled = batch.with_labels(**{objective.label: torch.full_like(batch.labels[objective.label], IGNORE)})
+    term = objective.loss(objective(states, unlabelled), unlabelled)[objective.label]
     assert (term.sum.item(), term.count) == (0.0, 0)
     term.sum.backward()  # type: ignore[no-untyped-call]
 
 
-def test_answers_need_no_labels(case: tuple[Objective, Batch], states: EncoderOutput, padded_batch: Batch) -> None:
+def test_outputs_need_no_labels(case: tuple[Objective, Batch], states: EncoderOutput, padded_batch: Batch) -> None:
     objective, _ = case
-    for answer in objective(states, padded_batch).values():
-        assert answer.isfinite().all()
+    for output in objective(states, padded_batch).values():
+        assert output.isfinite().all()
 
 
-def test_it_reads_what_it_says(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+def test_only_the_positions_of_reads_matter(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
     reads = objective.reads(batch)
     if reads is None:
         return
     layers = tuple(layer.masked_fill(~reads[..., None], float("nan")) for layer in states.layers)
-    spoilt = EncoderOutput(hidden_states=layers[-1], pooled=states.pooled, layers=layers)
+    corrupted = EncoderOutput(hidden_states=layers[-1], pooled=states.pooled, layers=layers)
     expected = objective(states, batch)
-    for name, answer in objective(spoilt, batch).items():
-        assert torch.equal(answer, expected[name])
+    for name, output in objective(corrupted, batch).items():
+        assert torch.equal(output, expected[name])
 
 
-def test_hits_are_bounded_by_their_count(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
+def test_metrics_are_bounded_by_their_count(case: tuple[Objective, Batch], states: EncoderOutput) -> None:
     objective, batch = case
     metrics = objective.metrics(objective(states, batch), batch)
-    assert objective.label not in metrics, "losses and hits are reported side by side"
+    assert objective.label not in metrics, "losses and metrics are reported side by side"
     for term in metrics.values():
         assert 0 <= term.sum.item() <= term.count == objective.counts(batch)[objective.label]
 
@@ -117,3 +121,24 @@ def test_the_host_never_waits_for_the_device(case: tuple[Objective, Batch], monk
     outputs = objective(afar, moved)
     objective.loss(outputs, moved)[objective.label].sum.backward()  # type: ignore[no-untyped-call]
     objective.metrics(outputs, moved)
+
+
+@pytest.mark.parametrize("name", list_objectives())
+def test_labels_of_a_row_depend_on_its_seed_epoch_and_index_alone(name: str, padded_batch: Batch) -> None:
+    objective = find_objective(name)
+    if objective.rows != "any":
+        return  # its labels come with its rows
+    tokenizer = wordpiece.train(["seven wide rivers ran slowly past the old stone mill"] * 3, vocab_size=99)
+
+    def label(batch: Batch, indices: list[int]) -> Batch:
+        rng = CounterRng(seed=5, epoch=3, indices=np.array(indices))
+        return objective.add_labels(batch, rng, tokenizer, PretrainingTask())
+
+    labelled = label(padded_batch, [37, 13, 7, 99])
+    assert set(labelled.labels) == {objective.label}
+    assert (labelled.labels[objective.label][~padded_batch.attention_mask] == IGNORE).all()
+    _, alone = rows_of(EncoderOutput(torch.empty(4), torch.empty(4)), padded_batch, slice(2, 3))
+    again = label(alone, [7])
+    assert torch.equal(again.input_ids, labelled.input_ids[2:3])
+    assert torch.equal(again.labels[objective.label], labelled.labels[objective.label][2:3])
+    assert torch.equal(labelled.attention_mask, padded_batch.attention_mask)
