@@ -149,18 +149,18 @@ def test_errors_on_the_command_line(typed: str, message: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelf:
+class Models:
     by_name: Mapping[str, Network] = field(default_factory=dict)
     in_order: tuple[Network, ...] = ()
     perhaps: Network | None = None
 
 
 def test_unknown_keys_are_found_in_mappings_lists_and_optional_records() -> None:
-    shelf = Shelf(by_name={"lr": Network(), "wide": Network(width=99)}, in_order=(Network(),), perhaps=Network())
-    assert config.from_json(Shelf, config.to_json(shelf)) == shelf
+    models = Models(by_name={"lr": Network(), "wide": Network(width=99)}, in_order=(Network(),), perhaps=Network())
+    assert config.from_json(Models, config.to_json(models)) == models
     for value in ({"by_name": {"a": {"widht": 1}}}, {"in_order": [{"widht": 1}]}, {"perhaps": {"widht": 1}}):
         with pytest.raises(BertkitError, match=r"unknown key .*widht"):
-            config.from_json(Shelf, value)
+            config.from_json(Models, value)
 
 
 def test_a_record_with_an_unknown_key_is_an_error() -> None:

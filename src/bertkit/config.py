@@ -1,8 +1,8 @@
-"""Records and the values put into them: frozen dataclasses to JSON and back, and settings with their origin.
+"""Records (frozen dataclasses) written to JSON and read again, and settings that change their fields.
 
-A *setting* is one value for one field, spelled as a dotted path: ``optimizer.lr``. Settings come from a TOML or JSON
-file, from ``--set`` or from an option, and each remembers where, so that an error can name the line and a run can tell
-why it has the values that it has. Nothing is ignored: a key that no record has is an error with the nearest spelling.
+A *setting* is a value for one field, which is named by a dotted path such as ``optimizer.lr``. Settings come from a
+TOML or JSON file, from ``--set`` or from an option. Each knows its origin, so that an error can name the line, and a
+run can record why it has its values. An unknown key is an error with the nearest spelling; nothing is ignored.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ RENAMED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value for the field at ``path`` and where it came from.
+    """A value for the field at ``path``, and where it came from.
 
-    ``is_text`` says that the value is still as it was typed, so that ``1e-4`` may become a number.
+    ``is_text`` is set for a value from the command line, which is converted to the type of the field.
     """
 
     path: str
@@ -59,13 +59,13 @@ class Setting:
     is_text: bool = False
 
 
-def to_json(record: Any) -> Any:
-    """A record as what JSON can hold: dictionaries, lists, text, numbers, booleans and None."""
+def to_json(record: object) -> Any:
+    """A record as plain JSON: dictionaries, lists, text, numbers, booleans and None."""
     return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_encode))
 
 
-def from_json(kind: type[Record], value: Any, *, source: str = "the record") -> Record:
-    """The record of type ``kind`` that ``to_json`` made ``value`` from; ``source`` names it in errors."""
+def from_json(kind: type[Record], value: object, *, source: str = "the record") -> Record:
+    """The record of type ``kind`` from the ``value`` that ``to_json`` made of it; ``source`` names it in errors."""
     for path in _unknown_keys(kind, value):
         raise data_error(f"{source}: {_explain_unknown(path, _paths(kind))}")
     try:
@@ -92,7 +92,7 @@ def read_settings(path: Path) -> list[Setting]:
         tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise usage_error(f"cannot read {path}: {error.strerror}.") from error
-    except ValueError as error:  # JSONDecodeError, TOMLDecodeError and UnicodeDecodeError are all of this kind
+    except ValueError as error:  # the base class of JSONDecodeError, TOMLDecodeError and UnicodeDecodeError
         raise usage_error(f"{path}: {error}.") from error
     if not isinstance(tree, dict):
         raise usage_error(f"{path}: expected keys and values, found {type(tree).__name__}.")
@@ -100,22 +100,22 @@ def read_settings(path: Path) -> list[Setting]:
     return [Setting(key, value, f"{path}:{locate(text, key)}") for key, value in _leaves(tree) if value != {}]
 
 
-def settings_of(record: Any, origin: str, prefix: str = "") -> list[Setting]:
-    """Every value of a record as a setting below ``prefix``, such as all that ``--size mini`` decides."""
+def settings_of(record: object, origin: str, prefix: str = "") -> list[Setting]:
+    """Every value of a record as a setting below ``prefix``, such as the fields that ``--size mini`` sets."""
     head = f"{prefix}." if prefix else ""
     return [Setting(head + path, value, origin) for path, value in _leaves(to_json(record))]
 
 
 def apply(record: Record, settings: Sequence[Setting]) -> Record:
-    """The record with the settings put in, later ones winning.
+    """The record with the settings applied; of several for one field the last one wins.
 
-    Fields of one record change together, so that a check across them sees the final values only.
+    All fields of a record change at once, so that its validation sees final values only.
     """
     return typing.cast(Record, _apply(record, [(setting.path.split("."), setting) for setting in settings], record))
 
 
-def origins(record: Any, settings: Iterable[Setting]) -> dict[str, str]:
-    """Where each value of ``record`` came from, by dotted path; ``default`` where nobody set it."""
+def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
+    """Where each value of ``record`` came from, by dotted path; ``default`` if it was not set."""
     found = {path: "default" for path, _ in _leaves(to_json(record))}
     for setting in settings:
         below = [path for path in found if path.startswith(f"{setting.path}.")]
@@ -153,7 +153,7 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
 
 
 def _is_table(hint: Any) -> bool:
-    """Whether a field is a table of plain values by name, whose entries can be set one by one."""
+    """Whether a field is a mapping from names to plain values, whose entries can be set one by one."""
     return typing.get_origin(hint) is Mapping and not dataclasses.is_dataclass(typing.get_args(hint)[1])
 
 
@@ -181,17 +181,17 @@ def _describe(hint: Any) -> str:
     if typing.get_origin(hint) is tuple:
         first, *others = typing.get_args(hint)
         count = "" if others == [...] else f" of {1 + len(others)}"
-        return f"a list{count} in brackets, each of it {_describe(first)}"
+        return f"a list{count} in brackets, each item {_describe(first)}"
     return _EXPECTED.get(hint, str(hint))
 
 
-def _encode(value: Any) -> str:
+def _encode(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} has no place in a record")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 
-def _decode(kind: type, value: Any) -> Any:
+def _decode(kind: type, value: object) -> object:
     if kind is Path and isinstance(value, str | Path):
         return Path(value)
     if isinstance(value, kind):
@@ -223,7 +223,7 @@ def _record_in(hint: Any) -> Any:
 
 
 def _unknown_keys(hint: Any, value: Any, prefix: str = "") -> Iterator[str]:
-    """Keys that the records in ``value`` do not have; msgspec would pass over them in silence."""
+    """Keys that the records in ``value`` do not have; msgspec would ignore them."""
     if record := _record_in(hint):
         hints = typing.get_type_hints(record)
         for key, item in value.items() if isinstance(value, dict) else ():
@@ -259,7 +259,7 @@ def _nearest(path: str, known: Sequence[str]) -> str:
 
 
 def _line_in_toml(text: str, path: str) -> int:
-    """The line that sets ``path``: the last key of it, below the table that the rest of it names."""
+    """The line that sets ``path``: its last key, below the table that the other keys name."""
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()

@@ -105,7 +105,7 @@ class RunFolder:
                 self._holder.write_text("", encoding="utf-8")  # a name in it is that of a process that was killed
             self._lock.close()
 
-    def begin(self, run: Mapping[str, Any], **facts: Any) -> None:
+    def begin(self, run: Mapping[str, object], **facts: object) -> None:
         """Write ``run.json`` with the settings ``run`` and other ``facts``; a usage error if the folder has one."""
         if not self.writes:
             return
@@ -114,11 +114,11 @@ class RunFolder:
         facts |= {"command": sys.argv, "environment": environment(), "ended": None}
         write_json(self.record, {"format": FORMAT, "run": dict(run), **facts})
 
-    def note(self, **facts: Any) -> None:
+    def note(self, **facts: object) -> None:
         """Add facts to ``run.json``."""
         write_json(self.record, {**read_run(self.path), **facts})
 
-    def log(self, record: Mapping[str, Any]) -> None:
+    def log(self, record: Mapping[str, object]) -> None:
         """Append one line to ``metrics.jsonl``."""
         if not self.writes:
             return

@@ -31,7 +31,7 @@ from bertkit.text.wordpiece import WordPiece
 
 FLIPS = 200
 SOME_OR_ALL = pytest.mark.parametrize("count", [19, pytest.param(FLIPS, marks=pytest.mark.faults)])
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
+SUBWORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
 TASK = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "manifest.json")
 MODEL_FILES = (
@@ -385,7 +385,7 @@ HOSTILE = [
 
 def test_labels_are_never_paths(tmp_path: Path) -> None:
     task = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=tuple(HOSTILE))
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES[:6]), encoding="utf-8")
+    (tmp_path / "vocab.txt").write_text("\n".join(SUBWORDS[:6]), encoding="utf-8")
     encoder = Bert(size("1/4/2", vocab_size=6, max_positions=7))
     model = Model(encoder, task.objectives(encoder))
     tokenizer = WordPiece.load(tmp_path / "vocab.txt")

@@ -39,7 +39,7 @@ from bertkit.text.wordpiece import WordPiece
 
 SOURCE = str(Path(bertkit.__file__).parent)
 CRASHED = 137
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
+SUBWORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g", "h"]
 TASK = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -77,7 +77,7 @@ def save_checkpoint(step: int, value: float) -> Callable[[Path], object]:
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordPiece:
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("\n".join(PIECES), encoding="utf-8")
+    path.write_text("\n".join(SUBWORDS), encoding="utf-8")
     return WordPiece.load(path)
 
 

@@ -124,7 +124,7 @@ def test_settings_that_do_not_change_a_step_may_differ(bench: TinyRun, stopped: 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
 def test_another_corpus_is_refused(bench: TinyRun, stopped: Path, tmp_path: Path, checkpoints: bool) -> None:
-    """Prepared anew from other text, with the same tokenizer and in the same place or another."""
+    """Prepared from other text with the same tokenizer, at the same path or another."""
     if not checkpoints:
         shutil.rmtree(stopped / "checkpoints")
     (tmp_path / "b.txt").write_text("The mill ran. It stood still.\n\nA miller counts. It was dawn.\n\n" * 9)

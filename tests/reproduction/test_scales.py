@@ -34,8 +34,8 @@ def test_base_and_large_of_the_paper() -> None:
         ("baseline_share=0", "baseline_share is 0.0; it must be above 0"),
         ("steps=1", "snapshots is 2; it must be at most steps, which is 1"),
         ("learning_rates=[]", "learning_rates is empty; give at least one"),
-        ("learning_rates=1e-3", "expected a list in brackets, each of it a number"),
-        ("sizes=1/32/2", "expected a list of 6 in brackets, each of it text"),
+        ("learning_rates=1e-3", "expected a list in brackets, each item a number"),
+        ("sizes=1/32/2", "expected a list of 6 in brackets, each item text"),
     ],
 )
 def test_invalid_fields_are_rejected(setting: str, message: str) -> None:

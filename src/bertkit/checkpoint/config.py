@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertkit import config as records
+from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.architectures import MODEL_TYPE, find_spec, spec_of_config
 from bertkit.errors import BertkitError, data_error
@@ -14,7 +15,7 @@ from bertkit.errors import BertkitError, data_error
 MULTI_LABEL = "multi_label_classification"
 
 
-def config_to_hf(config: Any) -> dict[str, Any]:
+def config_to_hf(config: EncoderConfig) -> dict[str, object]:
     """The content of ``config.json`` for an encoder, without the keys that depend on the heads."""
     spec = spec_of_config(config)
     table = spec.huggingface
@@ -26,7 +27,7 @@ def config_to_hf(config: Any) -> dict[str, Any]:
     return {MODEL_TYPE: spec.model_type, **spelled, "dtype": "float32"}
 
 
-def config_from_hf(content: Any, source: str) -> Any:
+def config_from_hf(content: object, source: str) -> Any:
     """Our configuration from the ``content`` of ``source``, a ``config.json``; absent keys have their default.
 
     A value that would change the network in a way that bertkit does not support is a data error.
@@ -58,12 +59,12 @@ def config_from_hf(content: Any, source: str) -> Any:
         raise data_error(f"{text}.") from error
 
 
-def _spell(table: HuggingFaceSpec, ours: str, value: Any) -> Any:
+def _spell(table: HuggingFaceSpec, ours: str, value: object) -> object:
     spellings = table.values.get(ours)
     return value if spellings is None else next(theirs for theirs, meant in spellings.items() if meant == value)
 
 
-def _read(table: HuggingFaceSpec, ours: str, value: Any, place: str) -> Any:
+def _read(table: HuggingFaceSpec, ours: str, value: object, place: str) -> object:
     spellings = table.values.get(ours)
     if spellings is None:
         return value

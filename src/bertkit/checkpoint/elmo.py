@@ -39,7 +39,7 @@ _OPTIONS = {
     "skip_connections": "lstm.use_skip_connections",
     "dropout": "dropout",
 }
-_ABSENT: Mapping[str, Any] = {
+_ABSENT: Mapping[str, object] = {
     "num_highways": 0,
     "num_layers": 1,
     "cell_clip": None,
@@ -106,7 +106,7 @@ def _read_all(elmo: Elmo, weights: Mapping[str, Any]) -> dict[str, torch.Tensor]
     return {name: _read(name, own.shape, weights) for name, own in elmo.state_dict().items()}
 
 
-def _find(options: Any, place: str) -> Any:
+def _find(options: object, place: str) -> Any:
     """The value at a dotted path; None if there is none."""
     for key in place.split("."):
         options = options.get(key) if isinstance(options, dict) else None

@@ -46,7 +46,7 @@ _SUFFIX = ".safetensors"
 _FORMAT = 2
 
 
-def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
+def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, object]) -> Path:
     """Write the checkpoint of ``step`` into ``folder`` and return its path; it replaces one of the same step.
 
     ``state`` is plain JSON. Raises BertkitError if it cannot be written, as on a full disk; earlier ones stay intact.
@@ -60,7 +60,7 @@ def save(folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], st
     return save_written(folder, step, write, state)
 
 
-def save_written(folder: Path, step: int, write: Callable[[Path], object], state: Mapping[str, Any]) -> Path:
+def save_written(folder: Path, step: int, write: Callable[[Path], object], state: Mapping[str, object]) -> Path:
     """``save`` with the safetensors files that ``write`` puts into the folder that it is given."""
     assert step >= 0
     final = folder / f"step-{step:08}"

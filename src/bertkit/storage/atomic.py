@@ -86,7 +86,7 @@ def write_folder(path: Path, fill: Callable[[Path], object]) -> None:
         _delete(backup)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write a JSON file completely or not at all."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

@@ -22,7 +22,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def encode_checked(record: Mapping[str, Any]) -> str:
+def encode_checked(record: Mapping[str, object]) -> str:
     """The record as JSON text with its own SHA-256 in the last line."""
     digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode()).hexdigest()
     return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"
@@ -38,14 +38,14 @@ def read_checked(path: Path, advice: str = "") -> dict[str, Any]:
     raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256. {advice}")
 
 
-def require_format(path: Path, record: Mapping[str, Any], version: int, advice: str) -> None:
+def require_format(path: Path, record: Mapping[str, object], version: int, advice: str) -> None:
     """Raise if the record at ``path`` has another format; one without a number is of format 1."""
     found = record.get("format", 1)
     if found != version:
         raise data_error(f"{path} has format {found}; this version of bertkit reads format {version}. {advice}")
 
 
-def write_checksums(path: Path, record: Mapping[str, Any]) -> None:
+def write_checksums(path: Path, record: Mapping[str, object]) -> None:
     """Write ``record`` to ``path`` with the checksums of every file that is in its folder by now."""
     assert not {"files", "sha256"} & set(record), "these keys are reserved for the checksums"
     files = {each.name: _describe(each) for each in sorted(path.parent.iterdir())}
