@@ -15,7 +15,7 @@ import pytest
 from bertkit.data.prepare import prepare
 from bertkit.encoders.bert import BertConfig, size
 from bertkit.errors import BertkitError
-from bertkit.pretraining import memory_probe as _footprint
+from bertkit.pretraining import memory_probe
 from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.record import PretrainRun
 from bertkit.text import wordpiece
@@ -73,11 +73,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[PretrainRun]:
     runs: list[PretrainRun] = []
 
     def measure(run: PretrainRun, share: float) -> int:
-        runs.append(_footprint._lessen(run, share))
+        runs.append(memory_probe._with_fewer_rows(run, share))
         rows = min(runs[-1].batch_size, runs[-1].micro_batch_size or runs[-1].batch_size)
         return 100 + rows * run.seq_length
 
-    monkeypatch.setattr(_footprint, "_measure", measure)
+    monkeypatch.setattr(memory_probe, "_measure", measure)
     return runs
 
 
@@ -106,6 +106,6 @@ def test_what_is_wrong_with_a_run_is_said_as_by_the_run(data: Path) -> None:
 
 
 def test_a_process_that_dies_is_explained(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_footprint, "_run_steps", sys.exit)
+    monkeypatch.setattr(memory_probe, "_run_steps", sys.exit)
     with pytest.raises(BertkitError, match="the memory does not suffice"):
         estimate_peak(make_run(data, size("1/12/2", vocab_size=4999), 3, 13))

@@ -15,7 +15,7 @@ from bertkit.pretraining import run as pretraining
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain, read_begun, resume
 from bertkit.report.progress import Progress
-from bertkit.runs import read_metrics, read_run
+from bertkit.runs import FORMAT, read_metrics, read_run
 from bertkit.storage.atomic import write_json
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
@@ -90,7 +90,7 @@ def test_a_run_without_a_checkpoint_is_resumed_from_step_0(
 
 
 def test_only_pretraining_runs_are_resumed(tmp_path: Path) -> None:
-    write_json(tmp_path / "run.json", {"kind": "finetune", "run": {}})
+    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "finetune", "run": {}})
     with pytest.raises(BertkitError, match="is not a pre-training run; only those are resumed") as caught:
         read_begun(tmp_path)
     assert caught.value.exit_code == WRONG_USAGE

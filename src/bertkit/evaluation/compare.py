@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from bertkit.contracts import E, P
 from bertkit.errors import usage_error
 from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
 from bertkit.evaluation.resampling import resample
@@ -98,11 +98,11 @@ def _properties(task: FileTask) -> dict[str, str]:
 
 
 def compare_predictions(
-    task: FileTask,
+    task: FileTask[E, P],
     split: str,
-    examples: Sequence[Any],
-    first: Sequence[Any],
-    second: Sequence[Any],
+    examples: Sequence[E],
+    first: Sequence[P],
+    second: Sequence[P],
     names: tuple[str, str],
 ) -> Comparison:
     """Compare two lists of predictions for the same labelled examples."""
@@ -138,7 +138,7 @@ def _with_interval(value: float, resampled: Scores) -> ScoreInterval:
 
 
 def _test_classes(
-    task: FileTask, examples: Sequence[Any], first: Sequence[Any], second: Sequence[Any]
+    task: FileTask[E, P], examples: Sequence[E], first: Sequence[P], second: Sequence[P]
 ) -> McNemar | None:
     """McNemar's test; None where predictions are not classes."""
     one, other = (gold_and_predicted_classes(task, examples, predictions) for predictions in (first, second))
@@ -153,7 +153,7 @@ def _test_classes(
 
 
 def _find_disagreements(
-    task: FileTask, examples: Sequence[Any], first: Sequence[Any], second: Sequence[Any]
+    task: FileTask[E, P], examples: Sequence[E], first: Sequence[P], second: Sequence[P]
 ) -> list[Disagreement]:
     pairs = [
         (task.report(example, one), task.report(example, other))

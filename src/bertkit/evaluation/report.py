@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertkit import config
+from bertkit.contracts import E, P
 from bertkit.evaluation.resampling import resample
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
@@ -96,7 +97,7 @@ class Evaluation(Mapping[str, float]):
 
 
 def evaluate_predictions(
-    task: FileTask, split: str, examples: Sequence[Any], predictions: Sequence[Any], *, notes: Sequence[str] = ()
+    task: FileTask[E, P], split: str, examples: Sequence[E], predictions: Sequence[P], *, notes: Sequence[str] = ()
 ) -> Evaluation:
     """Score the predictions for labelled examples, with every detail that this kind of task has."""
     reports = [task.report(example, prediction) for example, prediction in zip(examples, predictions, strict=True)]
@@ -119,7 +120,7 @@ def evaluate_predictions(
 
 
 def score_with_intervals(
-    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]
+    task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P]
 ) -> tuple[dict[str, ScoreInterval], int]:
     """The scores of a task by name, and the number of resamples that their intervals are computed from."""
     scores, resampled = resample(task, examples, predictions)
@@ -131,7 +132,7 @@ def score_with_intervals(
 
 
 def _score_lengths(
-    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], reports: Sequence[ExampleReport]
+    task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P], reports: Sequence[ExampleReport]
 ) -> list[LengthScore]:
     """The metric by input length: up to 8 words, 9 to 16, 17 to 32 and so on; buckets without examples are left out."""
     buckets: dict[int, list[int]] = {}
@@ -149,7 +150,7 @@ def _score_lengths(
     return found
 
 
-def _score_classes(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]) -> Classes | None:
+def _score_classes(task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P]) -> Classes | None:
     found = gold_and_predicted_classes(task, examples, predictions)
     if found is None:
         return None

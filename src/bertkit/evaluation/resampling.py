@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from bertkit.contracts import E, P
 from bertkit.metrics.bootstrap import (
     RESAMPLES,
     Indices,
@@ -28,7 +29,7 @@ class Resampled(NamedTuple):
     resampled: Scores
 
 
-def resample(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], *, seed: int = 0) -> Resampled:
+def resample(task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P], *, seed: int = 0) -> Resampled:
     """The scores on all examples and on resamples, which depend on ``seed`` and the number of examples alone.
 
     Scores of classes and numbers, and scores that are the mean over the examples, are computed for many resamples at
@@ -44,7 +45,7 @@ def resample(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]
 
 
 def _find_statistic(
-    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], scores: dict[str, float]
+    task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P], scores: dict[str, float]
 ) -> Statistic | None:
     names = list(scores)
     if (statistic := task.resampling_statistic(examples, predictions, names)) is not None:
@@ -56,7 +57,9 @@ def _find_statistic(
     return resample_means(values) if np.allclose(values.mean(axis=0), list(scores.values()), atol=1e-9) else None
 
 
-def _score_by_task(task: FileTask, examples: Sequence[Any], predictions: Sequence[Any], names: list[str]) -> Statistic:
+def _score_by_task(
+    task: FileTask[E, P], examples: Sequence[E], predictions: Sequence[P], names: list[str]
+) -> Statistic:
     def score(indices: Indices) -> Scores:
         return np.array([score_one(row) for row in indices.tolist()])
 

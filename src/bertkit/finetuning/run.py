@@ -35,14 +35,14 @@ def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str]
         return run_seeds(load_data(run, progress), folder, interrupts, progress)
 
 
-def settings_record(run: FinetuneRun) -> dict[str, Any]:
+def settings_record(run: FinetuneRun) -> dict[str, object]:
     """The settings of ``run`` as plain JSON, for ``run.json``."""
     return {**config.to_json(run), "task": run.task.record()}
 
 
 def begin_run(
     folder: RunFolder,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     task: FileTask,
     *,
     kind: str = "finetune",

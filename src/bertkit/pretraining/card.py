@@ -57,7 +57,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
     write_run_card(folder, card)
 
 
-def data_fingerprints(run: PretrainRun) -> list[dict[str, Any]]:
+def data_fingerprints(run: PretrainRun) -> list[dict[str, str | int]]:
     """Size and SHA-256 of the text files that the shards were made from."""
     sources = read_manifest(run.data).sources
     return [{"file": Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256} for each in sources]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -15,7 +14,7 @@ from bertkit.model import Model
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.resuming import run_identity
+from bertkit.pretraining.resuming import RunIdentity, run_identity
 from bertkit.task_types.pretraining import DataReport, report_data
 from bertkit.training import sharding
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -34,7 +33,7 @@ class PretrainingJob:
     state: TrainingState
     report: DataReport
     group: ProcessGroup
-    identity: dict[str, Any]
+    identity: RunIdentity
 
     @property
     def total_steps(self) -> int:

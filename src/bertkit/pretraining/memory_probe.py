@@ -1,8 +1,8 @@
-"""How much memory a pre-training will hold at its peak: found out by some steps in a process of its own.
+"""The peak memory of a pre-training, measured with a few steps in a separate process.
 
-A formula would know the tensors, and on a CPU they are half of it: the rest is what libraries keep and the holes
-between the blocks of the heap. The other process knows nothing of what this one has held before, and when the memory
-does not suffice it is the one that dies.
+A formula would count the tensors only, and on a CPU they are half of the memory: the rest is kept by libraries or lost
+between the blocks of the heap. A separate process starts with an empty heap, and if the memory does not suffice, only
+that process is killed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import dataclasses
 import resource
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -23,19 +22,18 @@ from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 from bertkit.training.precision import default_device
 
 _STEPS, _EVALUATIONS = 12, 8
-"""So many steps, and batches of held-out rows, and the heap of a BERT has grown nearly as far as it will."""
+"""Training steps and batches of held-out rows after which the heap of a BERT has nearly stopped growing."""
 
 _TOKENS_TO_MEASURE = 4096
-"""Micro-batches of up to so many tokens are measured as they are."""
+"""Micro-batches of up to this many tokens are measured in full."""
 
-_MOST_TOKENS = 8192
-_LONGEST_STEP = 10.0
-"""Of larger ones a half, or this many tokens, or what takes so many seconds, and a half of that: memory grows with the
-rows in a straight line."""
+_MAX_TOKENS, _MAX_SECONDS = 8192, 10.0
+"""Larger micro-batches are extrapolated, as memory is linear in the number of rows: two smaller ones are measured. The
+larger of them is half of the micro-batch, but at most this many tokens, and a step that takes this long."""
 
 
 def estimate_peak(run: PretrainRun) -> int:
-    """Bytes that one process will hold, on the device that computes; ``run`` has its precision."""
+    """Peak memory of one process in bytes, on the device that computes; ``run.precision`` must be set."""
     batches = {run.seq_length: run.batch_size}
     if run.long_seq_length is not None:
         batches[run.long_seq_length] = run.long_batch_size or run.batch_size
@@ -43,17 +41,17 @@ def estimate_peak(run: PretrainRun) -> int:
     length, most = max(rows.items(), key=lambda each: each[0] * each[1])
     if length * most <= _TOKENS_TO_MEASURE:
         return _measure(run, 1.0)
-    large = max(2, min(most // 2, _MOST_TOKENS // length, int(affordable_tokens(run, _LONGEST_STEP)) // length))
+    large = max(2, min(most // 2, _MAX_TOKENS // length, int(affordable_tokens(run, _MAX_SECONDS)) // length))
     small = large // 2
     with_small, with_large = (_measure(run, each / most) for each in (small, large))
     return with_large + (with_large - with_small) * (most - large) // (large - small)
 
 
 def _measure(run: PretrainRun, share: float) -> int:
-    """The peak with this share of the rows in every micro-batch."""
+    """The peak with this share of the rows of every micro-batch."""
     try:
         with SubprocessWorker(_run_steps, quiet=True) as worker:
-            peak = worker.call(_lessen(run, share))
+            peak = worker.call(_with_fewer_rows(run, share))
     except WorkerDiedError as error:
         raise BertkitError(
             f"steps with {share:.0%} of the rows of a micro-batch could not be measured: most likely the memory does "
@@ -64,20 +62,20 @@ def _measure(run: PretrainRun, share: float) -> int:
     return peak
 
 
-def _lessen(run: PretrainRun, share: float) -> PretrainRun:
-    """A long run whose micro-batches have a share of their rows. Of several in a step two hold as much as all."""
+def _with_fewer_rows(run: PretrainRun, share: float) -> PretrainRun:
+    """The run with a share of the rows of each micro-batch, and at most two per step: more hold no more memory."""
 
     def rows(batch: int) -> int:
         micro_batches = 1 if run.micro_batch_size is None else min(2, -(-batch // run.micro_batch_size))
         return micro_batches * max(1, round(min(batch, run.micro_batch_size or batch) * share))
 
-    changes: dict[str, Any] = {"batch_size": rows(run.batch_size)}
+    changes: dict[str, int] = {"batch_size": rows(run.batch_size)}
     if run.long_batch_size is not None:
         changes["long_batch_size"] = rows(run.long_batch_size)
     if run.micro_batch_size is not None:
         changes["micro_batch_size"] = max(1, round(run.micro_batch_size * share))
     changes["evaluation_examples"] = min(run.evaluation_examples, _EVALUATIONS * rows(run.batch_size))
-    return dataclasses.replace(with_enough_steps(run), **changes)
+    return dataclasses.replace(with_enough_steps(run), **changes)  # type: ignore[arg-type]
 
 
 def _run_steps(run: PretrainRun) -> int | BertkitError:
@@ -94,8 +92,8 @@ def _peak() -> int:
         return torch.cuda.max_memory_allocated()
     status = Path("/proc/self/status")
     if status.exists():
-        # Not ru_maxrss: on Linux that begins with the size of the process that started this one.
+        # Not ru_maxrss: on Linux it includes the size of the parent process before exec.
         sizes = dict(line.split(":", 1) for line in status.read_text().splitlines())
         return int(sizes["VmHWM"].split()[0]) * 1024
-    largest: Any = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(largest) * (1 if sys.platform == "darwin" else 1024)
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest * (1 if sys.platform == "darwin" else 1024)

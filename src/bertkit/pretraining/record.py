@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from bertkit import config
 from bertkit.contracts import EncoderConfig
@@ -94,12 +94,12 @@ class PretrainRun:
         return (1 - self.long_share) * short + self.long_share * long
 
 
-def pretraining_to_json(run: PretrainRun) -> dict[str, Any]:
+def pretraining_to_json(run: PretrainRun) -> dict[str, object]:
     """The record of a pre-training, with the name of its ``architecture``: the file on the shelf of encoders."""
     return {"architecture": name_architecture(run.encoder), **config.to_json(run)}
 
 
-def pretraining_from_json(record: Mapping[str, Any], *, source: str = "the record") -> PretrainRun:
+def pretraining_from_json(record: Mapping[str, object], *, source: str = "the record") -> PretrainRun:
     """The pre-training that such a record is of; without an ``architecture`` it is BERT's, as all once were."""
     values = dict(record)
     architecture = find_architecture(str(values.pop("architecture", "bert")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from bertkit import config
 from bertkit.data.shards import read_manifest
@@ -25,8 +25,15 @@ _PLACES = ("data", "output")
 """Folders may have been moved since; their content is compared by checksum."""
 
 
-def run_identity(run: PretrainRun) -> dict[str, Any]:
-    """What a checkpoint and the record keep: the settings of ``run``, and a hash of its corpus."""
+class RunIdentity(TypedDict):
+    """What a checkpoint and the record keep of a run: its settings, and a hash of its corpus."""
+
+    run: dict[str, object]
+    corpus: str
+
+
+def run_identity(run: PretrainRun) -> RunIdentity:
+    """The settings of ``run``, and the hash of its corpus."""
     return {"run": pretraining_to_json(run), "corpus": read_manifest(run.data).content}
 
 

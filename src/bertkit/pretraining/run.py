@@ -63,11 +63,16 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         _require_space(job, folder)
         for line in job.report.lines():
             progress.say(line)
-        facts: dict[str, Any] = {"data_report": job.report.record(), "data": data_fingerprints(job.run)}
-        facts["origins"] = {**(origins or {}), **_measured_origins(run, job.run)}
+        all_origins = {**(origins or {}), **_measured_origins(run, job.run)}
         # Nothing can be lost before this line, so a signal ends the process at once; from here the step is saved first.
         with Interrupts(distributed=group.size > 1) as interrupts:
-            folder.begin(**job.identity, kind="pretrain", **facts)
+            folder.begin(
+                **job.identity,
+                kind="pretrain",
+                data_report=job.report.record(),
+                data=data_fingerprints(job.run),
+                origins=all_origins,
+            )
             return _train(job, folder, interrupts, progress)
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bertkit.config import Setting, apply
 from bertkit.errors import usage_error
@@ -82,14 +81,14 @@ class Axis:
 
 
 def read_axes(
-    grid: Sequence[str] | Mapping[str, Sequence[Any]], *, given: Collection[str] = (), ranges: bool = False
+    grid: Sequence[str] | Mapping[str, Sequence[object]], *, given: Collection[str] = (), ranges: bool = False
 ) -> tuple[Axis, ...]:
     """The axes of ``("lr=5e-5,3e-5", "epochs=2..4")``, or of a mapping; without any, those of the paper.
 
     The paper's axes are used without the options that were ``given``; any other axis must not be ``given`` as an
     option. ``ranges`` allows ranges.
     """
-    varied: dict[str, Sequence[Any]] = dict(grid) if isinstance(grid, Mapping) else _split(grid)
+    varied: dict[str, Sequence[object]] = dict(grid) if isinstance(grid, Mapping) else _split(grid)
     if not varied:
         paper = PAPER_RANGES if ranges else PAPER_GRID
         varied = {name: values for name, values in paper.items() if name not in given}
@@ -105,8 +104,8 @@ def read_axes(
     return axes
 
 
-def _split(grid: Sequence[str]) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {}
+def _split(grid: Sequence[str]) -> dict[str, Sequence[object]]:
+    found: dict[str, Sequence[object]] = {}
     for word in grid:
         name, equals, values = word.partition("=")
         if not equals or not name or not all(values.split(",")):
