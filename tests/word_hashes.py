@@ -1,4 +1,4 @@
-"""A tokenizer that needs no training: one piece a word, its id a hash of the word."""
+"""A tokenizer that needs no training: one token per word, its id a hash of the word."""
 
 from __future__ import annotations
 

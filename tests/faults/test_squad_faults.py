@@ -1,4 +1,4 @@
-"""Files of questions with something wrong in them: mended and counted, left out of training and counted, or refused.
+"""Files of questions with faults: repaired and counted, left out of training and counted, or refused.
 
 Nothing that is wrong with a question takes it out of an evaluation.
 """

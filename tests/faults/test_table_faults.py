@@ -1,4 +1,4 @@
-"""Bad tables: read right, refused with the line, or mended with a count; nothing is dropped in silence."""
+"""Bad tables: read right, refused with the line, or left out and counted; nothing is dropped silently."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
 def save(folder: Path, kind: str, **more: Any) -> tuple[Pipeline, Any, Any]:
     """Our side, their model and their tokenizer, all of one folder that they wrote."""
     folder.mkdir()
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (folder / "vocab.txt").write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")
+    subwords = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("".join(subword + "\n" for subword in subwords), encoding="utf-8")
     transformers.BertTokenizerFast(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
     shape = transformers.BertConfig(
-        vocab_size=len(pieces),
+        vocab_size=len(subwords),
         hidden_size=28,
         num_hidden_layers=2,
         num_attention_heads=4,

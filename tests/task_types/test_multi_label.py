@@ -1,4 +1,4 @@
-"""Several labels for one text: what every task on the shelf must do, and the thresholds."""
+"""Several labels for one text: reading cells, weights and thresholds."""
 
 from __future__ import annotations
 

@@ -95,5 +95,5 @@ def test_words_with_tags_and_what_is_around_them(name: str) -> None:
     task = TaggingTask(name="tags", labels=("O", "B-x"), context=True)
     example = TagExample("1", words, ("O", "B-x"), before=("seven",), after=("met",))
     (feature,) = task.encode(example, TOKENIZERS[name])
-    pieces = [piece for word in ("seven", *words, "met") for piece in cut(name, f" {word}")]
-    assert feature.input_ids.tolist() == lay_out(name, pieces)
+    tokens = [token for word in ("seven", *words, "met") for token in cut(name, f" {word}")]
+    assert feature.input_ids.tolist() == lay_out(name, tokens)

@@ -97,12 +97,12 @@ def test_a_model_tags_text_and_words(tmp_path: Path) -> None:
     words = ["seven", "rivers", "ran", "."]
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
     (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
-    pieces = WordPiece.load(tmp_path / "vocab.txt")
+    tokenizer = WordPiece.load(tmp_path / "vocab.txt")
     config = BertConfig(vocab_size=9, hidden_size=24, num_layers=1, num_heads=2, intermediate_size=37)
     task = TaggingTask(name="t", labels=("O", "B-A", "I-A"))
     model = Model(encoder := Bert(config), task.objectives(encoder))
     model.objectives["tags"].classifier.bias.data[1] = 99.0  # type: ignore[union-attr, operator]
-    save_model(tmp_path / "m", model, pieces, metadata={"task": task.record()})
+    save_model(tmp_path / "m", model, tokenizer, metadata={"task": task.record()})
     found = load(tmp_path / "m").tag("seven rivers.")
     assert [(each.type, each.text, each.start, each.end) for each in found] == [
         ("A", "seven", 0, 5),

@@ -41,8 +41,8 @@ def test_windows_are_those_of_the_original(tokens: int, room: int, step: int) ->
     [(0, 3, (0, 0)), (1, 2, (0, 0)), (4, 9, (1, 2)), (3, 4, None), (3, 5, (1, 1)), (0, 99, (0, 2)), (10, 12, None)],
 )
 def test_characters_are_found_in_tokens(start: int, end: int, tokens: tuple[int, int] | None) -> None:
-    pieces = TokenArrays.of(Tokens([7, 8, 9], [(0, 3), (4, 6), (6, 10)]))
-    assert pieces.find(start, end) == tokens
+    arrays = TokenArrays.of(Tokens([7, 8, 9], [(0, 3), (4, 6), (6, 10)]))
+    assert arrays.find(start, end) == tokens
 
 
 def window(before: int, size: int) -> Feature:

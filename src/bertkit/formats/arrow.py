@@ -17,7 +17,7 @@ from bertkit.errors import data_error
 from bertkit.formats.lines import at_line
 from bertkit.optional import require
 
-Values = tuple[Any, ...]
+Values = tuple[object, ...]
 
 _ROWS_AT_ONCE = 1024
 
@@ -94,7 +94,7 @@ def _arrow_files(folder: Path) -> list[Path]:
     return files
 
 
-def _reader(feature: Any, source: Path) -> Callable[[Any], Any]:
+def _reader(feature: object, source: Path) -> Callable[[object], object]:
     """A function that reads a value of a column: a class by its name, also inside lists."""
     if isinstance(feature, list) and len(feature) == 1:
         feature = {"feature": feature[0]}
@@ -105,15 +105,15 @@ def _reader(feature: Any, source: Path) -> Callable[[Any], Any]:
         return lambda value: _class_name(value, names, source)
     if "feature" in feature:
         read = _reader(feature["feature"], source)
-        return lambda values: None if values is None else [read(value) for value in values]
+        return lambda values: [read(value) for value in values] if isinstance(values, list) else None
     return _unchanged
 
 
-def _unchanged(value: Any) -> Any:
+def _unchanged(value: object) -> object:
     return value
 
 
-def _class_name(value: Any, names: Sequence[str], source: Path) -> str | None:
+def _class_name(value: object, names: Sequence[str], source: Path) -> str | None:
     if value is None or value == -1:
         return None
     if not isinstance(value, int) or not 0 <= value < len(names):

@@ -38,7 +38,7 @@ def read_jsonl(
         yield _without_surrogates(place, record, on_bad_bytes, log)
 
 
-def _parse(place: str, line: str) -> Any:
+def _parse(place: str, line: str) -> dict[str, object] | str:
     if len(line) >= LONGEST_RECORD:
         raise data_error(f"{place} is longer than {LONGEST_RECORD:,} characters. Cut the document into several.")
     try:
@@ -52,7 +52,7 @@ def _parse(place: str, line: str) -> Any:
     return record
 
 
-def _text_of(place: str, record: dict[str, Any], field: str) -> str:
+def _text_of(place: str, record: dict[str, object], field: str) -> str:
     if field not in record:
         raise data_error(
             f'{place} has no field "{field}". Its fields: {", ".join(record)}.{did_you_mean(field, record)}'

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.lines import at_line
@@ -171,11 +171,12 @@ def _read_squad(path: Path) -> Iterator[SpanExample]:
                 yield _question(question, context, f"{place}.qas[{q}]")
 
 
-def read_json_file(path: Path) -> Any:
+def read_json_file(path: Path) -> object:
     """The content of a JSON file, plain or ``.gz``; a fault is a data error with its line."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        return json.loads(raw.decode("utf-8-sig"))
+        content: object = json.loads(raw.decode("utf-8-sig"))
+        return content
     except OSError as error:
         raise data_error(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -186,8 +187,9 @@ def read_json_file(path: Path) -> Any:
         raise data_error(f"{path} is damaged ({error}).") from error
 
 
-def _question(record: Any, context: str, place: str) -> SpanExample:
+def _question(record: object, context: str, place: str) -> SpanExample:
     question, id = _text(record, "question", place), _field(record, "id", place)
+    assert isinstance(record, dict), "or there is no question"
     answers = None
     if "answers" in record:
         found = _list(record, "answers", place)
@@ -195,14 +197,14 @@ def _question(record: Any, context: str, place: str) -> SpanExample:
     return SpanExample(str(id), question, context, answers, impossible=bool(record.get("is_impossible", False)))
 
 
-def _answer(record: Any, place: str) -> Answer:
+def _answer(record: object, place: str) -> Answer:
     text, start = _text(record, "text", place), _field(record, "answer_start", place)
     if not isinstance(start, int):
         raise data_error(f'{place}: "answer_start" is {start!r}, not a whole number.')
     return Answer(text, start)
 
 
-def _field(record: Any, name: str, place: str) -> Any:
+def _field(record: object, name: str, place: str) -> object:
     if not isinstance(record, dict):
         raise data_error(f'{place}: not an object with "{name}". Questions must be in the format of SQuAD.')
     if name not in record:
@@ -210,14 +212,14 @@ def _field(record: Any, name: str, place: str) -> Any:
     return record[name]
 
 
-def _list(record: Any, name: str, place: str) -> list[Any]:
+def _list(record: object, name: str, place: str) -> list[object]:
     value = _field(record, name, place)
     if not isinstance(value, list):
         raise data_error(f'{place}: "{name}" is not a list.')
     return value
 
 
-def _text(record: Any, name: str, place: str) -> str:
+def _text(record: object, name: str, place: str) -> str:
     value = _field(record, name, place)
     if not isinstance(value, str):
         raise data_error(f'{place}: "{name}" is {value!r:.40}, not a text.')

@@ -9,14 +9,14 @@ the most context on its shorter side (google-research/bert ``run_squad.py``, ``c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import Feature
-from bertkit.contracts import Tokens
+from bertkit.contracts import OutputArrays, Tokens
 
 
 class TokenArrays(NamedTuple):
@@ -73,7 +73,7 @@ def owners(tokens: int, room: int, step: int) -> NDArray[np.int64]:
 
 def find_candidates(
     features: Sequence[Feature],
-    outputs: Sequence[Mapping[str, NDArray[Any]]],
+    outputs: Sequence[OutputArrays],
     owned: Sequence[NDArray[np.bool_]],
     *,
     n_best: int,
@@ -100,7 +100,7 @@ def find_candidates(
     return sorted(found, key=lambda each: -each.score)
 
 
-def _highest(scores: NDArray[Any], count: int) -> NDArray[np.int64]:
+def _highest(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """The indices of the highest scores, the highest first, equal ones in order."""
     places: NDArray[np.int64] = np.argsort(-scores, kind="stable")[:count]
     return places
