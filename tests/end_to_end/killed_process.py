@@ -1,7 +1,7 @@
-"""``bertkit``, one process of which is killed in the middle of something; run by ``test_torchrun.py`` through torchrun.
+"""The command ``bertkit``, one process of which is killed; ``test_torchrun.py`` starts it with torchrun.
 
 VICTIM is ``rank:place:count``: process ``rank`` is killed when it enters ``place`` for the ``count``-th time, or finds
-its disk full where that is the place.
+its disk full if the place is ``full disk``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PLACES: dict[str, tuple[Any, str]] = {
 }
 
 
-def lay_trap(place: str, count: int) -> None:
-    home, name = PLACES[place]
-    real, calls = getattr(home, name), iter(range(1, count))
+def set_trap(place: str, count: int) -> None:
+    owner, name = PLACES[place]
+    real, calls = getattr(owner, name), iter(range(1, count))
 
     def trap(*arguments: Any, **options: Any) -> Any:
         if next(calls, None) is None:
@@ -39,11 +39,11 @@ def lay_trap(place: str, count: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments, **options)
 
-    setattr(home, name, trap)
+    setattr(owner, name, trap)
 
 
 if __name__ == "__main__":
     rank, place, count = os.environ["VICTIM"].split(":")
     if rank == os.environ["RANK"]:
-        lay_trap(place, int(count))
+        set_trap(place, int(count))
     sys.exit(main())
