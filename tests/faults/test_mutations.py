@@ -1,6 +1,6 @@
-"""Each protection is taken away once: the test that is there for it must turn red.
+"""Each protection is removed once, and the test of it must fail.
 
-The mutation is made in a forked child, which then runs that one test; so nothing has to be put back.
+The mutation is made in a forked child process, which then runs that one test; so nothing has to be restored.
 """
 
 from __future__ import annotations
@@ -121,14 +121,14 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_missing_protection_is_detected(name: str, tmp_path: Path) -> None:
     patches, test = MUTATIONS[name]
-    # Its watchdog is a thread, which a child does not get; to cancel it there would wait for ever.
+    # The watchdog is a thread, which a forked child does not have: to cancel it there would never return.
     faulthandler.cancel_dump_traceback_later()
     child = os.fork()
     if child == 0:
         code = 99
         try:
             for owner, attribute, replacement in patches:
-                assert hasattr(owner, attribute), "the protection has another name by now"
+                assert hasattr(owner, attribute), "the protection was renamed"
                 setattr(owner, attribute, replacement)
             options = ["-x", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "of-child")]
             code = int(pytest.main([*options, str(TESTS / test)]))

@@ -1,4 +1,4 @@
-"""A resume that finds something else than it left: other settings, other text, damage, no memory, no room."""
+"""A resume after something has changed: settings, text, damaged files, too little memory or disk space."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Outcome = dict[str, Any]
 
 
 def at_call(module: object, name: str, call: int, do: Callable[[], object]) -> Callable[[], None]:
-    """Do something at the so-manieth call of a function, and at every later one."""
+    """Do something at one call of a function, counted from 1, and at every later one."""
 
     def patch() -> None:
         original, calls = getattr(module, name), 0
@@ -89,9 +89,9 @@ CHANGES = {
 @pytest.mark.parametrize("words", CHANGES)
 def test_other_settings_are_refused_by_name(bench: TinyRun, stopped: Path, words: str) -> None:
     before = content(stopped)
-    code, said = bench.run(["pretrain", "--resume", str(stopped), *words.split()])
+    code, shown = bench.run(["pretrain", "--resume", str(stopped), *words.split()])
     assert code == 2
-    last = said.splitlines()[-1]
+    last = shown.splitlines()[-1]
     assert last.startswith(f"error: {stopped} was begun with ")
     for each in CHANGES[words]:
         assert each in last
@@ -100,20 +100,20 @@ def test_other_settings_are_refused_by_name(bench: TinyRun, stopped: Path, words
 
 
 def test_settings_edited_in_the_record_are_refused(bench: TinyRun, stopped: Path) -> None:
-    """The checkpoint remembers what it was trained with."""
+    """A checkpoint records the settings that it was trained with."""
     record = json.loads((stopped / "run.json").read_text())
     record["run"]["seed"] = 6
     (stopped / "run.json").write_text(json.dumps(record))
-    code, said = bench.run(["pretrain", "--resume", str(stopped)])
+    code, shown = bench.run(["pretrain", "--resume", str(stopped)])
     assert code == 2
-    assert "was begun with seed 5, not 6" in said
+    assert "was begun with seed 5, not 6" in shown
 
 
 def test_settings_that_do_not_change_a_step_may_differ(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
     words = ["pretrain", "--resume", str(stopped), "--set", "save_every=3", "keep_checkpoints=1", "log_every=2"]
     words.append("gradient_checkpointing=true")
-    code, said = bench.run(words)
-    assert code == 0, said
+    code, shown = bench.run(words)
+    assert code == 0, shown
     found = outcome(stopped)
     assert found["kept"] == ["step-00000020"]
     assert {name: each for name, each in found.items() if name not in ("kept", "log")} == {
@@ -130,17 +130,17 @@ def test_another_corpus_is_refused(bench: TinyRun, stopped: Path, tmp_path: Path
     (tmp_path / "b.txt").write_text("The mill ran. It stood still.\n\nA miller counts. It was dawn.\n\n" * 9)
     tokenizer = Corpus.open(bench.data).load_tokenizer()
     prepare([tmp_path / "b.txt"], tokenizer=tokenizer, output=tmp_path / "data", heldout=0.1)
-    code, said = bench.run(["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'data'}"])
+    code, shown = bench.run(["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'data'}"])
     assert code == 3
-    assert f"{tmp_path / 'data'} is not the corpus that {stopped} was begun with" in said
+    assert f"{tmp_path / 'data'} is not the corpus that {stopped} was begun with" in shown
 
 
 def test_the_same_corpus_may_have_another_path(
     bench: TinyRun, stopped: Path, tmp_path: Path, expected: Outcome
 ) -> None:
     shutil.copytree(bench.data, tmp_path / "moved")
-    code, said = bench.run(["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'moved'}"])
-    assert code == 0, said
+    code, shown = bench.run(["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'moved'}"])
+    assert code == 0, shown
     assert outcome(stopped) == expected
 
 
@@ -157,15 +157,15 @@ def test_a_run_resumes_from_the_last_intact_checkpoint(
     path.write_bytes(whole)
     for folder in path.parents[1].iterdir():  # and whatever the clock says
         os.utime(folder, (9e8, 9e8) if folder.name.endswith("4") else (1e8, 1e8))
-    said = bench.finish(stopped)
-    assert f"{name} is damaged" in said
-    assert "Falling back to the checkpoint before it." in said
-    assert "resuming at step 4 of" in said
+    shown = bench.finish(stopped)
+    assert f"{name} is damaged" in shown
+    assert "Falling back to the checkpoint before it." in shown
+    assert "resuming at step 4 of" in shown
     assert outcome(stopped) == expected
 
 
 def test_shards_that_change_during_a_run_are_found(bench: TinyRun, stopped: Path, tmp_path: Path) -> None:
-    """No checkpoint is made of steps on tokens that nobody checked; the next start looks at every byte."""
+    """No checkpoint is saved after steps on unchecked tokens; the next start checks every byte."""
     shutil.copytree(bench.data, tmp_path / "data")
     shard = tmp_path / "data" / "train-00000.safetensors"
 
@@ -175,13 +175,13 @@ def test_shards_that_change_during_a_run_are_found(bench: TinyRun, stopped: Path
             file.write(b"\1")
 
     words = ["pretrain", "--resume", str(stopped), "--set", f"data={tmp_path / 'data'}"]
-    code, said = bench.run(words, at_call(fit, "accumulate_gradients", 2, damage))
+    code, shown = bench.run(words, at_call(fit, "accumulate_gradients", 2, damage))
     assert code == 3
-    assert f"{shard} has changed since it was verified" in said
+    assert f"{shard} has changed since it was verified" in shown
     assert sorted(path.name for path in (stopped / "checkpoints").iterdir()) == ["step-00000004", "step-00000008"]
-    code, said = bench.run(words)
+    code, shown = bench.run(words)
     assert code == 3
-    assert f"{shard} is damaged" in said
+    assert f"{shard} is damaged" in shown
 
 
 MEMORY = {
@@ -197,9 +197,9 @@ def test_out_of_memory_reports_the_size_and_the_settings_to_lower(
 ) -> None:
     error, message = MEMORY[kind]
     strike = fail(error) if error else lambda: torch.empty(10**13)
-    code, said = bench.run(["pretrain", "--resume", str(stopped)], at_call(fit, "accumulate_gradients", 3, strike))
+    code, shown = bench.run(["pretrain", "--resume", str(stopped)], at_call(fit, "accumulate_gradients", 3, strike))
     assert code == 1
-    last = said.splitlines()[-1]
+    last = shown.splitlines()[-1]
     assert message in last
     assert "Give --set micro_batch_size=N or --set gradient_checkpointing=true" in last
     bench.finish(stopped)
@@ -213,13 +213,13 @@ SIZES = [int(size) for size in np.geomspace(1, 500_000, 20)]
 def test_a_full_disk_stops_a_training_and_loses_nothing(
     bench: TinyRun, tmp_path: Path, expected: Outcome, sizes: list[int]
 ) -> None:
-    """The log, the record, a checkpoint or the model: whatever does not fit first is what is named."""
+    """The error names what does not fit on the disk first: the log, the record, a checkpoint or the model."""
     for size in sizes:
         run = tmp_path / str(size)
-        code, said = bench.run(bench.command(run), partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size)))
+        code, shown = bench.run(bench.command(run), partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size)))
         assert code in (0, 1, 2)
         if code:
-            assert "cannot write" in said or len(said) >= size - 9, "what it says is a file here as well"
+            assert "cannot write" in shown or len(shown) >= size - 9, "what it says is a file here as well"
             assert not list(run.rglob(".tmp-*"))
             assert store.latest(run / "checkpoints")[1] == []
         bench.finish(run)
@@ -229,9 +229,9 @@ def test_a_full_disk_stops_a_training_and_loses_nothing(
 def test_too_little_disk_space_is_an_error_before_the_first_step(bench: TinyRun, tmp_path: Path) -> None:
     usage = shutil._ntuple_diskusage(10**9, 10**9 - 70_000, 70_000)
     run = tmp_path / "run"
-    code, said = bench.run(bench.command(run), lambda: setattr(shutil, "disk_usage", lambda path: usage))
+    code, shown = bench.run(bench.command(run), lambda: setattr(shutil, "disk_usage", lambda path: usage))
     assert code == 1
-    assert "run has 0.00 GB free, and the output needs 0.00 GB" in said
+    assert "run has 0.00 GB free, and the output needs 0.00 GB" in shown
     assert [path.name for path in run.iterdir()] == ["run.lock"]
 
 
@@ -253,8 +253,8 @@ def test_a_clock_that_jumps_changes_nothing(bench: TinyRun, tmp_path: Path, expe
         time.time_ns = lambda: draw.randrange(2**61)
 
     run = tmp_path / "run"
-    code, said = bench.run(bench.command(run), jump)
-    assert code == 0, said
+    code, shown = bench.run(bench.command(run), jump)
+    assert code == 0, shown
     assert outcome(run) == expected
     speeds = [
         record["tokens_per_second"] for record in read_metrics(run / "metrics.jsonl") if record["kind"] == "train"
@@ -266,8 +266,8 @@ def test_minutes_do_not_depend_on_the_clock(bench: TinyRun, tmp_path: Path, monk
     monkeypatch.setattr(pretraining, "_LEAST_MEASURED_SECONDS", 0.05)
     back = iter(range(10**9, 0, -3600))
     words = [*bench.command(tmp_path / "run"), "steps=null", "minutes=0.01"]
-    code, said = bench.run(words, lambda: setattr(time, "time", lambda: float(next(back))))
-    assert code == 0, said
+    code, shown = bench.run(words, lambda: setattr(time, "time", lambda: float(next(back))))
+    assert code == 0, shown
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert 1 <= record["run"]["steps"] < 1000
     assert 0 <= record["seconds"] < 100
@@ -296,9 +296,9 @@ def test_a_loss_that_stays_non_finite_ends_the_run_and_keeps_intact_checkpoints(
 ) -> None:
     """Ten in a row are counted across a resume."""
     run = tmp_path / "run"
-    code, said = bench.run(bench.command(run), spoil(6, value))
+    code, shown = bench.run(bench.command(run), spoil(6, value))
     assert code == 1
-    assert "the loss or its gradient was not finite in 10 steps in a row, up to step 15." in said
+    assert "the loss or its gradient was not finite in 10 steps in a row, up to step 15." in shown
     skipped = [record["step"] for record in read_metrics(run / "metrics.jsonl") if record.get("skipped")]
     assert skipped == list(range(6, 15))
     newest, faults = store.latest(run / "checkpoints")
@@ -307,9 +307,9 @@ def test_a_loss_that_stays_non_finite_ends_the_run_and_keeps_intact_checkpoints(
     groups, state = store.load(newest)
     assert (state["step"], state["skipped_in_a_row"]) == (12, 7)
     assert all(weight.isfinite().all() for weight in groups["model"].values())
-    code, said = bench.run(bench.next_command(run), spoil(1, value))
+    code, shown = bench.run(bench.next_command(run), spoil(1, value))
     assert code == 1
-    assert "up to step 15." in said
+    assert "up to step 15." in shown
 
 
 def test_weights_that_are_not_finite_are_not_saved(bench: TinyRun, stopped: Path, expected: Outcome) -> None:
@@ -320,8 +320,8 @@ def test_weights_that_are_not_finite_are_not_saved(bench: TinyRun, stopped: Path
 
         fit.__dict__["set_lr"] = wrapped
 
-    code, said = bench.run(["pretrain", "--resume", str(stopped)], spoil_weights)
+    code, shown = bench.run(["pretrain", "--resume", str(stopped)], spoil_weights)
     assert code == 1
-    assert "a weight is not finite at step 12; the earlier checkpoints are valid" in said
+    assert "a weight is not finite at step 12; the earlier checkpoints are valid" in shown
     bench.finish(stopped)
     assert outcome(stopped) == expected

@@ -1,4 +1,4 @@
-"""Trainings that are killed, asked to stop or started twice: what they come to is the same, bit for bit.
+"""Trainings that are killed, stopped by a signal or started twice have the same result, bit for bit.
 
 Every disturbed run is compared with an undisturbed one: weights, optimizer, random state, model, record, and the log,
 in which every step stands once.
@@ -28,7 +28,7 @@ Before = Callable[[], None]
 
 
 def long(number: int) -> Any:
-    """A number of repetitions that only ``make test-faults`` has the time for."""
+    """A number of repetitions for ``make test-faults`` only."""
     return pytest.param(number, marks=pytest.mark.faults)
 
 
@@ -79,7 +79,7 @@ def test_one_or_two_signals_at_any_time_lose_nothing(
 
 
 def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM, times: int = 1) -> Before:
-    """Let the process send itself a signal, so many times, at the so-manieth call of a function."""
+    """Make the process send itself a signal ``times`` times at one call of a function, counted from 1."""
 
     def patch() -> None:
         original, calls = getattr(module, name), 0
@@ -103,11 +103,11 @@ def signal_at(module: object, name: str, call: int, number: int = signal.SIGTERM
 def test_a_signal_during_a_save_or_an_evaluation_loses_nothing(
     bench: TinyRun, tmp_path: Path, expected: Outcome, module: object, name: str, times: int
 ) -> None:
-    """The first signal lets it finish what it does and save; the second one ends it there, with nothing lost before."""
+    """After the first signal the run finishes the call and saves; the second ends it at once, and nothing is lost."""
     run = tmp_path / "run"
-    code, said = bench.run(bench.command(run), signal_at(module, name, 2, times=times))
-    assert code == 143, said
-    assert ("Resume: bertkit pretrain --resume" in said) is (times == 1)
+    code, shown = bench.run(bench.command(run), signal_at(module, name, 2, times=times))
+    assert code == 143, shown
+    assert ("Resume: bertkit pretrain --resume" in shown) is (times == 1)
     newest, faults = store.latest(run / "checkpoints")
     assert newest is not None
     assert faults == []
@@ -130,17 +130,17 @@ def test_a_second_run_is_refused_until_the_first_has_ended_or_died(
     try:
         assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
         for words in (bench.command(run), bench.next_command(run)):
-            code, said = bench.run(words)
+            code, shown = bench.run(words)
             assert code == 2
-            assert f"run is in use by process {child.pid} on " in said
+            assert f"run is in use by process {child.pid} on " in shown
     finally:
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
     assert f"process {child.pid} on " in bench.finish(run)
     assert outcome(run) == expected
-    code, said = bench.run(bench.command(run))
+    code, shown = bench.run(bench.command(run))
     assert code == 2
-    assert f"holds a run already. Give --resume {run}" in said
+    assert f"holds a run already. Give --resume {run}" in shown
 
 
 @pytest.mark.parametrize("times", [1, long(50)])

@@ -124,17 +124,17 @@ class ModelFolder:
         config, spec = self.config, self.spec
         self._check(WEIGHTS)
         file, weights = read_weights(self.path)
-        foreign = huggingface.normalize_state_dict(spec.huggingface, weights, str(file))
-        layers = huggingface.count_layers(spec.huggingface, foreign)
+        tensors = huggingface.normalize_state_dict(spec.huggingface, weights, str(file))
+        layers = huggingface.count_layers(spec.huggingface, tensors)
         if layers is not None and layers != config.num_layers:
             raise data_error(f"{self.path}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
-        encoder = _load_encoder(spec, config, foreign, str(file))
+        encoder = _load_encoder(spec, config, tensors, str(file))
         heads = objectives(encoder)
         for name, objective in heads.items():
-            if objective.reads_pooled and not huggingface.has_all_parts(spec.huggingface, foreign):
+            if objective.reads_pooled and not huggingface.has_all_parts(spec.huggingface, tensors):
                 raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
             objective.load_state_dict(
-                huggingface.objective_from_hf(spec.huggingface, name, objective, foreign, str(file))
+                huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
             )
         return Model(encoder, heads)
 
@@ -173,11 +173,11 @@ def _explain_absence(path: Path) -> str:
     return f"at {path}."
 
 
-def _load_encoder(spec: EncoderSpec, config: Any, foreign: Mapping[str, Tensor], source: str) -> Encoder:
+def _load_encoder(spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor], source: str) -> Encoder:
     # Built on the meta device: initial weights of BERT-base, only to overwrite them, would take seconds.
     with torch.device("meta"), _SkipNormalInit():
         encoder: Encoder = spec.encoder(config)
-    state = huggingface.encoder_from_hf(encoder, foreign, source)
+    state = huggingface.encoder_from_hf(encoder, tensors, source)
     absent = {name: torch.empty(each.shape) for name, each in encoder.state_dict().items() if name not in state}
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
