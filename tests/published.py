@@ -1,4 +1,4 @@
-"""Pre-trainings with the settings that an encoder was published with."""
+"""Pre-training runs with the published settings of an encoder."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def published_run(data: Path, output: Path, encoder: EncoderConfig, **changes: A
     run = PretrainRun(
         data=data, output=output, encoder=encoder, task=default_pretraining_task(encoder, vocab_size=vocab_size)
     )
-    asked = architecture_defaults(encoder, vocab_size=vocab_size)
-    settings = {**asked, **profile_settings("paper", encoder)}
+    defaults = architecture_defaults(encoder, vocab_size=vocab_size)
+    settings = {**defaults, **profile_settings("paper", encoder)}
     return replace(apply(run, [Setting(path, value, "paper") for path, value in settings.items()]), **changes)

@@ -1,4 +1,4 @@
-"""What a fine-tuning starts from: a tiny model with random weights, and a table."""
+"""Fixtures for tiny fine-tunings: a model with random weights, and a table."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fine-tuning without pictures, which take longer than it does on so little."""
+    """Fine-tuning without plots, which would take longer than the training."""
     for name in ("plot_epochs", "plot_confusion"):
         monkeypatch.setattr(f"bertkit.finetuning.run.{name}", lambda *arguments: None)

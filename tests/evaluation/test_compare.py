@@ -23,7 +23,7 @@ def compare_classes(only_first: int, only_second: int, both: int) -> Comparison:
     return compare_predictions(MOODS, "dev", examples, answers[0], answers[1], NAMES)
 
 
-def test_a_large_difference_is_more_than_chance() -> None:
+def test_a_large_difference_is_significant() -> None:
     found = compare_classes(7, 37, 99)
     accuracy = found.scores["accuracy"]
     assert accuracy.difference.value == pytest.approx(30 / 143)
@@ -36,19 +36,19 @@ def test_a_large_difference_is_more_than_chance() -> None:
     assert compare_classes(37, 7, 99).sentence().startswith("runs/a is better than runs/b")
 
 
-def test_a_small_difference_may_be_chance() -> None:
+def test_a_small_difference_is_not_significant() -> None:
     found = compare_classes(6, 7, 99)
     assert found.scores["accuracy"].p > 0.05
     assert found.sentence().startswith("No difference larger than chance between runs/a and runs/b: accuracy +0.0089")
 
 
-def test_equal_answers_do_not_differ() -> None:
+def test_equal_predictions_have_p_1() -> None:
     found = compare_classes(0, 0, 13)
     assert found.scores["accuracy"].p == 1.0 and found.mcnemar is not None and found.mcnemar.p == 1.0
     assert found.disagreements == []
 
 
-def test_pairing_makes_the_interval_of_a_difference_narrow() -> None:
+def test_paired_resamples_narrow_the_interval_of_a_difference() -> None:
     """Two models that mostly agree differ by less chance than their own scores have."""
     draw = random.Random(13)
     gold = [draw.gauss(0, 1) for _ in range(97)]
@@ -62,7 +62,7 @@ def test_pairing_makes_the_interval_of_a_difference_narrow() -> None:
     assert found.mcnemar is None
 
 
-def test_examples_are_shown_where_the_two_differ() -> None:
+def test_disagreements_are_the_examples_with_different_predictions() -> None:
     found = compare_classes(1, 2, 99)
     assert {(each.id, each.first, each.second) for each in found.disagreements} == {
         ("0", "glad", "sad"),
@@ -87,7 +87,7 @@ def test_examples_are_shown_where_the_two_differ() -> None:
         ),
     ],
 )
-def test_models_that_are_asked_different_things_are_not_compared(other: TextClassificationTask, message: str) -> None:
+def test_models_of_different_tasks_are_not_compared(other: TextClassificationTask, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         require_comparable(MOODS, other, NAMES)
     assert "\n" not in str(caught.value)

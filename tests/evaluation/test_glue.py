@@ -1,4 +1,4 @@
-"""GLUE over several runs: submission files of the real test sets, and the paper's own averages."""
+"""GLUE over several runs: averages of the rows of the paper, and submission files for the real test sets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAPER = {
     "BERT base": ([84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4], 79.6),
     "BERT large": ([86.7, 85.9, 72.1, 92.7, 94.9, 60.5, 86.5, 89.3, 70.1], 82.1),
 }
-"""Rows of Table 1: MNLI-m, MNLI-mm, QQP, QNLI, SST-2, CoLA, STS-B, MRPC, RTE, and the average beside them."""
+"""Rows of Table 1: MNLI-m, MNLI-mm, QQP, QNLI, SST-2, CoLA, STS-B, MRPC, RTE, and the average."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def tokenizer() -> WordPiece:
 
 
 def make_run(folder: Path, task: TextTask, tokenizer: WordPiece, shift: float = 0.0) -> Path:
-    """A run folder with an untrained model; ``shift`` moves the number that a regression answers."""
+    """A run folder with an untrained model; ``shift`` is the bias of a regression."""
     shape = BertConfig(
         vocab_size=tokenizer.vocab_size,
         hidden_size=6,
@@ -74,7 +74,7 @@ def write_results(folder: Path, task: TextTask, *seeds: dict[str, float]) -> Pat
 
 
 def write_paper(home: Path, values: Sequence[float]) -> list[Path]:
-    """A run folder a task with the scores of a row of the paper."""
+    """One run folder per task, with the scores of a row of the paper."""
     scores: dict[str, dict[str, float]] = {}
     for column, value in zip([each for each in glue.TABLE if each.counts], values, strict=True):
         scores.setdefault(column.task.name, {})[column.score] = value
@@ -87,7 +87,7 @@ def read(path: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("row", PAPER)
-def test_the_average_is_that_of_the_paper(row: str, tmp_path: Path) -> None:
+def test_averages_equal_those_of_the_paper(row: str, tmp_path: Path) -> None:
     values, average = PAPER[row]
     runs = write_paper(tmp_path, values)
     table = api.glue_table([*runs, write_results(tmp_path / "wnli", glue.wnli, {"accuracy": 0.0})])
@@ -96,7 +96,7 @@ def test_the_average_is_that_of_the_paper(row: str, tmp_path: Path) -> None:
     assert table.missing == []
 
 
-def test_without_a_task_there_is_no_average(tmp_path: Path) -> None:
+def test_there_is_no_average_if_a_task_is_missing(tmp_path: Path) -> None:
     rte = write_results(tmp_path / "rte", glue.rte, {"accuracy": 0.5}, {"accuracy": 0.625}, {"accuracy": 0.375})
     mnli = write_results(tmp_path / "mnli", glue.mnli, {"accuracy": 0.25})
     table = api.glue_table([rte, mnli])
@@ -108,7 +108,7 @@ def test_without_a_task_there_is_no_average(tmp_path: Path) -> None:
     assert table.missing == ["MNLI-mm", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC"]
 
 
-def test_two_runs_of_a_task_are_a_question(tmp_path: Path) -> None:
+def test_two_runs_of_one_task_are_refused(tmp_path: Path) -> None:
     runs = [write_results(tmp_path / name, glue.rte, {"accuracy": 0.5}) for name in ("a", "b")]
     with pytest.raises(BertkitError, match=r"a and .*b are both runs of glue:rte") as caught:
         api.glue_table(runs)
@@ -130,7 +130,7 @@ def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
         api.glue_table([run])
 
 
-def test_a_submission_has_a_row_for_every_row_of_the_real_test_files(
+def test_a_submission_has_a_row_per_row_of_the_real_test_files(
     data_folder: Path, tokenizer: WordPiece, tmp_path: Path
 ) -> None:
     small = [glue.cola, glue.mrpc, glue.stsb, glue.rte, glue.wnli, glue.mnli]
@@ -165,9 +165,7 @@ def test_similarities_are_clipped(shift: float, expected: str, tokenizer: WordPi
     assert read(tmp_path / "out" / "STS-B.tsv") == [["index", "prediction"], ["0", expected], ["1", expected]]
 
 
-def test_both_halves_of_mnli_and_the_diagnostic_set_are_answered_by_one_run(
-    tokenizer: WordPiece, tmp_path: Path
-) -> None:
+def test_one_mnli_run_predicts_both_test_sets_and_the_diagnostic_set(tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.mnli.at(tmp_path / "MNLI"), tokenizer)
     files = {"MNLI/test_matched.tsv": 3, "MNLI/test_mismatched.tsv": 2, "AX/diagnostic.tsv": 4}
     for name, count in files.items():
@@ -179,7 +177,7 @@ def test_both_halves_of_mnli_and_the_diagnostic_set_are_answered_by_one_run(
     assert [index for index, _ in read(tmp_path / "out" / "AX.tsv")[1:]] == ["9", "10", "11", "12"]
 
 
-def test_nothing_to_answer_is_an_error(tokenizer: WordPiece, tmp_path: Path) -> None:
+def test_a_submission_without_files_is_an_error(tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.rte.at(tmp_path), tokenizer)
     with pytest.raises(BertkitError, match=r"no file of the submission can be written: .*test.tsv does not exist"):
         api.glue_submit([run], output=tmp_path / "out", progress="quiet")
@@ -191,9 +189,7 @@ def write_nli(path: Path, rows: int) -> None:
     path.write_text("sentence1\tsentence2\tgold_label\n" + "".join(lines))
 
 
-def test_a_fine_tuning_on_mnli_scores_the_mismatched_dev_beside_the_matched(
-    tokenizer: WordPiece, tmp_path: Path
-) -> None:
+def test_finetuning_on_mnli_scores_matched_and_mismatched_dev(tokenizer: WordPiece, tmp_path: Path) -> None:
     source = make_run(tmp_path / "source", glue.mnli, tokenizer)
     for name, rows in (("train", 7), ("dev_matched", 5), ("dev_mismatched", 13)):
         write_nli(tmp_path / f"{name}.tsv", rows)
@@ -224,13 +220,13 @@ def test_the_diagnostic_set_is_scored_with_a_model_of_mnli(tokenizer: WordPiece,
         api.evaluate(run, on="glue:rte", progress="quiet")
 
 
-def test_the_diagnostic_set_trains_nothing(tokenizer: WordPiece, tmp_path: Path) -> None:
+def test_the_diagnostic_set_cannot_be_trained_on(tokenizer: WordPiece, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", glue.mnli, tokenizer)
     with pytest.raises(BertkitError, match=r"glue:ax has no train split. It has: dev, test"):
         api.finetune("glue:ax", model=run, data=tmp_path, output=tmp_path / "out", progress="quiet")
 
 
-def test_the_commands_say_what_they_wrote(
+def test_the_commands_list_what_they_wrote(
     tokenizer: WordPiece, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run(tmp_path / "run", glue.rte.at(tmp_path), tokenizer)
@@ -248,7 +244,7 @@ def test_the_commands_say_what_they_wrote(
 
 
 @pytest.mark.parametrize("kind", ["pretrain", "tune"])
-def test_a_run_of_another_verb_is_no_column(kind: str, tmp_path: Path) -> None:
+def test_a_run_of_another_verb_is_refused(kind: str, tmp_path: Path) -> None:
     write_json(tmp_path / "run.json", {"format": FORMAT, "kind": kind, "run": {"task": {"sampling": {}}}})
     with pytest.raises(BertkitError, match=f"is a run of bertkit {kind}\\. Give runs of bertkit finetune") as caught:
         api.glue_table([tmp_path])

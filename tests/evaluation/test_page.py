@@ -1,4 +1,4 @@
-"""The page as a browser reads it: well-formed, nothing fetched, nothing of the data taken for markup."""
+"""The page is well-formed HTML without external resources, and all text from the data is escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VOID = {"meta"}
 
 
 class Reader(HTMLParser):
-    """What a page is made of; a tag that is closed out of turn fails."""
+    """The tags, attributes and text of a page; fails at a tag that is closed in the wrong order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def read(evaluation: Evaluation, model: str = "runs/a") -> Reader:
 
 
 def of_classes(*labels: str) -> Evaluation:
-    """Every class once, and all answered with the first."""
+    """An example of each class, all predicted as the first class."""
     task = TextClassificationTask(name=NASTY, metric="accuracy", labels=labels)
     examples = [TextExample(NASTY, f"{NASTY} {label}", None, label) for label in labels]
     answers = [Prediction(labels[0], dict.fromkeys(labels, 1 / len(labels))) for _ in labels]
@@ -67,7 +67,7 @@ def of_numbers() -> Evaluation:
     [of_classes("no", NASTY), of_classes(*map(str, range(41))), of_numbers()],
     ids=("two", "many", "numbers"),
 )
-def test_a_page_is_whole_and_fetches_nothing(evaluation: Evaluation) -> None:
+def test_a_page_is_well_formed_and_self_contained(evaluation: Evaluation) -> None:
     page = read(evaluation)
     assert page.tags[0] == "html" and {"main", "h1", "table", "svg"} <= set(page.tags)
     assert not {"script", "img", "link", "iframe", "object", "base", "image", "use"} & set(page.tags)
@@ -75,20 +75,20 @@ def test_a_page_is_whole_and_fetches_nothing(evaluation: Evaluation) -> None:
     assert not [value for _, value in page.attributes if "url(" in value]
 
 
-def test_the_style_fetches_nothing_and_knows_the_dark() -> None:
+def test_the_style_is_self_contained_and_has_a_dark_theme() -> None:
     page = render_page(of_numbers(), model="a")
     style = page[page.index("<style>") : page.index("</style>")]
     assert "prefers-color-scheme: dark" in style
     assert not [word for word in ("url(", "@import", "http") if word in style]
 
 
-def test_what_the_data_says_is_shown_and_not_obeyed() -> None:
+def test_markup_in_the_data_is_escaped() -> None:
     page = read(of_classes("no", NASTY), model=NASTY)
     assert page.text.count(NASTY) >= 8
     assert ("aria-label", "Scores with their intervals, as in the table below.") in page.attributes
 
 
-def test_pictures_and_tables_can_be_heard() -> None:
+def test_charts_and_tables_are_accessible() -> None:
     page = read(of_classes("no", "yes"))
     assert page.tags.count("svg") == [value for name, value in page.attributes if name == "role"].count("img")
     assert page.tags.count("svg") == len([value for name, value in page.attributes if name == "aria-label" and value])
@@ -96,12 +96,12 @@ def test_pictures_and_tables_can_be_heard() -> None:
     assert {value for name, value in page.attributes if name == "scope"} == {"col", "row"}
 
 
-def test_forty_one_classes_are_a_list_of_confusions() -> None:
+def test_more_than_40_classes_are_shown_as_a_list_of_confusions() -> None:
     assert "Most frequent confusions" in read(of_classes(*map(str, range(41)))).text
     assert "Most frequent confusions" not in read(of_classes(*map(str, range(40)))).text
 
 
-def test_answers_that_are_all_right_are_said_to_be() -> None:
+def test_a_page_without_errors_states_so() -> None:
     task = TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "glad"))
     found = evaluate_predictions(
         task, "dev", [TextExample("0", "a", None, "sad")], [Prediction("sad", {"sad": 0.7, "glad": 0.3})]

@@ -1,4 +1,4 @@
-"""Evaluations of made-up answers, whose scores, intervals and mistakes can be counted by hand or by the task itself."""
+"""Evaluations of made-up predictions, whose scores and errors can be computed by hand or by the task."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ NUMBERS = RegressionTask(name="marks", metric="pearson", also=("spearman",))
 SEVERAL = MultiLabelTask(name="topics", labels=("sea", "sky"))
 
 
-def ask(*golds: Any) -> list[TextExample]:
+def make_examples(*golds: Any) -> list[TextExample]:
     return [TextExample(f"n{place}", " ".join(["word"] * (place + 1)), None, gold) for place, gold in enumerate(golds)]
 
 
-def say(label: str, sure: float) -> Prediction:
+def predict(label: str, sure: float) -> Prediction:
     other = "glad" if label == "sad" else "sad"
     return Prediction(label, {label: sure, other: 1 - sure})
 
 
-def test_classes_are_looked_at_from_all_sides() -> None:
-    examples = ask("sad", "sad", "glad", "glad", "glad")
-    answers = [say("sad", 0.9), say("glad", 0.7), say("glad", 0.6), say("sad", 0.95), say("glad", 0.8)]
+def test_classes_have_scores_confusion_calibration_and_worst_examples() -> None:
+    examples = make_examples("sad", "sad", "glad", "glad", "glad")
+    answers = [
+        predict("sad", 0.9),
+        predict("glad", 0.7),
+        predict("glad", 0.6),
+        predict("sad", 0.95),
+        predict("glad", 0.8),
+    ]
     found = evaluate_predictions(CLASSES, "dev", examples, answers, notes=["a note"])
     assert (found["accuracy"], found.examples, found.resamples) == (0.6, 5, 1000)
     assert dict(found) == CLASSES.score(examples, answers)
@@ -41,26 +47,29 @@ def test_classes_are_looked_at_from_all_sides() -> None:
     assert all(score.low <= score.value <= score.high for score in found.scores.values())
     assert found.classes is not None and found.classes.confusion == [[1, 1], [1, 2]]
     assert [(each.name, each.support) for each in found.classes.rows] == [("sad", 2), ("glad", 3)]
-    assert [(mark.id, mark.error) for mark in found.worst] == [("n3", 0.95), ("n1", 0.7)]
+    assert [(report.id, report.error) for report in found.worst] == [("n3", 0.95), ("n1", 0.7)]
     assert found.calibration is not None and sum(each.count for each in found.calibration.bins) == 5
     assert found.notes == ["a note"]
     assert found.record()["accuracy"] == 0.6 and found.record()["scores"]["accuracy"]["value"] == 0.6
 
 
-def test_the_largest_errors_of_numbers_come_first() -> None:
+def test_worst_examples_of_a_regression_begin_with_the_largest_error() -> None:
     found = evaluate_predictions(
-        NUMBERS, "dev", ask(1.0, 2.0, 3.0), [Prediction(1.5), Prediction(2.0), Prediction(-1.0)]
+        NUMBERS, "dev", make_examples(1.0, 2.0, 3.0), [Prediction(1.5), Prediction(2.0), Prediction(-1.0)]
     )
-    assert [(mark.id, mark.error, mark.answer) for mark in found.worst] == [("n2", 4.0, "-1"), ("n0", 0.5, "1.5")]
+    assert [(report.id, report.error, report.answer) for report in found.worst] == [
+        ("n2", 4.0, "-1"),
+        ("n0", 0.5, "1.5"),
+    ]
     assert found.classes is None and found.calibration is None
 
 
-def test_several_labels_are_scored_by_their_task() -> None:
-    examples = ask(("sea",), (), ("sea", "sky"))
+def test_multi_label_predictions_are_scored_per_label() -> None:
+    examples = make_examples(("sea",), (), ("sea", "sky"))
     answers = [Prediction(("sea",)), Prediction(("sky",)), Prediction(("sea", "sky"))]
     found = evaluate_predictions(SEVERAL, "dev", examples, answers)
     assert found == SEVERAL.score(examples, answers)
-    assert [(mark.id, mark.gold, mark.answer) for mark in found.worst] == [("n1", "", "sky")]
+    assert [(report.id, report.gold, report.answer) for report in found.worst] == [("n1", "", "sky")]
     assert found.scores["subset_accuracy"].low < 2 / 3 < found.scores["subset_accuracy"].high
     assert [(each.name, each.precision, each.recall, each.support) for each in found.parts] == [
         ("sea", 1.0, 1.0, 2),
@@ -69,10 +78,10 @@ def test_several_labels_are_scored_by_their_task() -> None:
     assert '<td class="number">0.5000</td>' in render_page(found, model="a")
 
 
-def test_lengths_are_buckets_that_double() -> None:
-    examples = ask(*["sad"] * 37)
+def test_length_buckets_double() -> None:
+    examples = make_examples(*["sad"] * 37)
     found = evaluate_predictions(
-        CLASSES, "dev", examples, [say("sad" if place < 8 else "glad", 0.9) for place in range(37)]
+        CLASSES, "dev", examples, [predict("sad" if place < 8 else "glad", 0.9) for place in range(37)]
     )
     assert [(each.shortest, each.longest, each.examples) for each in found.lengths] == [
         (0, 8, 8),
@@ -83,15 +92,19 @@ def test_lengths_are_buckets_that_double() -> None:
     assert [each.score.value for each in found.lengths] == [1, 0, 0, 0]
 
 
-def test_what_was_cut_off_is_said() -> None:
-    answers = [replace(say("sad", 0.9), num_truncated=7), replace(say("sad", 0.9), num_truncated=6), say("sad", 0.9)]
-    found = evaluate_predictions(CLASSES, "dev", ask("sad", "sad", "glad"), answers)
+def test_truncated_texts_are_noted() -> None:
+    answers = [
+        replace(predict("sad", 0.9), num_truncated=7),
+        replace(predict("sad", 0.9), num_truncated=6),
+        predict("sad", 0.9),
+    ]
+    found = evaluate_predictions(CLASSES, "dev", make_examples("sad", "sad", "glad"), answers)
     assert found.notes == ["2 of 3 texts were truncated at their ends, by 13 tokens in all"]
 
 
 @pytest.mark.parametrize("answer", ["sad", "glad"])
-def test_one_example_is_enough(answer: str) -> None:
-    found = evaluate_predictions(CLASSES, "dev", ask("sad"), [say(answer, 0.7)])
+def test_a_single_example_can_be_evaluated(answer: str) -> None:
+    found = evaluate_predictions(CLASSES, "dev", make_examples("sad"), [predict(answer, 0.7)])
     assert found.scores["accuracy"].low == found.scores["accuracy"].high == (answer == "sad")
 
 
@@ -139,14 +152,14 @@ def test_a_task_of_an_unknown_type_has_scores_lengths_and_worst_examples() -> No
     answers = [_Span("mill" if place % 3 else "river") for place in range(13)]
     found = evaluate_predictions(task, "dev", examples, answers)
     assert found["exact"] == 8 / 13 and found.scores["exact"].low < 8 / 13 < found.scores["exact"].high
-    assert [mark.id for mark in found.worst] == ["n0", "n3", "n6", "n9", "n12"]
+    assert [report.id for report in found.worst] == ["n0", "n3", "n6", "n9", "n12"]
     assert found.worst[0].text == "where <b> | by the mill"
     assert (found.worst[0].gold, found.worst[0].answer) == ("mill", "text: river")
     assert (found.classes, found.calibration) == (None, None)
 
 
-def test_ten_thousand_classes_are_quick() -> None:
+def test_ten_thousand_examples_take_under_4_seconds() -> None:
     draw = random.Random(13)
-    examples = [replace(each, first="a b c") for each in ask(*draw.choices(CLASSES.labels, k=10_000))]
-    answers = [say(draw.choice(CLASSES.labels), 0.7) for _ in examples]
+    examples = [replace(each, first="a b c") for each in make_examples(*draw.choices(CLASSES.labels, k=10_000))]
+    answers = [predict(draw.choice(CLASSES.labels), 0.7) for _ in examples]
     assert processor_seconds(lambda: evaluate_predictions(CLASSES, "dev", examples, answers)) < 4

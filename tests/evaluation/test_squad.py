@@ -1,4 +1,4 @@
-"""Predictions of any program: what is missing, unknown or no text."""
+"""SQuAD scores of prediction files: missing, unknown and invalid predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def questions(tmp_path: Path) -> Path:
     return write(tmp_path / "dev.json", {"data": [{"paragraphs": [{"context": "the mill river", "qas": rows}]}]})
 
 
-def test_missing_and_null_count_as_wrong_and_unknown_nowhere(questions: Path, tmp_path: Path) -> None:
+def test_missing_predictions_are_wrong_and_unknown_ones_are_ignored(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "c": None, "x": "?", "y": "!"})
     found = api.squad_score(questions, given)
     assert (found.rules, found.missing, found.unknown) == ("v2", 2, 2)
@@ -34,7 +34,7 @@ def test_missing_and_null_count_as_wrong_and_unknown_nowhere(questions: Path, tm
     assert (found.scores["total"], found.scores["NoAns_exact"]) == (3, 0)
 
 
-def test_null_odds_add_the_best_threshold(questions: Path, tmp_path: Path) -> None:
+def test_null_odds_give_scores_at_the_best_threshold(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "b": "mill", "c": "river"})
     odds = write(tmp_path / "o.json", {"a": -1, "b": 0.5, "c": 0.25})
     found = api.squad_score(questions, given, null_odds=odds)
@@ -42,7 +42,7 @@ def test_null_odds_add_the_best_threshold(questions: Path, tmp_path: Path) -> No
     assert (found.scores["best_exact"], found.scores["best_exact_thresh"]) == (100, 0.25)
 
 
-def test_rules_can_be_chosen(questions: Path, tmp_path: Path) -> None:
+def test_scores_follow_the_chosen_rules(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "c": "riv"})
     assert api.squad_score(questions, given, rules="v1").scores["f1"] == pytest.approx(100 / 3)
     korean = api.squad_score(questions, given, rules="korquad").scores
@@ -56,12 +56,12 @@ def test_rules_can_be_chosen(questions: Path, tmp_path: Path) -> None:
         (["mill"], r"p\.json is not a JSON object of question id -> answer"),
     ],
 )
-def test_what_is_no_predictions_file(questions: Path, tmp_path: Path, content: object, message: str) -> None:
+def test_invalid_prediction_files_are_refused(questions: Path, tmp_path: Path, content: object, message: str) -> None:
     with pytest.raises(BertkitError, match=message):
         api.squad_score(questions, write(tmp_path / "p.json", content))
 
 
-def test_null_odds_that_cannot_be_used(questions: Path, tmp_path: Path) -> None:
+def test_invalid_null_odds_are_refused(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill"})
     with pytest.raises(BertkitError, match="the odds of \"a\" are 'no', not a number"):
         api.squad_score(questions, given, null_odds=write(tmp_path / "o.json", {"a": "no"}))

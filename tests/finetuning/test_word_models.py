@@ -1,4 +1,4 @@
-"""Rivals put together: what is copied arrives, what is not is drawn for each seed, and tasks are learned."""
+"""Word models: copied weights, initialisation of the others, and fine-tuning."""
 
 from __future__ import annotations
 
@@ -26,9 +26,14 @@ from bertkit.tasks.conll2003 import conll2003
 from bertkit.text.words import WordLevel, train
 from bertkit.training.optimizer import OptimizerConfig
 
-LETTERS = 9
+WORD_LENGTH = 9
 ELMO = ElmoConfig(
-    word_length=LETTERS, character_width=3, filters=((1, 4), (3, 2)), cell_size=11, projection_size=5, num_highways=1
+    word_length=WORD_LENGTH,
+    character_width=3,
+    filters=((1, 4), (3, 2)),
+    cell_size=11,
+    projection_size=5,
+    num_highways=1,
 )
 SMALL = {"hidden_size": 7, "num_layers": 1, "dropout": 0.0}
 PLACES = ["river", "garden", "market", "bridge"]
@@ -37,7 +42,7 @@ PEOPLE = ["Miller", "Stone", "Winter"]
 
 @pytest.fixture(scope="module")
 def words() -> WordLevel:
-    return train([" ".join(["the", "saw", "near", *PLACES, *PEOPLE])], word_length=LETTERS)
+    return train([" ".join(["the", "saw", "near", *PLACES, *PEOPLE])], word_length=WORD_LENGTH)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +70,7 @@ def weights(encoder: torch.nn.Module) -> dict[str, Tensor]:
     return {name: weight.clone() for name, weight in encoder.state_dict().items()}
 
 
-def test_what_is_given_is_copied(folder: Path, elmo: Path, words: WordLevel) -> None:
+def test_weights_of_elmo_and_vectors_are_copied(folder: Path, elmo: Path, words: WordLevel) -> None:
     encoder = ModelFolder.open(folder).load_encoder()
     assert isinstance(encoder, Tagger)
     assert encoder.words.vectors is not None and encoder.words.elmo is not None
@@ -81,7 +86,7 @@ def test_what_is_given_is_copied(folder: Path, elmo: Path, words: WordLevel) -> 
     assert about["vectors"]["trained"] is False
 
 
-def test_what_is_not_given_is_not_read(words: WordLevel, glove: Path, tmp_path: Path) -> None:
+def test_a_model_without_elmo_has_no_input_for_it(words: WordLevel, glove: Path, tmp_path: Path) -> None:
     reads = {"filters": ()}
     build_word_model("tagger", tmp_path / "m", vectors=glove, words=words, reader_settings=reads, settings=SMALL)
     encoder = ModelFolder.open(tmp_path / "m").load_encoder()
@@ -90,7 +95,7 @@ def test_what_is_not_given_is_not_read(words: WordLevel, glove: Path, tmp_path: 
     assert encoder.words.elmo is None
 
 
-def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path: Path) -> None:
+def test_each_seed_initialises_all_weights_that_were_not_copied(folder: Path, tmp_path: Path) -> None:
     run = FinetuneRun(task=conll2003, model=folder, output=tmp_path / "run")
     torch.manual_seed(1)
     one = weights(build_encoder(run, ModelFolder.open(run.model)))
@@ -101,7 +106,7 @@ def test_every_seed_begins_elsewhere_with_what_was_copied(folder: Path, tmp_path
     assert same == copied | {"words.mixture.weights", "words.mixture.gamma"}
 
 
-def test_vectors_may_be_learned_on_a_corpus(words: WordLevel, tmp_path: Path) -> None:
+def test_vectors_can_be_trained_on_a_corpus(words: WordLevel, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the river near the bridge\n\nMiller saw Stone\n" * 9, encoding="utf-8")
     prepare([tmp_path / "a.txt"], tokenizer=words, output=tmp_path / "data", heldout=0.0)
     build_word_model(
@@ -109,7 +114,7 @@ def test_vectors_may_be_learned_on_a_corpus(words: WordLevel, tmp_path: Path) ->
     )
     assert ModelFolder.open(tmp_path / "m").config.words.vector_size == 13
     assert ModelFolder.open(tmp_path / "m").metadata["vectors"]["trained"] is True
-    others = train(["other words"], word_length=LETTERS)
+    others = train(["other words"], word_length=WORD_LENGTH)
     with pytest.raises(BertkitError, match="prepared with another vocabulary"):
         build_word_model("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
 
@@ -122,7 +127,7 @@ def write_sentences(path: Path, count: int, draw: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
+def test_the_tagger_learns_and_keeps_elmo_frozen(folder: Path, tmp_path: Path) -> None:
     draw = random.Random(7)
     for split in conll2003.files.splits.values():
         write_sentences(tmp_path / split.files[0], 20, draw)
@@ -140,7 +145,7 @@ def test_the_tagger_learns_tags_together(folder: Path, tmp_path: Path) -> None:
     assert all(torch.equal(weight, frozen[1][name]) for name, weight in frozen[0].items())
 
 
-def test_what_cannot_be_assembled_is_said(elmo: Path, glove: Path, folder: Path, tmp_path: Path) -> None:
+def test_invalid_word_models_are_refused(elmo: Path, glove: Path, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r'no word model named "taggr"\. Did you mean "?tagger'):
         build_word_model("taggr", tmp_path / "m", elmo=elmo)
     with pytest.raises(BertkitError, match="is not an ELMo"):

@@ -1,4 +1,4 @@
-"""What ``--plan`` says of memory, held to what a run really takes."""
+"""The memory that ``--plan`` predicts, compared with the memory of a run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 """
-"""A small process between: on Linux the figure of a child begins with the size of its parent."""
+"""An intermediate process: on Linux the peak of a child includes the size of its parent."""
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made-up words, so many that the vocabulary has a weight."""
-    home, draw = tmp_path_factory.mktemp("home"), random.Random(7)
-    words = ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(3, 9))) for _ in range(2999)]
-    texts = [" ".join(" ".join(draw.choices(words, k=13)) + "." for _ in range(37)) for _ in range(199)]
+    """A corpus of made-up words with a vocabulary of 4,999 subwords."""
+    home, generator = tmp_path_factory.mktemp("home"), random.Random(7)
+    words = ["".join(generator.choices(string.ascii_lowercase, k=generator.randint(3, 9))) for _ in range(2999)]
+    texts = [" ".join(" ".join(generator.choices(words, k=13)) + "." for _ in range(37)) for _ in range(199)]
     (home / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
     tokenizer = wordpiece.train(texts, vocab_size=4999)
     prepare([home / "texts.jsonl"], tokenizer=tokenizer, output=home / "data", heldout=0.3)
@@ -47,7 +47,7 @@ def make_run(data: Path, encoder: BertConfig, rows: int, seq_length: int) -> Pre
 
 
 def measure_peak(run: PretrainRun, name: str, output: Path) -> int:
-    """Bytes that the command holds at most, from its start to the finished model."""
+    """The peak memory of the command in bytes, from its start to the finished model."""
     words = ["pretrain", run.data, "--size", name, "--steps", 12, "--batch-size", run.batch_size, "-o", output]
     words += ["--seq-length", run.seq_length, "--set", f"precision={run.precision}"]
     words.append(f"gradient_checkpointing={run.gradient_checkpointing}".lower())
@@ -58,10 +58,10 @@ def measure_peak(run: PretrainRun, name: str, output: Path) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize(("name", "rows", "seq_length"), [("tiny", 23, 61), ("mini", 41, 128)])
-def test_the_estimate_is_near_what_a_run_takes(
+def test_the_estimate_is_close_to_the_measured_peak(
     data: Path, tmp_path: Path, name: str, rows: int, seq_length: int, checkpointing: bool
 ) -> None:
-    """Where the micro-batch is small enough to be measured as it is, and where it is not."""
+    """For a micro-batch that is measured in full, and for one that is extrapolated."""
     run = make_run(data, size(name, vocab_size=4999), rows, seq_length)
     run = replace(run, gradient_checkpointing=checkpointing)
     assert estimate_peak(run) == pytest.approx(measure_peak(run, name, tmp_path / "run"), rel=0.15)
@@ -69,7 +69,7 @@ def test_the_estimate_is_near_what_a_run_takes(
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[PretrainRun]:
-    """What is measured instead: a hundred bytes, and one for every token of a micro-batch."""
+    """The measured runs; their peak is faked as 100 bytes plus one per token of a micro-batch."""
     runs: list[PretrainRun] = []
 
     def measure(run: PretrainRun, share: float) -> int:
@@ -82,30 +82,30 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[PretrainRun]:
 
 
 @pytest.mark.parametrize(
-    ("rows", "micro", "asked"),
+    ("rows", "micro", "expected"),
     [
         (37, None, [(37, None)]),
-        (99, 37, [(74, 37)]),  # of several micro-batches two
+        (99, 37, [(74, 37)]),  # two of several micro-batches
         (400, None, [(81, None), (40, None)]),
         (999, 99, [(98, 49), (48, 24)]),
     ],
 )
-def test_large_micro_batches_are_not_tried(
-    data: Path, measured: list[PretrainRun], rows: int, micro: int | None, asked: list[tuple[int, int | None]]
+def test_large_micro_batches_are_extrapolated(
+    data: Path, measured: list[PretrainRun], rows: int, micro: int | None, expected: list[tuple[int, int | None]]
 ) -> None:
     run = replace(make_run(data, size("1/12/2", vocab_size=4999), rows, 101), micro_batch_size=micro)
     assert estimate_peak(run) == 100 + min(rows, micro or rows) * 101
-    assert sorted(((each.batch_size, each.micro_batch_size) for each in measured), reverse=True) == asked
+    assert sorted(((each.batch_size, each.micro_batch_size) for each in measured), reverse=True) == expected
 
 
-def test_what_is_wrong_with_a_run_is_said_as_by_the_run(data: Path) -> None:
+def test_invalid_settings_raise_the_error_of_the_run(data: Path) -> None:
     run = make_run(data, size("1/12/2", vocab_size=4999, max_positions=7), 3, 13)
     with pytest.raises(BertkitError, match=r"encoder\.max_positions is 7") as caught:
         estimate_peak(run)
     assert caught.value.exit_code == 2
 
 
-def test_a_process_that_dies_is_explained(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_process_is_reported_as_lack_of_memory(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_probe, "_run_steps", sys.exit)
     with pytest.raises(BertkitError, match="the memory does not suffice"):
         estimate_peak(make_run(data, size("1/12/2", vocab_size=4999), 3, 13))

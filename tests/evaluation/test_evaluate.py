@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit import api
+from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.evaluation.evaluate import compare_models, evaluate_model, predict_split, read_split
+from bertkit.inference.pipeline import load
+from bertkit.report.progress import Progress
+from bertkit.tasks.glue import sst2
+
+QUIET = Progress("quiet")
+
+
+@pytest.fixture(scope="module")
+def run(model: Path, table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("runs") / "reviews"
+    options: dict[str, Any] = {"epochs": 1, "batch_size": 33, "progress": "quiet"}
+    api.finetune(table, model=model, output=output, **options)
+    return output
+
+
+def write_rows(path: Path, labels: list[str]) -> Path:
+    path.write_text(
+        "id,review,label\n" + "".join(f"{row},early river {row},{label}\n" for row, label in enumerate(labels))
+    )
+    return path
+
+
+def test_a_split_is_read_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\nearly river\t1\nlate river\t0\n")
+    split = read_split(sst2, tmp_path, "dev")
+    assert split.name == "glue:sst2 dev"
+    assert [example.first for example in split.examples] == ["early river", "late river"]
+
+
+def test_a_file_replaces_a_split(run: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "more.csv", ["good", "bad", "good"])
+    assert [each.label for each in read_split(load(run).task, file, "dev").examples] == ["good", "bad", "good"]
+
+
+def test_missing_and_unlabelled_data_are_errors(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="no file or folder at") as caught:
+        read_split(load(run).task, tmp_path / "nowhere.csv", "dev")
+    assert caught.value.exit_code == BAD_DATA
+    with pytest.raises(BertkitError, match="there is nothing to score"):
+        read_split(load(run).task, write_rows(tmp_path / "unlabelled.csv", ["", ""]), "dev")
+
+
+def test_predictions_are_in_the_order_of_the_examples(run: Path) -> None:
+    pipeline = load(run)
+    split = read_split(pipeline.task, None, "dev")
+    predictions = predict_split(pipeline, split, QUIET)
+    expected = [pipeline.predict([example.first])[0].label for example in split.examples]
+    assert [prediction.label for prediction in predictions] == expected
+
+
+def test_the_report_is_written_to_the_run_folder(run: Path) -> None:
+    pipeline = load(run)
+    found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, QUIET)
+    written = json.loads((run / "evaluation-dev" / "report.json").read_text())
+    assert written["accuracy"] == found["accuracy"]
+    assert str(run) in (run / "evaluation-dev" / "report.html").read_text()
+
+
+def test_a_report_can_be_written_elsewhere(run: Path, tmp_path: Path) -> None:
+    pipeline = load(run)
+    evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), tmp_path / "a" / "b", QUIET)
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == ["report.html", "report.json"]
+
+
+def test_an_ensemble_has_no_default_folder_for_its_report(run: Path) -> None:
+    pipeline = load(run, run)
+    before = sorted(run.iterdir())
+    found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, QUIET)
+    assert sorted(run.iterdir()) == before
+    assert found.examples > 0
+
+
+def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
+    pipeline = load(run)
+    file = write_rows(tmp_path / "more.csv", ["good", "", "bad", ""])
+    found = evaluate_model(pipeline, read_split(pipeline.task, file, "test"), tmp_path / "out", QUIET)
+    assert found.examples == 2
+    assert "2 rows of test have no label and are left out" in found.notes
+
+
+def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:
+    found = compare_models(load(run), load(run), None, "dev", QUIET)
+    assert found.scores["accuracy"].difference.value == 0
+    assert found.disagreements == []
+    assert (found.first, found.second) == (str(run), str(run))

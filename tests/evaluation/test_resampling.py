@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from bertkit.evaluation import resampling
+from bertkit.evaluation.resampling import resample
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample
+
+
+class SlowTask(TextClassificationTask):
+    """A task with a score that is neither known to be vectorised nor a mean over the examples."""
+
+    def resampling_statistic(self, *arguments: object) -> None:
+        return None
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        correct = [prediction.label == each.label for each, prediction in zip(examples, predictions, strict=True)]
+        return {"accuracy": sum(correct) / len(correct), "any": float(any(correct[:2]))}
+
+
+class MeanTask(SlowTask):
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        return {"accuracy": super().score(examples, predictions)["accuracy"]}
+
+
+GOLD = ["sad", "glad", "glad", "sad", "glad", "glad", "sad"]
+PREDICTED = ["sad", "sad", "glad", "sad", "glad", "sad", "sad"]
+EXAMPLES = [TextExample(str(place), "a text", None, label) for place, label in enumerate(GOLD)]
+PREDICTIONS = [Prediction(label) for label in PREDICTED]
+
+
+def task_of(kind: type[TextClassificationTask]) -> TextClassificationTask:
+    return kind(name="moods", metric="accuracy", labels=("sad", "glad"))
+
+
+@pytest.mark.parametrize("kind", [TextClassificationTask, MeanTask, SlowTask])
+def test_every_way_of_scoring_uses_the_same_resamples(kind: type[TextClassificationTask]) -> None:
+    found = resample(task_of(kind), EXAMPLES, PREDICTIONS)
+    expected = resample(task_of(TextClassificationTask), EXAMPLES, PREDICTIONS)
+    assert found.scores["accuracy"] == 5 / 7
+    assert found.resampled.shape == (1000, len(found.scores))
+    np.testing.assert_allclose(found.resampled[:, 0], expected.resampled[:, 0], rtol=0, atol=1e-12)
+
+
+def test_the_seed_determines_the_resamples() -> None:
+    task = task_of(TextClassificationTask)
+    first, again, other = (resample(task, EXAMPLES, PREDICTIONS, seed=seed).resampled for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_slow_scores_have_fewer_resamples_of_large_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampling, "_MAX_SCORED_EXAMPLES", 7 * 500)
+    assert len(resample(task_of(SlowTask), EXAMPLES, PREDICTIONS).resampled) == 500
+    monkeypatch.setattr(resampling, "_MAX_SCORED_EXAMPLES", 7)
+    assert len(resample(task_of(SlowTask), EXAMPLES, PREDICTIONS).resampled) == 100
+    assert len(resample(task_of(TextClassificationTask), EXAMPLES, PREDICTIONS).resampled) == 1000
