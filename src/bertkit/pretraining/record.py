@@ -95,12 +95,12 @@ class PretrainRun:
 
 
 def pretraining_to_json(run: PretrainRun) -> dict[str, object]:
-    """The record of a pre-training, with the name of its ``architecture``: the file on the shelf of encoders."""
+    """The settings of a pre-training as plain JSON; ``architecture`` is the name of the encoder's module."""
     return {"architecture": name_architecture(run.encoder), **config.to_json(run)}
 
 
 def pretraining_from_json(record: Mapping[str, object], *, source: str = "the record") -> PretrainRun:
-    """The pre-training that such a record is of; without an ``architecture`` it is BERT's, as all once were."""
+    """The run that ``pretraining_to_json`` wrote; without an ``architecture`` its encoder is a BERT."""
     values = dict(record)
     architecture = find_architecture(str(values.pop("architecture", "bert")))
     encoder = config.from_json(architecture.config, values.get("encoder"), source=source)

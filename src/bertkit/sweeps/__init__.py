@@ -1,1 +1,1 @@
-"""Hyper-parameter search: a grid or drawn trials, each point an ordinary fine-tuning run."""
+"""Hyper-parameter search: a grid or sampled trials; each point is an ordinary fine-tuning run."""
