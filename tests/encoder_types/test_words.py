@@ -1,4 +1,4 @@
-"""What a rival reads of a word: the parts beside each other, ELMo text by text, and what of it learns."""
+"""What a baseline reads of a word: the parts beside each other, ELMo text by text, and what of it learns."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def make_batch(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> Batch:
     return make_pairs(lengths, word_length=1 + WORD_LENGTH)
 
 
-def run_lstms(brick: nn.Module, states: Tensor) -> Tensor:
-    for layer in brick.layers:  # type: ignore[union-attr]
+def run_lstms(lstm: nn.Module, states: Tensor) -> Tensor:
+    for layer in lstm.layers:  # type: ignore[union-attr]
         assert isinstance(layer, nn.LSTM)
         states = layer(states[None])[0][0]
     return states
@@ -61,7 +61,7 @@ def test_the_network_is_the_published_one() -> None:
         torch.testing.assert_close(hidden[first : first + second], expected[1:], rtol=0, atol=1e-5)
         torch.testing.assert_close(hidden[0], expected[0], rtol=0, atol=1e-5)
         torch.testing.assert_close(states.pooled[row], expected[0], rtol=0, atol=1e-5)
-        assert not hidden[1:first].any(), "nobody reads the words of a query"
+        assert not hidden[1:first].any(), "is ignored the words of a query"
         assert not hidden[first + second :].any()
 
 

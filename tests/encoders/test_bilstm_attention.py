@@ -26,8 +26,8 @@ def make_batch(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> Batch:
     return make_pairs(lengths, word_length=1 + WORD_LENGTH)
 
 
-def run_lstm(brick: nn.Module, states: Tensor) -> Tensor:
-    for layer in brick.layers:  # type: ignore[union-attr]
+def run_lstm(lstm: nn.Module, states: Tensor) -> Tensor:
+    for layer in lstm.layers:  # type: ignore[union-attr]
         assert isinstance(layer, nn.LSTM)
         states = layer(states[None])[0][0]
     return states
@@ -72,7 +72,7 @@ def test_a_text_alone_is_read_as_beside_pairs() -> None:
 def test_the_texts_of_a_pair_tell_each_other_something() -> None:
     network, batch = tiny().eval(), make_batch(((5, 4),))
     calls: list[Tensor] = []
-    network.comparing.register_forward_hook(lambda brick, given, found: calls.append(found))
+    network.comparing.register_forward_hook(lambda layer, given, found: calls.append(found))
     network(batch)
     batch.input_ids[0, 7] = 33  # in the second text
     network(batch)

@@ -26,8 +26,8 @@ def make_batch(lengths: tuple[tuple[int, int], ...] = LENGTHS) -> Batch:
     return make_pairs(lengths, word_length=1 + WORD_LENGTH)
 
 
-def run_lstm(brick: nn.Module, states: Tensor) -> Tensor:
-    (layer,) = brick.layers  # type: ignore[misc]
+def run_lstm(layer: nn.Module, states: Tensor) -> Tensor:
+    (layer,) = layer.layers  # type: ignore[misc]
     assert isinstance(layer, nn.LSTM)
     found: Tensor = layer(states[None])[0][0]
     return found

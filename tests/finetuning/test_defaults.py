@@ -18,7 +18,7 @@ from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import cola, mrpc, rte, sst2
 from bertkit.tasks.swag import swag
 from bertkit.training.optimizer import OptimizerConfig
-from bertkit.training.schedule import ScheduleConfig, lr_factor
+from bertkit.training.schedule import lr_factor
 
 
 def test_published_fine_tunings_are_settings_of_a_run() -> None:
@@ -90,8 +90,9 @@ def test_pairs_with_an_order_are_read_in_one_order() -> None:
 
 def test_the_learning_rate_of_gpt_is_that_of_its_program() -> None:
     """``opt.py``: warmup_linear(x, 0.002), where x is the share of the steps that are done."""
-    settings = finetuning_profile_settings("gpt", rte)
-    schedule = ScheduleConfig(warmup=settings["schedule.warmup"], decay=settings["schedule.decay"])
+    found = finetuning_profile_settings("gpt", rte)
+    run = FinetuneRun(task=rte, model=Path("model"), output=Path("run"))
+    schedule = apply(run, [Setting(*each, "--profile gpt") for each in found.items()]).schedule
     for step in (14, 37, 999, 6500):
         assert lr_factor(schedule, step, 7000) == pytest.approx(1 - step / 7000)
     assert lr_factor(schedule, 7, 7000) == pytest.approx(0.5)

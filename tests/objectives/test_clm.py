@@ -26,7 +26,7 @@ def test_labels_are_the_pieces_that_come_next() -> None:
 
 
 def test_loss_and_hits_by_hand() -> None:
-    """Three pieces as unit vectors: a state that points at a piece by ``s`` gives it odds of e^s to 1 and 1."""
+    """Three tokens as unit vectors: a state that points at a token by ``s`` gives it odds of e^s to 1 and 1."""
     head = CausalLanguageModel(nn.Embedding(3, 3, _weight=torch.eye(3)))
     batch = label_next(make_batch([[1, 2, 1], [2, 2, 0]]))
     hidden = torch.zeros(2, 3, 3)

@@ -135,10 +135,10 @@ def test_seed_epoch_and_index_each_matter() -> None:
 def words_of(ids: NDArray[np.int64]) -> list[list[int]]:
     """Places of each word of a row, the plain way."""
     words: list[list[int]] = []
-    for place, piece in enumerate(ids):
-        if piece in (CLS, SEP, 0):
+    for place, token in enumerate(ids):
+        if token in (CLS, SEP, 0):
             continue
-        if CONTINUES[piece] and place and ids[place - 1] not in (CLS, SEP):
+        if CONTINUES[token] and place and ids[place - 1] not in (CLS, SEP):
             words[-1].append(place)
         else:
             words.append([place])

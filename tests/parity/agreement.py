@@ -1,4 +1,4 @@
-"""How near a reference implementation is near enough: bricks, and what is put together of them."""
+"""How near a reference implementation is near enough: layers, and what is put together of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our bricks beside those of Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
+"""Our layers beside those of Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
 
 from __future__ import annotations
 
@@ -114,21 +114,21 @@ def test_embeddings(pair: tuple[Bert, Any], padded_batch: Batch) -> None:
 @pytest.mark.parametrize("padded", [False, True])
 def test_attention(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch, padded: bool) -> None:
     ours, their_model = pair
-    brick, their_brick = block(ours, 1), their_model.encoder.layer[1].attention
+    layer, their_brick = block(ours, 1), their_model.encoder.layer[1].attention
     expected = their_brick.self(states, attention_mask=their_mask(padded_batch) if padded else None)[0]
     real = padded_batch.attention_mask if padded else torch.ones_like(padded_batch.attention_mask)
     layout = PackedRows.of(real)
-    update = brick.attention(layout.unpad(states), layout)
+    update = layer.attention(layout.unpad(states), layout)
     close(update, their_brick.output.dense(expected)[real], SIMPLE)
-    close(brick.attention_norm(states[real], update), their_brick.output(expected, states)[real], SIMPLE)
+    close(layer.attention_norm(states[real], update), their_brick.output(expected, states)[real], SIMPLE)
 
 
 def test_feed_forward(pair: tuple[Bert, Any], states: Tensor) -> None:
     ours, their_model = pair
-    brick, their_layer = block(ours, 2), their_model.encoder.layer[2]
+    layer, their_layer = block(ours, 2), their_model.encoder.layer[2]
     inner = their_layer.intermediate(states)
-    close(brick.feed_forward(states), their_layer.output.dense(inner), SIMPLE)
-    close(brick.feed_forward_norm(states, brick.feed_forward(states)), their_layer.output(inner, states), SIMPLE)
+    close(layer.feed_forward(states), their_layer.output.dense(inner), SIMPLE)
+    close(layer.feed_forward_norm(states, layer.feed_forward(states)), their_layer.output(inner, states), SIMPLE)
 
 
 def test_layer(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""Our bricks beside OpenAI GPT in Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
+"""Our layers beside OpenAI GPT in Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def test_attention(pair: tuple[Gpt, Any], states: Tensor) -> None:
 
 def test_feed_forward_and_norm(pair: tuple[Gpt, Any], states: Tensor) -> None:
     ours, their_model = pair
-    brick, their_layer = block(ours, 2), their_model.h[2]
-    update = brick.feed_forward(states)
+    layer, their_layer = block(ours, 2), their_model.h[2]
+    update = layer.feed_forward(states)
     close(update, their_layer.mlp(states), SIMPLE)
-    close(brick.feed_forward_norm(states, update), their_layer.ln_2(states + update), SIMPLE)
+    close(layer.feed_forward_norm(states, update), their_layer.ln_2(states + update), SIMPLE)
 
 
 def test_layer(pair: tuple[Gpt, Any], states: Tensor) -> None:
@@ -186,7 +186,7 @@ def test_a_folder_of_ours_loads_there(tmp_path: Path, padded_batch: Batch) -> No
 
 
 def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
-    """Their model with both heads: the loss of the choices, half of that of the pieces, and all gradients."""
+    """Their model with both heads: the loss of the choices, half of that of the tokens, and all gradients."""
     their_model = build_theirs(theirs.OpenAIGPTDoubleHeadsModel)
     batch = replace(label_next(padded_batch), choices=torch.tensor([2, 2]))
     batch = batch.with_labels(choice=torch.tensor([1, 0]))

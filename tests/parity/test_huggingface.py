@@ -36,7 +36,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import transformers
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter in range(ord("a"), ord("z") + 1))]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(letter) for letter in range(ord("a"), ord("z") + 1))]
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
 TASKS = {
     "class": TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd")),
@@ -94,7 +94,7 @@ def build_ours(names: tuple[str, ...], activation: str = "gelu") -> Model:
 
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> WordPiece:
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
     return WordPiece.load(tmp_path / "vocab.txt")
 
 

@@ -62,25 +62,25 @@ def is_punctuation(letter: str) -> bool:
 
 
 def reference_pieces(word: str, vocabulary: set[str]) -> list[str]:
-    """What the original's WordpieceTokenizer makes of a word: the longest piece, then the longest of the rest."""
+    """What the original's WordpieceTokenizer makes of a word: the longest token, then the longest of the rest."""
     if len(word) > LONGEST_WORD:
         return ["[UNK]"]
-    pieces: list[str] = []
+    tokens: list[str] = []
     start = 0
     while start < len(word):
         prefix = "##" if start else ""
         ends = [end for end in range(len(word), start, -1) if prefix + word[start:end] in vocabulary]
         if not ends:
             return ["[UNK]"]
-        pieces.append(prefix + word[start : ends[0]])
+        tokens.append(prefix + word[start : ends[0]])
         start = ends[0]
-    return pieces
+    return tokens
 
 
 def reference(text: str, tokenizer: WordPiece) -> list[str]:
     words = reference_words(text, uncased=not tokenizer.cased)
     known = vocabulary_of(tokenizer)
-    return [piece for word in words for piece in reference_pieces(word, known)]
+    return [token for word in words for token in reference_pieces(word, known)]
 
 
 @cache
@@ -171,7 +171,7 @@ THEIRS_DIFFER = ("𫠠", "Σ", "\ue000", "a" * 101, "e\u0301" * 100)
 
 
 def build_theirs(tokenizer: WordPiece) -> Any:
-    vocabulary = {piece: number for number, piece in enumerate(tokenizer.vocabulary)}
+    vocabulary = {token: number for number, token in enumerate(tokenizer.vocabulary)}
     return BertTokenizer(vocabulary, do_lower_case=not tokenizer.cased)
 
 

@@ -20,9 +20,9 @@ TOKENS = sum(map(sum, DOCUMENTS))
 
 @pytest.fixture
 def source(tmp_path: Path) -> PretrainingSource:
-    """Token k of the corpus is piece k; the special pieces come behind them all."""
-    pieces = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    """Token k of the corpus is token k; the special tokens come behind them all."""
+    tokens = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     task = PretrainingTask(objectives=("mlm",), sampling=Sampling(full_sentences=True))
     return PretrainingSource(task, corpus(*DOCUMENTS), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from bertkit.contracts import Context, EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
@@ -30,7 +30,7 @@ MINIATURES: Mapping[str, tuple[int, int, int]] = {
 """Layers, hidden width and heads of the small BERTs (google-research/bert README), also used for other transformers."""
 
 
-def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str, Any]:
+def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str, int]:
     """Layers, width and heads as fields, from a name in ``sizes`` or of the form ``4/256/4``."""
     parts = name.split("/")
     if name in sizes:
@@ -47,7 +47,7 @@ def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str,
 
 def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Config:
     """The configuration with these fields; an error for an unknown one names the ``model``."""
-    known: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    known: Mapping[str, object] = kind.__dataclass_fields__  # type: ignore[attr-defined]
     for field in fields:
         if field not in known:
             raise usage_error(
@@ -56,21 +56,35 @@ def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Conf
     return kind(**fields)
 
 
-def check_counts(config: Any, *names: str) -> None:
+class _Transformer(Protocol):
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+
+
+class _Padded(Protocol):
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def pad_id(self) -> int: ...
+
+
+def check_counts(config: object, *names: str) -> None:
     """Check that these fields are 1 or more."""
     for name in names:
         if getattr(config, name) < 1:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be 1 or more.")
 
 
-def check_rates(config: Any, *names: str) -> None:
+def check_rates(config: object, *names: str) -> None:
     """Check that these fields are dropout rates."""
     for name in names:
         if not 0 <= getattr(config, name) < 1:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1.")
 
 
-def check_transformer(config: Any) -> None:
+def check_transformer(config: _Transformer) -> None:
     """Check the fields that all transformers have."""
     if config.hidden_size % config.num_heads:
         raise usage_error(
@@ -83,7 +97,7 @@ def check_transformer(config: Any) -> None:
             raise usage_error(f"{name} is {getattr(config, name)}; it must be above 0.")
 
 
-def check_pad(config: Any) -> None:
+def check_pad(config: _Padded) -> None:
     """Check that the padding token is in the vocabulary."""
     if not 0 <= config.pad_id < config.vocab_size:
         raise usage_error(f"pad_id is {config.pad_id}; the vocabulary has the ids 0 to {config.vocab_size - 1}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -149,7 +149,7 @@ class WordEncoder(Encoder):
     ``reads`` are the fields of ``WordReaderConfig`` in which the published network differs from the defaults.
     """
 
-    reads: ClassVar[Mapping[str, Any]] = {}
+    reads: ClassVar[Mapping[str, object]] = {}
     words: WordReader
 
     @abstractmethod

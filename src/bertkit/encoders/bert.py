@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jaxtyping import Bool
 from torch import Tensor, nn
@@ -84,7 +83,7 @@ class BertConfig:
         return "causal" if self.causal else "bidirectional"
 
 
-def size(name: str, *, vocab_size: int, **changes: Any) -> BertConfig:
+def size(name: str, *, vocab_size: int, **changes: object) -> BertConfig:
     """The configuration of a published size, or of any layers/width/heads such as ``"4/256/4"``.
 
     The intermediate width is four times the hidden width unless ``changes``, which are fields of BertConfig, set it.

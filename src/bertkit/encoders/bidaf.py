@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
@@ -67,7 +67,7 @@ class Bidaf(WordEncoder):
     """
 
     config: BidafConfig
-    reads: ClassVar[Mapping[str, Any]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
+    reads: ClassVar[Mapping[str, object]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
 
     def __init__(self, config: BidafConfig) -> None:
         super().__init__()

@@ -6,7 +6,6 @@ The network is in ``encoder_types/elmo_network.py``, because word encoders read 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from bertkit.encoder_types import EncoderSpec, PretrainingDefaults
 from bertkit.encoder_types.elmo_network import BACKWARD, FORWARD, Elmo, ElmoConfig
@@ -27,7 +26,7 @@ _MINIATURES: Mapping[str, str] = {"tiny": "2/64/256", "mini": "2/128/512"}
 """layers/width/cells; both directions together are as wide as the small BERT of the same name."""
 
 
-def size(name: str, *, vocab_size: int = 0, **changes: Any) -> ElmoConfig:
+def size(name: str, *, vocab_size: int = 0, **changes: object) -> ElmoConfig:
     """The configuration of a published size, or of any layers/width/cells such as ``"2/64/256"``.
 
     The width is that of one direction; the number of filters is scaled with it. ELMo reads characters, so
@@ -35,7 +34,7 @@ def size(name: str, *, vocab_size: int = 0, **changes: Any) -> ElmoConfig:
     """
     parts = _MINIATURES.get(name, name).split("/")
     if name in SIZES:
-        fields: dict[str, Any] = dict(SIZES[name])
+        fields: dict[str, object] = dict(SIZES[name])
     elif len(parts) == 3 and all(part.isdecimal() for part in parts):
         layers, width, cells = map(int, parts)
         filters = tuple((letters, max(1, count * width // 512)) for letters, count in ElmoConfig.filters)

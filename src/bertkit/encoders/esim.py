@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -58,7 +58,7 @@ class Esim(WordEncoder):
     """
 
     config: EsimConfig
-    reads: ClassVar[Mapping[str, Any]] = {"vector_size": 300, "elmo_dropout": 0.0}
+    reads: ClassVar[Mapping[str, object]] = {"vector_size": 300, "elmo_dropout": 0.0}
 
     def __init__(self, config: EsimConfig) -> None:
         super().__init__()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jaxtyping import Bool
 from torch import Tensor, nn
@@ -69,7 +68,7 @@ class GptConfig:
         return 4 * self.hidden_size
 
 
-def size(name: str, *, vocab_size: int, **changes: Any) -> GptConfig:
+def size(name: str, *, vocab_size: int, **changes: object) -> GptConfig:
     """The configuration of the published size, or of any layers/width/heads such as ``"4/256/4"``.
 
     ``changes`` are fields of GptConfig.

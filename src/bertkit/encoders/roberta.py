@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -75,7 +74,7 @@ class RobertaConfig:
         return self.num_positions - self.pad_id - 1
 
 
-def size(name: str, *, vocab_size: int, **changes: Any) -> RobertaConfig:
+def size(name: str, *, vocab_size: int, **changes: object) -> RobertaConfig:
     """The configuration of a published size, or of any layers/width/heads such as ``"4/256/4"``.
 
     The intermediate width is four times the hidden width unless ``changes``, fields of RobertaConfig, set it.

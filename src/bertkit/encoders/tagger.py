@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jaxtyping import Bool
 from torch import Tensor
@@ -50,7 +50,7 @@ class Tagger(WordEncoder):
     """Words, and a BiLSTM over them. ``pooled`` is the maximum of each dimension over a row."""
 
     config: TaggerConfig
-    reads: ClassVar[Mapping[str, Any]] = {
+    reads: ClassVar[Mapping[str, object]] = {
         "vector_size": 50,
         "train_vectors": True,
         "filters": ((3, 128),),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from bertkit.task_types import FileTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
@@ -11,7 +11,7 @@ from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
 
 
-_GPT: Mapping[str, Any] = {
+_GPT: Mapping[str, object] = {
     "epochs": 3,
     "batch_size": 32,
     "lm_loss_weight": 0.5,
@@ -24,7 +24,7 @@ _GPT: Mapping[str, Any] = {
 0.01, clipping at 1 and Adam with bias correction are the defaults here too."""
 
 
-_ROBERTA: Mapping[str, Any] = {
+_ROBERTA: Mapping[str, object] = {
     "epochs": 10,
     "batch_size": 32,
     "optimizer.lr": 1e-5,
@@ -36,11 +36,11 @@ _ROBERTA: Mapping[str, Any] = {
 """fairseq ``examples/roberta/README.glue.md``."""
 
 
-_WORDS: Mapping[str, Any] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
+_WORDS: Mapping[str, object] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
 """Settings that all word models share. Their learning rates fell when dev did not improve; here they fall linearly."""
 
 
-_BIDAF: Mapping[str, Any] = {
+_BIDAF: Mapping[str, object] = {
     **_WORDS,
     "epochs": 20,
     "batch_size": 40,
@@ -51,7 +51,7 @@ _BIDAF: Mapping[str, Any] = {
 """allennlp-models ``training_config/rc/bidaf_elmo.jsonnet``."""
 
 
-_BILSTM_ATTENTION: Mapping[str, Any] = {
+_BILSTM_ATTENTION: Mapping[str, object] = {
     **_WORDS,
     "epochs": 20,
     "batch_size": 128,
@@ -62,7 +62,7 @@ _BILSTM_ATTENTION: Mapping[str, Any] = {
 """nyu-mll/GLUE-baselines ``src/main.py`` and ``src/final_exps.sh``, which have no number of epochs; 20 is ours."""
 
 
-_ESIM: Mapping[str, Any] = {
+_ESIM: Mapping[str, object] = {
     **_WORDS,
     "epochs": 75,
     "batch_size": 32,
@@ -72,7 +72,7 @@ _ESIM: Mapping[str, Any] = {
 """rowanz/swagaf ``swag_baselines/esim/train-elmo.json``; the epochs are its maximum."""
 
 
-_TAGGER: Mapping[str, Any] = {
+_TAGGER: Mapping[str, object] = {
     **_WORDS,
     "epochs": 75,
     "batch_size": 64,
@@ -84,7 +84,7 @@ _TAGGER: Mapping[str, Any] = {
 """allennlp-models ``training_config/tagging/ner_elmo.jsonnet``; the epochs are its maximum."""
 
 
-_FINETUNING: Mapping[FinetuneProfile, Mapping[str, Any]] = {
+_FINETUNING: Mapping[FinetuneProfile, Mapping[str, object]] = {
     "bert": {},
     "bidaf": _BIDAF,
     "bilstm_attention": _BILSTM_ATTENTION,
@@ -95,7 +95,7 @@ _FINETUNING: Mapping[FinetuneProfile, Mapping[str, Any]] = {
 }
 
 
-_OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, Any]]] = {
+_OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, object]]] = {
     "gpt": {task.name: {"task.both_orders": True} for task in (mrpc, qqp, stsb)},
     "roberta": {
         rte.name: {"batch_size": 16, "optimizer.lr": 2e-5},
@@ -107,7 +107,7 @@ _OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, Any]]] = {
 """Settings of single tasks that differ, by the name of the task."""
 
 
-def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dict[str, Any]:
+def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dict[str, object]:
     """The published fine-tuning settings of a model that differ from the defaults, by path.
 
     Those of ``bert`` are the defaults. ``gpt`` reads pairs without an order in both orders.

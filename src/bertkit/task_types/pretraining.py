@@ -214,7 +214,7 @@ class DataReport:
             f"row fill            {self.row_fill:.1%}",
             f"masked              {masked}",
             f"duplicate rows      {self.duplicate_rows:.2%}",
-            f"unknown pieces      {self.unknown_tokens:.2%}",
+            f"unknown tokens      {self.unknown_tokens:.2%}",
         ]
 
     def record(self) -> dict[str, float | int | None]:
