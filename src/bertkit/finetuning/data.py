@@ -75,7 +75,7 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if sentence := _describe_truncation(task, encoded):
         progress.say(sentence)
-    return FinetuningData(
+    data = FinetuningData(
         run=run,
         model_folder=folder,
         train=FeatureSource(features, pad_id=folder.tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
@@ -84,6 +84,8 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         further={split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.further_devs()},
         activations=earlier.activations if earlier is not None and same_model else ActivationCache(run.output),
     )
+    task.files.close()  # the rows of the tables are not needed during training
+    return data
 
 
 def _check_lengths(run: FinetuneRun, folder: ModelFolder, features: Sequence[Feature]) -> None:
