@@ -81,12 +81,12 @@ def test_with_clipping_it_equals_the_formula() -> None:
     lstm, states = make(clip=0.8, scale=2.0), torch.randn(B, T, INPUT)
     outputs, after = lstm(states, ALL)
     for row in range(B):
-        by_hand = LstmState(torch.zeros(OUTPUT), torch.zeros(CELLS))
+        expected = LstmState(torch.zeros(OUTPUT), torch.zeros(CELLS))
         for step in range(T):
-            before = by_hand.output.tolist(), by_hand.cells.tolist()
-            by_hand = step_by_hand(lstm, states[row, step].tolist(), *before)
-            torch.testing.assert_close(outputs[row, step], by_hand.output, rtol=0, atol=1e-5)
-        torch.testing.assert_close(after.cells[row], by_hand.cells, rtol=0, atol=1e-5)
+            before = expected.output.tolist(), expected.cells.tolist()
+            expected = step_by_hand(lstm, states[row, step].tolist(), *before)
+            torch.testing.assert_close(outputs[row, step], expected.output, rtol=0, atol=1e-5)
+        torch.testing.assert_close(after.cells[row], expected.cells, rtol=0, atol=1e-5)
     assert (after.cells.abs() == 0.8).any(), "no cell was clipped"
     assert (outputs.abs() == 0.4).any(), "no output was clipped"
     assert not torch.allclose(outputs, to_torch(lstm)(states)[0], atol=1e-2)
