@@ -1,4 +1,4 @@
-"""How near a reference implementation is near enough: layers, and what is put together of them."""
+"""Tolerances of the comparison with a reference implementation: of single layers, and of whole networks."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ SIMPLE, COMPOSITE = 1e-5, 1e-4
 
 
 def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
-    """No number is further off than ``tolerance``, however large it is."""
+    """Assert that no number differs by more than ``tolerance``, absolute and not relative."""
     torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)

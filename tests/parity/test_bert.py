@@ -1,4 +1,4 @@
-"""Our layers beside those of Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
+"""BERT's layers equal those of Hugging Face transformers with the same weights: to 1e-5, and 1e-4 for the network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bertkit.objectives.sequence_classification import SequenceClassification
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import transformers
-    from transformers.models.bert import modeling_bert as theirs
+    from transformers.models.bert import modeling_bert as hf
 
 
 CONFIG = BertConfig(
@@ -37,8 +37,8 @@ CONFIG = BertConfig(
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
 
 
-def build_theirs(kind: Callable[[Any], Any], activation: str = "gelu", **changes: Any) -> Any:
-    """A small model of theirs with weights that are neither constant nor near zero."""
+def build_hf(kind: Callable[[Any], Any], activation: str = "gelu", **changes: Any) -> Any:
+    """A small model of transformers with weights that are neither constant nor near zero."""
     config = transformers.BertConfig(
         vocab_size=CONFIG.vocab_size,
         hidden_size=CONFIG.hidden_size,
@@ -59,23 +59,23 @@ def build_theirs(kind: Callable[[Any], Any], activation: str = "gelu", **changes
 def translate(
     table: Mapping[str, tuple[str, ...]], weights: Mapping[str, Tensor], prefix: str = ""
 ) -> dict[str, Tensor]:
-    """Their weights under our names."""
+    """The weights of a model of transformers under our names."""
     translated = {}
-    for our_name, their_names in table.items():
+    for our_name, hf_names in table.items():
         for layer in range(CONFIG.num_layers if "{layer}" in our_name else 1):
-            parts = [weights[prefix + name.format(layer=layer)] for name in their_names]
+            parts = [weights[prefix + name.format(layer=layer)] for name in hf_names]
             translated[our_name.format(layer=layer)] = torch.cat(parts) if len(parts) > 1 else parts[0]
     return translated
 
 
-def build_ours(their_model: Any, prefix: str = "", activation: str = "gelu") -> Bert:
+def build_ours(hf_model: Any, prefix: str = "", activation: str = "gelu") -> Bert:
     changed = BertConfig(**{**vars(CONFIG), "activation": activation})
     encoder = Bert(changed)
-    encoder.load_state_dict(translate(HF_NAMES, their_model.state_dict(), prefix))
+    encoder.load_state_dict(translate(HF_NAMES, hf_model.state_dict(), prefix))
     return encoder.eval()
 
 
-def their_inputs(batch: Batch) -> dict[str, Tensor]:
+def hf_inputs(batch: Batch) -> dict[str, Tensor]:
     return {
         "input_ids": batch.input_ids,
         "token_type_ids": batch.segment_ids,
@@ -86,8 +86,8 @@ def their_inputs(batch: Batch) -> dict[str, Tensor]:
 @pytest.fixture(scope="module")
 def pair() -> tuple[Bert, Any]:
     torch.manual_seed(13)
-    their_model = build_theirs(theirs.BertModel)
-    return build_ours(their_model), their_model
+    hf_model = build_hf(hf.BertModel)
+    return build_ours(hf_model), hf_model
 
 
 @pytest.fixture
@@ -101,83 +101,83 @@ def block(encoder: Bert, layer: int) -> PostNormBlock:
     return found
 
 
-def their_mask(batch: Batch) -> Tensor:
+def hf_mask(batch: Batch) -> Tensor:
     return batch.attention_mask[:, None, None, :].expand(-1, 1, 13, -1)
 
 
 def test_embeddings(pair: tuple[Bert, Any], padded_batch: Batch) -> None:
-    ours, their_model = pair
-    expected = their_model.embeddings(input_ids=padded_batch.input_ids, token_type_ids=padded_batch.segment_ids)
+    ours, hf_model = pair
+    expected = hf_model.embeddings(input_ids=padded_batch.input_ids, token_type_ids=padded_batch.segment_ids)
     close(ours.embeddings(padded_batch.input_ids, padded_batch.segment_ids), expected, SIMPLE)
 
 
 @pytest.mark.parametrize("padded", [False, True])
 def test_attention(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch, padded: bool) -> None:
-    ours, their_model = pair
-    layer, their_brick = block(ours, 1), their_model.encoder.layer[1].attention
-    expected = their_brick.self(states, attention_mask=their_mask(padded_batch) if padded else None)[0]
+    ours, hf_model = pair
+    layer, hf_brick = block(ours, 1), hf_model.encoder.layer[1].attention
+    expected = hf_brick.self(states, attention_mask=hf_mask(padded_batch) if padded else None)[0]
     real = padded_batch.attention_mask if padded else torch.ones_like(padded_batch.attention_mask)
     layout = PackedRows.of(real)
     update = layer.attention(layout.unpad(states), layout)
-    close(update, their_brick.output.dense(expected)[real], SIMPLE)
-    close(layer.attention_norm(states[real], update), their_brick.output(expected, states)[real], SIMPLE)
+    close(update, hf_brick.output.dense(expected)[real], SIMPLE)
+    close(layer.attention_norm(states[real], update), hf_brick.output(expected, states)[real], SIMPLE)
 
 
 def test_feed_forward(pair: tuple[Bert, Any], states: Tensor) -> None:
-    ours, their_model = pair
-    layer, their_layer = block(ours, 2), their_model.encoder.layer[2]
-    inner = their_layer.intermediate(states)
-    close(layer.feed_forward(states), their_layer.output.dense(inner), SIMPLE)
-    close(layer.feed_forward_norm(states, layer.feed_forward(states)), their_layer.output(inner, states), SIMPLE)
+    ours, hf_model = pair
+    layer, hf_layer = block(ours, 2), hf_model.encoder.layer[2]
+    inner = hf_layer.intermediate(states)
+    close(layer.feed_forward(states), hf_layer.output.dense(inner), SIMPLE)
+    close(layer.feed_forward_norm(states, layer.feed_forward(states)), hf_layer.output(inner, states), SIMPLE)
 
 
 def test_layer(pair: tuple[Bert, Any], states: Tensor, padded_batch: Batch) -> None:
-    ours, their_model = pair
-    expected = their_model.encoder.layer[0](states, attention_mask=their_mask(padded_batch))
+    ours, hf_model = pair
+    expected = hf_model.encoder.layer[0](states, attention_mask=hf_mask(padded_batch))
     expected = expected[0] if isinstance(expected, tuple) else expected
     real = padded_batch.attention_mask
     close(ours.layers[0](states[real], PackedRows.of(real)), expected[real], COMPOSITE)
 
 
 def test_pooler(pair: tuple[Bert, Any], states: Tensor) -> None:
-    ours, their_model = pair
-    close(ours.pooler(states[:, 0]), their_model.pooler(states), SIMPLE)
+    ours, hf_model = pair
+    close(ours.pooler(states[:, 0]), hf_model.pooler(states), SIMPLE)
 
 
-def test_left_to_right_is_their_decoder(padded_batch: Batch) -> None:
-    their_model = build_theirs(theirs.BertModel, is_decoder=True)
+def test_causal_attention_equals_a_decoder_of_transformers(padded_batch: Batch) -> None:
+    hf_model = build_hf(hf.BertModel, is_decoder=True)
     ours = Bert(replace(CONFIG, causal=True)).eval()
-    ours.load_state_dict(translate(HF_NAMES, their_model.state_dict()))
-    expected = their_model(**their_inputs(padded_batch)).last_hidden_state
+    ours.load_state_dict(translate(HF_NAMES, hf_model.state_dict()))
+    expected = hf_model(**hf_inputs(padded_batch)).last_hidden_state
     states, real = ours(padded_batch), padded_batch.attention_mask
     close(states.hidden_states[real], expected[real], COMPOSITE)
     last = expected[torch.arange(4), real.sum(dim=1) - 1]
-    close(states.pooled, torch.tanh(their_model.pooler.dense(last)), COMPOSITE)
+    close(states.pooled, torch.tanh(hf_model.pooler.dense(last)), COMPOSITE)
 
 
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))
 def test_encoder_layer_by_layer(padded_batch: Batch, activation: str) -> None:
-    their_model = build_theirs(theirs.BertModel, activation)
-    ours = build_ours(their_model, activation=activation)
-    expected = their_model(**their_inputs(padded_batch), output_hidden_states=True)
+    hf_model = build_hf(hf.BertModel, activation)
+    ours = build_ours(hf_model, activation=activation)
+    expected = hf_model(**hf_inputs(padded_batch), output_hidden_states=True)
     output = ours(padded_batch, output_hidden_states=True)
     real = padded_batch.attention_mask
-    for our_states, their_states in zip(output.layers, expected.hidden_states, strict=True):
-        close(our_states[real], their_states[real], COMPOSITE)
+    for our_states, hf_states in zip(output.layers, expected.hidden_states, strict=True):
+        close(our_states[real], hf_states[real], COMPOSITE)
     close(output.pooled, expected.pooler_output, COMPOSITE)
 
 
 def test_pretraining_heads_and_loss(padded_batch: Batch) -> None:
-    their_model = build_theirs(theirs.BertForPreTraining)
-    encoder = build_ours(their_model, SPEC.huggingface.prefix)
-    weights = their_model.state_dict()
+    hf_model = build_hf(hf.BertForPreTraining)
+    encoder = build_ours(hf_model, SPEC.huggingface.prefix)
+    weights = hf_model.state_dict()
     heads = {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(CONFIG.hidden_size)}
     heads["mlm"].load_state_dict(translate(mlm.MaskedLanguageModel.HF_NAMES, weights))
     heads["nsp"].load_state_dict(translate(nsp.NextSentencePrediction.HF_NAMES, weights))
     model = Model(encoder, heads).eval()
     _, batch = mlm.tiny(CONFIG.hidden_size, padded_batch)
     batch = batch.with_labels(nsp=torch.tensor([0, 1, 1, 0]))
-    expected = their_model(**their_inputs(batch), labels=batch.labels["mlm"], next_sentence_label=batch.labels["nsp"])
+    expected = hf_model(**hf_inputs(batch), labels=batch.labels["mlm"], next_sentence_label=batch.labels["nsp"])
     outputs = model(batch)
     close(outputs["mlm"]["logits"], expected.prediction_logits[batch.labels["mlm"] != IGNORE], COMPOSITE)
     close(outputs["nsp"]["logits"], expected.seq_relationship_logits, COMPOSITE)
@@ -186,43 +186,43 @@ def test_pretraining_heads_and_loss(padded_batch: Batch) -> None:
 
 
 def test_pretraining_gradients(padded_batch: Batch) -> None:
-    their_model = build_theirs(theirs.BertForPreTraining)
-    encoder = build_ours(their_model, SPEC.huggingface.prefix)
+    hf_model = build_hf(hf.BertForPreTraining)
+    encoder = build_ours(hf_model, SPEC.huggingface.prefix)
     head = MaskedLanguageModel(encoder.embeddings.word)
-    head.load_state_dict(translate(mlm.MaskedLanguageModel.HF_NAMES, their_model.state_dict()))
+    head.load_state_dict(translate(mlm.MaskedLanguageModel.HF_NAMES, hf_model.state_dict()))
     model = Model(encoder, {"mlm": head}).eval()
     _, batch = mlm.tiny(CONFIG.hidden_size, padded_batch)
     term = model.loss(model(batch), batch)["mlm"]
     (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
-    scores = their_model(**their_inputs(batch)).prediction_logits
+    scores = hf_model(**hf_inputs(batch)).prediction_logits
     loss = nn.functional.cross_entropy(scores.flatten(0, 1), batch.labels["mlm"].flatten(), ignore_index=IGNORE)
     loss.backward()  # type: ignore[no-untyped-call]
-    their_gradients = {
+    hf_gradients = {
         name: torch.zeros_like(weight) if weight.grad is None else weight.grad
-        for name, weight in their_model.named_parameters()
+        for name, weight in hf_model.named_parameters()
     }
-    expected = translate(HF_NAMES, their_gradients, SPEC.huggingface.prefix)
+    expected = translate(HF_NAMES, hf_gradients, SPEC.huggingface.prefix)
     for name, weight in encoder.named_parameters():
         if weight.grad is not None:
             close(weight.grad, expected[name], COMPOSITE)
-    for name, gradient in translate(mlm.MaskedLanguageModel.HF_NAMES, their_gradients).items():
+    for name, gradient in translate(mlm.MaskedLanguageModel.HF_NAMES, hf_gradients).items():
         close(dict(head.named_parameters())[name].grad, gradient, COMPOSITE)  # type: ignore[arg-type]
 
 
 def test_classification_and_regression(padded_batch: Batch) -> None:
     for classes in (5, 1):
-        their_model = build_theirs(theirs.BertForSequenceClassification, num_labels=classes)
-        encoder = build_ours(their_model, SPEC.huggingface.prefix)
+        hf_model = build_hf(hf.BertForSequenceClassification, num_labels=classes)
+        encoder = build_ours(hf_model, SPEC.huggingface.prefix)
         head = Regression(CONFIG.hidden_size) if classes == 1 else SequenceClassification(CONFIG.hidden_size, classes)
         table = regress.Regression.HF_NAMES if classes == 1 else classify.SequenceClassification.HF_NAMES
-        head.load_state_dict(translate(table, their_model.state_dict()))
+        head.load_state_dict(translate(table, hf_model.state_dict()))
         outputs = Model(encoder, {"head": head}).eval()(padded_batch)["head"]
         answer = outputs["value"][:, None] if classes == 1 else outputs["logits"]
-        close(answer, their_model(**their_inputs(padded_batch)).logits, COMPOSITE)
+        close(answer, hf_model(**hf_inputs(padded_batch)).logits, COMPOSITE)
 
 
-def test_the_tables_know_every_weight_of_theirs() -> None:
-    weights = set(build_theirs(theirs.BertForPreTraining).state_dict())
+def test_the_name_tables_have_every_weight_of_transformers() -> None:
+    weights = set(build_hf(hf.BertForPreTraining).state_dict())
     known = {
         SPEC.huggingface.prefix + name.format(layer=layer)
         for names in HF_NAMES.values()
@@ -237,9 +237,9 @@ def test_the_tables_know_every_weight_of_theirs() -> None:
 
 
 def test_real_weights(minilm: Any) -> None:
-    """Six layers of a published model, on a row and on a padded one."""
-    their_model = transformers.BertModel.from_pretrained(minilm).eval()
-    config = their_model.config
+    """Six layers of a published model, on one full and one padded row."""
+    hf_model = transformers.BertModel.from_pretrained(minilm).eval()
+    config = hf_model.config
     encoder = Bert(
         BertConfig(
             vocab_size=config.vocab_size,
@@ -249,7 +249,7 @@ def test_real_weights(minilm: Any) -> None:
             intermediate_size=config.intermediate_size,
         )
     ).eval()
-    weights = their_model.state_dict()
+    weights = hf_model.state_dict()
     translated = {
         our_name.format(layer=layer): torch.cat([weights[name.format(layer=layer)] for name in names])
         for our_name, names in HF_NAMES.items()
@@ -260,6 +260,6 @@ def test_real_weights(minilm: Any) -> None:
     real = torch.arange(37) < torch.tensor([37, 21])[:, None]
     batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=real, labels={})
     with torch.no_grad():
-        expected, output = their_model(**their_inputs(batch)), encoder(batch)
+        expected, output = hf_model(**hf_inputs(batch)), encoder(batch)
     close(output.hidden_states[real], expected.last_hidden_state[real], COMPOSITE)
     close(output.pooled, expected.pooler_output, COMPOSITE)

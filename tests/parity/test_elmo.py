@@ -1,4 +1,4 @@
-"""ELMo against the published arithmetic, in numpy, on arrays that lie as the published files have them.
+"""ELMo equals the published arithmetic, written in numpy, on arrays in the layout of the published files.
 
 The formulas are those of allenai/bilm-tf ``model.py`` and of TensorFlow's ``LSTMCell``, one row and one step at a time.
 """
@@ -44,14 +44,14 @@ SENTENCES = [["The", "café", "한글", "!"], ["No"], ["Antidisestablishmentaria
 
 
 def draw_weights(options: Mapping[str, Any]) -> dict[str, NDArray[np.float32]]:
-    """Arrays with the published names and the published shapes, large enough for clips to bite."""
+    """Arrays with the published names and shapes, with values large enough to be clipped."""
     draws = np.random.default_rng(7)
     cnn, lstm = options["char_cnn"], options["lstm"]
     width = sum(count for _, count in cnn["filters"])
-    cells, projected, letters = lstm["dim"], lstm["projection_dim"], cnn["embedding"]["dim"]
-    shapes: dict[str, tuple[int, ...]] = {"char_embed": (261, letters)}
+    cells, projected, characters = lstm["dim"], lstm["projection_dim"], cnn["embedding"]["dim"]
+    shapes: dict[str, tuple[int, ...]] = {"char_embed": (261, characters)}
     for number, (size, count) in enumerate(cnn["filters"]):
-        shapes |= {f"CNN/W_cnn_{number}": (1, size, letters, count), f"CNN/b_cnn_{number}": (count,)}
+        shapes |= {f"CNN/W_cnn_{number}": (1, size, characters, count), f"CNN/b_cnn_{number}": (count,)}
     for number in range(cnn["n_highway"]):
         for part in ("carry", "transform"):
             shapes |= {
@@ -75,13 +75,13 @@ def sigmoid(numbers: Array) -> Array:
 
 
 def embed(word: NDArray[np.int64], weights: Mapping[str, Array]) -> Array:
-    """One word by the published formulas; ids are those of use, from 1."""
-    letters = weights["char_embed"][word - 1]
+    """One word by the published formulas; ids count from 1, as the network reads them."""
+    characters = weights["char_embed"][word - 1]
     found: list[float] = []
     for number, (size, _) in enumerate(OPTIONS["char_cnn"]["filters"]):
         kernel, bias = weights[f"CNN/W_cnn_{number}"][0], weights[f"CNN/b_cnn_{number}"]
-        places = range(len(letters) - size + 1)
-        slid = [np.einsum("wd,wdn->n", letters[at : at + size], kernel) + bias for at in places]
+        places = range(len(characters) - size + 1)
+        slid = [np.einsum("wd,wdn->n", characters[at : at + size], kernel) + bias for at in places]
         found.extend(np.maximum(np.max(slid, axis=0), 0))
     states = np.array(found)
     for number in range(OPTIONS["char_cnn"]["n_highway"]):
@@ -93,7 +93,7 @@ def embed(word: NDArray[np.int64], weights: Mapping[str, Array]) -> Array:
 
 
 def run(states: list[Array], direction: int, weights: Mapping[str, Array]) -> list[list[Array]]:
-    """What both layers of one direction give, word by word in the order that they read."""
+    """The outputs of both layers of one direction, in the order in which it reads the words."""
     options = OPTIONS["lstm"]
     layers = []
     for number in range(2):
@@ -115,13 +115,13 @@ def run(states: list[Array], direction: int, weights: Mapping[str, Array]) -> li
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Mapping[str, Any]]:
-    """An ``options.json``, and the arrays by their names out of a file."""
+    """The path of an ``options.json``, and the arrays of a file by their names."""
     (tmp_path / "options.json").write_text(json.dumps(OPTIONS))
     np.savez(tmp_path / "weights.npz", **draw_weights(OPTIONS))  # type: ignore[arg-type]  # takes them for options
     return tmp_path / "options.json", np.load(tmp_path / "weights.npz")
 
 
-def test_every_layer_is_the_published_arithmetic(files: tuple[Path, Mapping[str, Any]]) -> None:
+def test_every_layer_equals_the_published_arithmetic(files: tuple[Path, Mapping[str, Any]]) -> None:
     options, weights = files
     elmo = bilm.load(options, weights).eval()
     spelled = [spell_sentence(sentence, length=13) for sentence in SENTENCES]
@@ -135,6 +135,6 @@ def test_every_layer_is_the_published_arithmetic(files: tuple[Path, Mapping[str,
         expected = [[np.concatenate([word, word]) for word in words]]
         for ahead, back in zip(forward, backward, strict=True):
             expected.append([np.concatenate(pair) for pair in zip(ahead, back[::-1], strict=True)])
-        for ours, theirs in zip(layers, expected, strict=True):
-            wanted = torch.tensor(np.array(theirs), dtype=torch.float32)
-            torch.testing.assert_close(ours[row, : len(ids)], wanted, rtol=0, atol=1e-5)
+        for ours, values in zip(layers, expected, strict=True):
+            reference = torch.tensor(np.array(values), dtype=torch.float32)
+            torch.testing.assert_close(ours[row, : len(ids)], reference, rtol=0, atol=1e-5)

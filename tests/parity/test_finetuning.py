@@ -1,4 +1,4 @@
-"""Fine-tuning real weights on real data: step by step what Hugging Face's model does under torch's own AdamW."""
+"""Fine-tuning of real weights on real data: each step's loss equals Hugging Face's under torch's own AdamW."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-import transformers as theirs
+import transformers as hf
 from torch import nn
 
 from bertkit.batch import Batch
@@ -40,7 +40,7 @@ def silence_dropout(model: nn.Module) -> None:
 
 
 def split_by_decay(model: nn.Module) -> list[dict[str, object]]:
-    """Matrices decay, biases and norms do not."""
+    """AdamW with weight decay on matrices only, not on biases and layer norms."""
     parameters = list(model.parameters())
     return [
         {"params": [each for each in parameters if each.ndim > 1], "weight_decay": OPTIMIZER.weight_decay},
@@ -52,13 +52,13 @@ def check_losses_agree(
     minilm: Path,
     task: FileTask,
     examples: Sequence[Any],
-    their_model: Any,
+    hf_model: Any,
     weights: dict[str, str],
     inputs: Callable[[list[int], Batch], dict[str, Any]],
     *,
     rows: int = ROWS,
 ) -> None:
-    """Train both from one head; ``weights`` are their names and ours, ``inputs`` what their model reads of a batch."""
+    """Train both models from one head; ``weights`` are its names there and here, ``inputs`` makes the inputs."""
     tokenizer = ModelFolder.open(minilm).tokenizer
     features = [feature for _, each in task.encode_all(examples, tokenizer) for feature in each]
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
@@ -66,20 +66,20 @@ def check_losses_agree(
     ours = Model(encoder, task.objectives(encoder))
     silence_dropout(ours)
     ((name, head),) = ours.objectives.items()
-    fresh = {theirs: head.state_dict()[mine] for theirs, mine in weights.items()}
-    their_model.load_state_dict(fresh, strict=False)
+    fresh = {hf_name: head.state_dict()[our_name] for hf_name, our_name in weights.items()}
+    hf_model.load_state_dict(fresh, strict=False)
     schedule_config = ScheduleConfig(warmup=0.25, decay="linear")
     plan = Plan(total_steps=2 * STEPS, batch_size=rows, optimizer=OPTIMIZER, schedule=schedule_config)
     state = TrainingState(ours, build_optimizer(ours, OPTIMIZER))
     our_losses = [step.losses[name] for step in fit(state, source, plan, until=STEPS)]
 
-    optimizer = torch.optim.AdamW(split_by_decay(their_model), lr=OPTIMIZER.lr, eps=OPTIMIZER.eps)
-    schedule = theirs.get_linear_schedule_with_warmup(optimizer, STEPS // 2, 2 * STEPS)
+    optimizer = torch.optim.AdamW(split_by_decay(hf_model), lr=OPTIMIZER.lr, eps=OPTIMIZER.eps)
+    schedule = hf.get_linear_schedule_with_warmup(optimizer, STEPS // 2, 2 * STEPS)
     for step, our_loss in enumerate(our_losses):
         places = batch_indices(source, rows, seed=plan.seed, epoch=0, step=step)
-        loss = their_model.train()(**inputs(places.tolist(), source.batch(0, places))).loss
+        loss = hf_model.train()(**inputs(places.tolist(), source.batch(0, places))).loss
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(their_model.parameters(), OPTIMIZER.clip_norm)
+        torch.nn.utils.clip_grad_norm_(hf_model.parameters(), OPTIMIZER.clip_norm)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
@@ -87,7 +87,7 @@ def check_losses_agree(
 
 
 def rows_of(batch: Batch) -> dict[str, Any]:
-    """What every model reads."""
+    """The inputs that every model of transformers takes."""
     return {
         "input_ids": batch.input_ids,
         "token_type_ids": batch.segment_ids,
@@ -98,8 +98,8 @@ def rows_of(batch: Batch) -> dict[str, Any]:
 @pytest.mark.slow
 def test_losses_of_a_regression_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
     examples = stsb.at(data_folder / "glue" / "STS-B").examples("train")[: STEPS * ROWS]
-    model = theirs.AutoModelForSequenceClassification.from_pretrained(minilm, num_labels=1, **NO_DROPOUT)
-    tokenizer = theirs.AutoTokenizer.from_pretrained(minilm)
+    model = hf.AutoModelForSequenceClassification.from_pretrained(minilm, num_labels=1, **NO_DROPOUT)
+    tokenizer = hf.AutoTokenizer.from_pretrained(minilm)
 
     def inputs(places: list[int], _: Batch) -> dict[str, Any]:
         rows = [examples[place] for place in places]
@@ -112,9 +112,9 @@ def test_losses_of_a_regression_agree_step_by_step(minilm: Path, data_folder: Pa
 
 
 @pytest.mark.slow
-def test_losses_of_choices_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+def test_losses_of_multiple_choice_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
     examples = swag.with_files(train=[data_folder / "swag" / "codah-train.csv"]).examples("train")[: STEPS * 8]
-    model = theirs.AutoModelForMultipleChoice.from_pretrained(minilm, **NO_DROPOUT)
+    model = hf.AutoModelForMultipleChoice.from_pretrained(minilm, **NO_DROPOUT)
 
     def inputs(places: list[int], batch: Batch) -> dict[str, Any]:
         read = {name: each.view(len(places), 4, -1) for name, each in rows_of(batch).items()}
@@ -125,9 +125,9 @@ def test_losses_of_choices_agree_step_by_step(minilm: Path, data_folder: Path) -
 
 
 @pytest.mark.slow
-def test_losses_of_tags_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+def test_losses_of_tagging_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
     task = conll2003.at(data_folder / "conll2003")
-    model = theirs.AutoModelForTokenClassification.from_pretrained(minilm, num_labels=len(task.labels), **NO_DROPOUT)
+    model = hf.AutoModelForTokenClassification.from_pretrained(minilm, num_labels=len(task.labels), **NO_DROPOUT)
 
     def inputs(_: list[int], batch: Batch) -> dict[str, Any]:
         return {**rows_of(batch), "labels": batch.labels["tags"]}
@@ -137,14 +137,14 @@ def test_losses_of_tags_agree_step_by_step(minilm: Path, data_folder: Path) -> N
 
 
 @pytest.mark.slow
-def test_losses_of_passages_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
+def test_losses_of_question_answering_agree_step_by_step(minilm: Path, data_folder: Path) -> None:
     task = v1.with_files(train=[data_folder / "squad" / "squadshifts-new_wiki-v1.1.json"])
-    model = theirs.AutoModelForQuestionAnswering.from_pretrained(minilm, **NO_DROPOUT)
+    model = hf.AutoModelForQuestionAnswering.from_pretrained(minilm, **NO_DROPOUT)
 
     def inputs(_: list[int], batch: Batch) -> dict[str, Any]:
         start, end = batch.labels["span"].unbind(dim=1)
         return {**rows_of(batch), "start_positions": start, "end_positions": end}
 
     weights = {"qa_outputs.weight": "ends.weight", "qa_outputs.bias": "ends.bias"}
-    # A row at a time: their softmax runs over padding as well.
+    # One row per step: the softmax of transformers includes padding.
     check_losses_agree(minilm, task, task.examples("train")[:STEPS], model, weights, inputs, rows=1)

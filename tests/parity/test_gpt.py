@@ -1,4 +1,4 @@
-"""Our layers beside OpenAI GPT in Hugging Face transformers, with the same weights (1e-5; 1e-4 for the whole)."""
+"""GPT's layers equal those of Hugging Face transformers with the same weights: to 1e-5, and 1e-4 for the network."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from bertkit.training.fit import accumulate_gradients
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import transformers
-    from transformers.models.openai import modeling_openai as theirs
+    from transformers.models.openai import modeling_openai as hf
 
 
 CONFIG = GptConfig(vocab_size=99, hidden_size=28, num_layers=3, num_heads=4, max_positions=41)
 
 
-def build_theirs(kind: Callable[[Any], Any]) -> Any:
-    """A small model of theirs with weights that are neither constant nor near zero."""
+def build_hf(kind: Callable[[Any], Any]) -> Any:
+    """A small model of transformers with weights that are neither constant nor near zero."""
     config = transformers.OpenAIGPTConfig(
         vocab_size=CONFIG.vocab_size,
         n_embd=CONFIG.hidden_size,
@@ -52,7 +52,7 @@ def build_theirs(kind: Callable[[Any], Any]) -> Any:
 
 
 def translate(weights: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
-    """Their weights under our names."""
+    """The weights of a model of transformers under our names."""
     translated = {}
     for ours, (name,) in HF_NAMES.items():
         for layer in range(CONFIG.num_layers):
@@ -61,17 +61,17 @@ def translate(weights: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tens
     return translated
 
 
-def build_ours(their_model: Any, prefix: str = "") -> Gpt:
+def build_ours(hf_model: Any, prefix: str = "") -> Gpt:
     encoder = Gpt(CONFIG)
-    encoder.load_state_dict(translate(their_model.state_dict(), prefix))
+    encoder.load_state_dict(translate(hf_model.state_dict(), prefix))
     return encoder.eval()
 
 
 @pytest.fixture(scope="module")
 def pair() -> tuple[Gpt, Any]:
     torch.manual_seed(13)
-    their_model = build_theirs(theirs.OpenAIGPTModel)
-    return build_ours(their_model), their_model
+    hf_model = build_hf(hf.OpenAIGPTModel)
+    return build_ours(hf_model), hf_model
 
 
 @pytest.fixture
@@ -86,55 +86,53 @@ def block(encoder: Gpt, layer: int) -> PostNormBlock:
 
 
 def test_embeddings(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
-    ours, their_model = pair
+    ours, hf_model = pair
     places = torch.arange(13)
-    expected = their_model.tokens_embed(padded_batch.input_ids) + their_model.positions_embed(places)
+    expected = hf_model.tokens_embed(padded_batch.input_ids) + hf_model.positions_embed(places)
     close(ours.embeddings(padded_batch.input_ids), expected, SIMPLE)
 
 
 def test_attention(pair: tuple[Gpt, Any], states: Tensor) -> None:
-    ours, their_model = pair
+    ours, hf_model = pair
     layout = PackedRows(4, 13)
     update = block(ours, 1).attention(layout.unpad(states), layout)
-    close(layout.pad(update), their_model.h[1].attn(states)[0], SIMPLE)
+    close(layout.pad(update), hf_model.h[1].attn(states)[0], SIMPLE)
 
 
 def test_feed_forward_and_norm(pair: tuple[Gpt, Any], states: Tensor) -> None:
-    ours, their_model = pair
-    layer, their_layer = block(ours, 2), their_model.h[2]
+    ours, hf_model = pair
+    layer, hf_layer = block(ours, 2), hf_model.h[2]
     update = layer.feed_forward(states)
-    close(update, their_layer.mlp(states), SIMPLE)
-    close(layer.feed_forward_norm(states, update), their_layer.ln_2(states + update), SIMPLE)
+    close(update, hf_layer.mlp(states), SIMPLE)
+    close(layer.feed_forward_norm(states, update), hf_layer.ln_2(states + update), SIMPLE)
 
 
 def test_layer(pair: tuple[Gpt, Any], states: Tensor) -> None:
-    ours, their_model = pair
+    ours, hf_model = pair
     layout = PackedRows(4, 13)
     raised = layout.pad(ours.layers[0](layout.unpad(states), layout))
-    close(raised, their_model.h[0](states)[0], COMPOSITE)
+    close(raised, hf_model.h[0](states)[0], COMPOSITE)
 
 
 def test_encoder_layer_by_layer(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
-    ours, their_model = pair
+    ours, hf_model = pair
     real = padded_batch.attention_mask
     inputs = {"input_ids": padded_batch.input_ids, "attention_mask": real.long()}
-    expected = their_model(**inputs, output_hidden_states=True).hidden_states
+    expected = hf_model(**inputs, output_hidden_states=True).hidden_states
     output = ours(padded_batch, output_hidden_states=True)
-    for our_states, their_states in zip(output.layers, expected, strict=True):
-        close(our_states[real], their_states[real], COMPOSITE)
+    for our_states, hf_states in zip(output.layers, expected, strict=True):
+        close(our_states[real], hf_states[real], COMPOSITE)
     last = real.sum(dim=1) - 1
     close(output.pooled, expected[-1][torch.arange(4), last], COMPOSITE)
 
 
 def test_language_model_loss_and_gradients(padded_batch: Batch) -> None:
-    their_model = build_theirs(theirs.OpenAIGPTLMHeadModel)
-    encoder = build_ours(their_model, SPEC.huggingface.prefix)
+    hf_model = build_hf(hf.OpenAIGPTLMHeadModel)
+    encoder = build_ours(hf_model, SPEC.huggingface.prefix)
     model = Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)}).eval()
     batch = label_next(padded_batch)
     real = batch.attention_mask
-    expected = their_model(
-        batch.input_ids, attention_mask=real.long(), labels=batch.input_ids.masked_fill(~real, IGNORE)
-    )
+    expected = hf_model(batch.input_ids, attention_mask=real.long(), labels=batch.input_ids.masked_fill(~real, IGNORE))
     outputs = model(batch)
     labelled = batch.labels["clm"] != IGNORE
     close(outputs["clm"]["logits"][: int(labelled.sum())], expected.logits[labelled], COMPOSITE)
@@ -142,86 +140,86 @@ def test_language_model_loss_and_gradients(padded_batch: Batch) -> None:
     close(term.sum / term.count, expected.loss, COMPOSITE)
     (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
     expected.loss.backward()
-    their_gradients = {name: weight.grad for name, weight in their_model.named_parameters()}
-    wanted = translate(their_gradients, SPEC.huggingface.prefix)
+    hf_gradients = {name: weight.grad for name, weight in hf_model.named_parameters()}
+    expected_gradients = translate(hf_gradients, SPEC.huggingface.prefix)
     for name, weight in encoder.named_parameters():
         assert weight.grad is not None
-        close(weight.grad, wanted[name], COMPOSITE)
+        close(weight.grad, expected_gradients[name], COMPOSITE)
 
 
-def test_the_table_knows_every_weight_of_theirs() -> None:
+def test_the_name_table_has_every_weight_of_transformers() -> None:
     known = {
         SPEC.huggingface.prefix + name.removesuffix(".T").format(layer=layer)
         for (name,) in HF_NAMES.values()
         for layer in range(CONFIG.num_layers)
     }
-    assert set(build_theirs(theirs.OpenAIGPTLMHeadModel).state_dict()) - known <= {"lm_head.weight"}
+    assert set(build_hf(hf.OpenAIGPTLMHeadModel).state_dict()) - known <= {"lm_head.weight"}
     assert len(known) == 2 + 12 * CONFIG.num_layers
 
 
-def their_states(model: Any, batch: Batch) -> Tensor:
+def hf_states(model: Any, batch: Batch) -> Tensor:
     states = model(batch.input_ids, attention_mask=batch.attention_mask.long()).last_hidden_state
     return states[batch.attention_mask]  # type: ignore[no-any-return]
 
 
-def test_a_folder_of_theirs_loads_here(tmp_path: Path, padded_batch: Batch) -> None:
-    their_model = build_theirs(theirs.OpenAIGPTLMHeadModel)
-    their_model.save_pretrained(tmp_path)
+def test_a_folder_of_transformers_loads(tmp_path: Path, padded_batch: Batch) -> None:
+    hf_model = build_hf(hf.OpenAIGPTLMHeadModel)
+    hf_model.save_pretrained(tmp_path)
     with torch.no_grad():
         states = ModelFolder.open(tmp_path).load_encoder().eval()(padded_batch).hidden_states
-        close(states[padded_batch.attention_mask], their_states(their_model.transformer, padded_batch), COMPOSITE)
+        close(states[padded_batch.attention_mask], hf_states(hf_model.transformer, padded_batch), COMPOSITE)
 
 
-def test_a_folder_of_ours_loads_there(tmp_path: Path, padded_batch: Batch) -> None:
+def test_transformers_loads_our_folder(tmp_path: Path, padded_batch: Batch) -> None:
     encoder = Gpt(CONFIG).eval()
     tokenizer = train(["the fox and the ox"] * 2, vocab_size=67)
     save_model(tmp_path, Model(encoder, {"clm": CausalLanguageModel(encoder.embeddings.word)}), tokenizer, metadata={})
-    their_model, report = transformers.OpenAIGPTLMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
+    hf_model, report = transformers.OpenAIGPTLMHeadModel.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
     assert transformers.AutoConfig.from_pretrained(tmp_path).layer_norm_epsilon == CONFIG.layer_norm_eps
     assert transformers.AutoTokenizer.from_pretrained(tmp_path)("the ox").input_ids == tokenizer.encode("the ox").ids
     with torch.no_grad():
         states = encoder(padded_batch).hidden_states[padded_batch.attention_mask]
-        close(states, their_states(their_model.eval().transformer, padded_batch), COMPOSITE)
+        close(states, hf_states(hf_model.eval().transformer, padded_batch), COMPOSITE)
 
 
-def test_choices_with_a_language_model_beside_them(padded_batch: Batch) -> None:
-    """Their model with both heads: the loss of the choices, half of that of the tokens, and all gradients."""
-    their_model = build_theirs(theirs.OpenAIGPTDoubleHeadsModel)
+def test_multiple_choice_with_a_language_model_loss(padded_batch: Batch) -> None:
+    """The double-heads model of transformers: the choice loss plus half the token loss, and all gradients."""
+    hf_model = build_hf(hf.OpenAIGPTDoubleHeadsModel)
     batch = replace(label_next(padded_batch), choices=torch.tensor([2, 2]))
     batch = batch.with_labels(choice=torch.tensor([1, 0]))
     real = batch.attention_mask.view(2, 2, -1)
     ids = batch.input_ids.view(2, 2, -1)
-    said = their_model(
+    hf_output = hf_model(
         input_ids=ids,
         mc_token_ids=real.sum(dim=2) - 1,
         labels=ids.masked_fill(~real, IGNORE),
         mc_labels=batch.labels["choice"],
     )
-    (said.mc_loss + 0.5 * said.loss).backward()
+    (hf_output.mc_loss + 0.5 * hf_output.loss).backward()
 
-    encoder = build_ours(their_model, SPEC.huggingface.prefix)
+    encoder = build_ours(hf_model, SPEC.huggingface.prefix)
     head = MultipleChoice(CONFIG.hidden_size)
-    weights = their_model.state_dict()
+    weights = hf_model.state_dict()
     vector, constant = (weights[f"multiple_choice_head.summary.{part}"] for part in ("weight", "bias"))
     head.load_state_dict({"vector.weight": vector, "constant": constant})
     ours = add_language_model(Model(encoder, {"choice": head}), 0.5).eval()
     found = accumulate_gradients(ours, [batch], ours.counts(batch), torch.device("cpu"), "float32")
-    assert found == pytest.approx({"choice": said.mc_loss.item(), "clm": said.loss.item()}, rel=1e-5)
-    gradients = {name: weight.grad for name, weight in their_model.transformer.named_parameters()}
+    assert found == pytest.approx({"choice": hf_output.mc_loss.item(), "clm": hf_output.loss.item()}, rel=1e-5)
+    gradients = {name: weight.grad for name, weight in hf_model.transformer.named_parameters()}
     for name, expected in translate(gradients).items():
         gradient = encoder.get_parameter(name).grad
         assert gradient is not None
         close(gradient, expected, COMPOSITE)
 
 
-def test_a_classifier_of_ours_is_their_network_and_one_layer(tmp_path: Path, padded_batch: Batch) -> None:
+def test_our_classifier_is_the_network_of_transformers_and_one_layer(tmp_path: Path, padded_batch: Batch) -> None:
     tokenizer = train(["a fox and an ox"] * 2, vocab_size=37)
     head = SequenceClassification(CONFIG.hidden_size, 5)
-    ours = Model(build_ours(build_theirs(theirs.OpenAIGPTModel)), {"class": head}).eval()
+    ours = Model(build_ours(build_hf(hf.OpenAIGPTModel)), {"class": head}).eval()
     save_model(tmp_path / "classes", ours, tokenizer, metadata={})
-    their_model = transformers.AutoModel.from_pretrained(tmp_path / "classes").eval()
-    states = their_model(padded_batch.input_ids).last_hidden_state
+    hf_model = transformers.AutoModel.from_pretrained(tmp_path / "classes").eval()
+    states = hf_model(padded_batch.input_ids).last_hidden_state
     last = states[torch.arange(4), padded_batch.attention_mask.sum(dim=1) - 1]
     stored = load_file(tmp_path / "classes" / "model.safetensors")
     expected = last @ stored["classifier.weight"].T + stored["classifier.bias"]

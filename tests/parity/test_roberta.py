@@ -1,4 +1,4 @@
-"""Our RoBERTa beside that of Hugging Face transformers, both ways, with the same weights (1e-5; 1e-4 for the whole)."""
+"""RoBERTa equals that of Hugging Face transformers with the same weights, in both directions: 1e-5 per layer, 1e-4."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def with_head(name: str) -> Callable[[Encoder], Mapping[str, Objective]]:
 
 
 def randomize(model: nn.Module) -> None:
-    """Weights that are neither constant nor near zero."""
+    """Set weights that are neither constant nor near zero."""
     for name, weight in model.named_parameters():
         nn.init.normal_(weight, mean=1.0 if "norm" in name.lower() and "weight" in name else 0.0, std=0.2)
 
 
-def build_theirs(kind: str, **changes: Any) -> Any:
+def build_hf(kind: str, **changes: Any) -> Any:
     config = transformers.RobertaConfig(
         vocab_size=CONFIG.vocab_size,
         hidden_size=CONFIG.hidden_size,
@@ -92,7 +92,7 @@ def build_theirs(kind: str, **changes: Any) -> Any:
 
 @pytest.fixture
 def batch(padded_batch: Batch) -> Batch:
-    """Rows of two segments, padded as RoBERTa pads."""
+    """Rows of two segments, with RoBERTa's padding id."""
     return replace(padded_batch, input_ids=padded_batch.input_ids.masked_fill(~padded_batch.attention_mask, 1))
 
 
@@ -103,30 +103,30 @@ def tokenizer() -> ByteLevelBPE:
     return trained
 
 
-def their_inputs(batch: Batch) -> dict[str, Tensor]:
-    """Without segments: of RoBERTa's there is one."""
+def hf_inputs(batch: Batch) -> dict[str, Tensor]:
+    """The inputs for transformers, without segments: RoBERTa has only one."""
     return {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask.long()}
 
 
-def assert_same_states(ours: Encoder, theirs: Any, batch: Batch) -> None:
+def assert_same_states(ours: Encoder, hf: Any, batch: Batch) -> None:
     real = batch.attention_mask
     with torch.no_grad():
         output = ours.eval()(batch, output_hidden_states=True)
-        expected = theirs(**their_inputs(batch), output_hidden_states=True)
-    for our_states, their_states in zip(output.layers, expected.hidden_states, strict=True):
-        close(our_states[real], their_states[real], COMPOSITE)
+        expected = hf(**hf_inputs(batch), output_hidden_states=True)
+    for our_states, hf_states in zip(output.layers, expected.hidden_states, strict=True):
+        close(our_states[real], hf_states[real], COMPOSITE)
     if expected.pooler_output is not None:
         close(output.pooled, expected.pooler_output, COMPOSITE)
 
 
-def assert_same_answers(model: Model, theirs: Any, batch: Batch) -> None:
+def assert_same_outputs(model: Model, hf: Any, batch: Batch) -> None:
     (name,) = model.objectives
     real = batch.attention_mask
-    inputs = their_inputs(batch)
+    inputs = hf_inputs(batch)
     if name == "choice":
         inputs = {key: each[None] for key, each in inputs.items()}
     with torch.no_grad():
-        answers, expected = model.eval()(batch)[name], theirs(**inputs)
+        answers, expected = model.eval()(batch)[name], hf(**inputs)
     if name == "span":
         for end in ("start", "end"):
             close(answers[end][real], expected[f"{end}_logits"][real], SIMPLE)
@@ -139,39 +139,39 @@ def assert_same_answers(model: Model, theirs: Any, batch: Batch) -> None:
 
 
 def test_embeddings(batch: Batch, tmp_path: Path) -> None:
-    theirs = build_theirs("RobertaModel")
-    theirs.save_pretrained(tmp_path)
+    hf = build_hf("RobertaModel")
+    hf.save_pretrained(tmp_path)
     ours, real = ModelFolder.open(tmp_path).load_encoder().eval(), batch.attention_mask
     assert isinstance(ours, Roberta)
     states = ours.embeddings(batch.input_ids, torch.zeros_like(batch.segment_ids))
-    close(states[real], theirs.embeddings(batch.input_ids)[real], SIMPLE)
+    close(states[real], hf.embeddings(batch.input_ids)[real], SIMPLE)
 
 
-def test_a_row_of_all_positions(tmp_path: Path) -> None:
-    """Their table has 43 rows, the first two of which no token has."""
-    theirs = build_theirs("RobertaModel")
-    theirs.save_pretrained(tmp_path)
+def test_a_row_may_use_all_positions(tmp_path: Path) -> None:
+    """The position table has 43 rows, the first two of which no token uses."""
+    hf = build_hf("RobertaModel")
+    hf.save_pretrained(tmp_path)
     ids = torch.randint(5, 277, (2, ModelFolder.open(tmp_path).config.max_positions))
     assert ids.shape[1] == 41
     row = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
-    assert_same_states(ModelFolder.open(tmp_path).load_encoder(), theirs, row)
+    assert_same_states(ModelFolder.open(tmp_path).load_encoder(), hf, row)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_pytorch_tanh", "relu"])
-def test_an_encoder_of_theirs_loads_here(tmp_path: Path, batch: Batch, activation: str) -> None:
-    theirs = build_theirs("RobertaModel", hidden_act=activation)
-    theirs.save_pretrained(tmp_path)
-    assert_same_states(ModelFolder.open(tmp_path).load_encoder(), theirs, batch)
+def test_an_encoder_of_transformers_loads(tmp_path: Path, batch: Batch, activation: str) -> None:
+    hf = build_hf("RobertaModel", hidden_act=activation)
+    hf.save_pretrained(tmp_path)
+    assert_same_states(ModelFolder.open(tmp_path).load_encoder(), hf, batch)
 
 
-def test_an_encoder_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE) -> None:
+def test_transformers_loads_our_encoder(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE) -> None:
     encoder = Roberta(CONFIG)
     randomize(encoder)
     save_model(tmp_path, Model(encoder, {}), tokenizer, metadata={})
-    theirs, report = transformers.AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+    hf, report = transformers.AutoModel.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
-    assert isinstance(theirs, transformers.RobertaModel)
-    assert_same_states(encoder, theirs.eval(), batch)
+    assert isinstance(hf, transformers.RobertaModel)
+    assert_same_states(encoder, hf.eval(), batch)
     assert transformers.AutoTokenizer.from_pretrained(tmp_path)("The <mask>").input_ids == [
         0,
         *tokenizer.encode("The <mask>", specials=True).ids,
@@ -180,50 +180,50 @@ def test_an_encoder_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer:
 
 
 @pytest.mark.parametrize("name", list(HEADS))
-def test_a_head_of_theirs_loads_here(tmp_path: Path, batch: Batch, name: str) -> None:
-    theirs = build_theirs(THEIRS[name], num_labels={"number": 1, "choice": 1, "span": 2}.get(name, 3))
-    theirs.save_pretrained(tmp_path)
-    assert_same_answers(ModelFolder.open(tmp_path).load_model(with_head(name)), theirs, batch)
+def test_a_head_of_transformers_loads(tmp_path: Path, batch: Batch, name: str) -> None:
+    hf = build_hf(THEIRS[name], num_labels={"number": 1, "choice": 1, "span": 2}.get(name, 3))
+    hf.save_pretrained(tmp_path)
+    assert_same_outputs(ModelFolder.open(tmp_path).load_model(with_head(name)), hf, batch)
 
 
 @pytest.mark.parametrize("name", ["class", "labels", "number"])
-def test_an_encoder_has_the_layer_of_the_classifier_for_its_pooler(tmp_path: Path, name: str) -> None:
-    theirs = build_theirs(THEIRS[name])
-    theirs.save_pretrained(tmp_path)
+def test_the_dense_layer_of_a_classifier_is_the_pooler_of_the_encoder(tmp_path: Path, name: str) -> None:
+    hf = build_hf(THEIRS[name])
+    hf.save_pretrained(tmp_path)
     encoder = ModelFolder.open(tmp_path).load_encoder()
     assert isinstance(encoder, Roberta)
-    assert torch.equal(encoder.pooler.dense.weight, theirs.classifier.dense.weight)
+    assert torch.equal(encoder.pooler.dense.weight, hf.classifier.dense.weight)
 
 
 @pytest.mark.parametrize("name", list(HEADS))
-def test_a_head_of_ours_loads_there(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE, name: str) -> None:
+def test_transformers_loads_our_head(tmp_path: Path, batch: Batch, tokenizer: ByteLevelBPE, name: str) -> None:
     encoder = Roberta(CONFIG)
     model = Model(encoder, with_head(name)(encoder))
     randomize(model)
     save_model(tmp_path, model, tokenizer, metadata={})
-    theirs, report = getattr(transformers, THEIRS[name]).from_pretrained(tmp_path, output_loading_info=True)
+    hf, report = getattr(transformers, THEIRS[name]).from_pretrained(tmp_path, output_loading_info=True)
     assert not report["missing_keys"]
-    # Their models for words and tokens have no pooler; ours has one always.
+    # Models of transformers for masked words and tags have no pooler; ours always has one.
     assert all("pooler" in key for key in report["unexpected_keys"])
     assert bool(report["unexpected_keys"]) == (name in ("mlm", "tags", "span"))
-    assert theirs.config.architectures == [THEIRS[name]]
-    assert_same_answers(model, theirs.eval(), batch)
+    assert hf.config.architectures == [THEIRS[name]]
+    assert_same_outputs(model, hf.eval(), batch)
     again = ModelFolder.open(tmp_path).load_model(with_head(name))
     assert all(torch.equal(tensor, model.state_dict()[key]) for key, tensor in again.state_dict().items())
 
 
-def test_masked_words_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
-    theirs = build_theirs("RobertaForMaskedLM")
-    theirs.save_pretrained(tmp_path)
+def test_masked_lm_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
+    hf = build_hf("RobertaForMaskedLM")
+    hf.save_pretrained(tmp_path)
     model = ModelFolder.open(tmp_path).load_model(with_head("mlm")).eval()
     chosen = batch.attention_mask & (torch.arange(13) % 3 == 1)
     labels = batch.input_ids.masked_fill(~chosen, IGNORE)
     term = model.loss(model(batch.with_labels(mlm=labels)), batch.with_labels(mlm=labels))["mlm"]
-    expected = theirs(**their_inputs(batch), labels=labels).loss
+    expected = hf(**hf_inputs(batch), labels=labels).loss
     close(term.sum / term.count, expected, COMPOSITE)
     (term.sum / term.count).backward()  # type: ignore[no-untyped-call]
     expected.backward()
-    gradients = {key: weight.grad for key, weight in theirs.named_parameters()}
+    gradients = {key: weight.grad for key, weight in hf.named_parameters()}
     for ours, names in HF_NAMES.items():
         if ours.startswith("pooler"):
             continue
@@ -234,37 +234,37 @@ def test_masked_words_loss_and_gradients(batch: Batch, tmp_path: Path) -> None:
             close(found, wanted, COMPOSITE)
 
 
-def test_a_folder_of_theirs_fills_blanks(tmp_path: Path, tokenizer: ByteLevelBPE) -> None:
-    theirs = build_theirs("RobertaForMaskedLM")
-    theirs.save_pretrained(tmp_path)
+def test_a_folder_of_transformers_fills_masks(tmp_path: Path, tokenizer: ByteLevelBPE) -> None:
+    hf = build_hf("RobertaForMaskedLM")
+    hf.save_pretrained(tmp_path)
     tokenizer.save(tmp_path)
     theirs_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     text = "The fox  <mask> to the<mask>."
     wanted = theirs_tokenizer(text, return_tensors="pt")
     with torch.no_grad():
-        chances = theirs(**wanted).logits[0][wanted.input_ids[0] == tokenizer.mask_id].softmax(dim=-1)
+        chances = hf(**wanted).logits[0][wanted.input_ids[0] == tokenizer.mask_id].softmax(dim=-1)
     assert ModelFolder.open(tmp_path).tokenizer.fingerprint == tokenizer.fingerprint
     for blank, row in zip(load(tmp_path).fill(text, top_k=7), chances, strict=True):
         close(torch.tensor([guess.probability for guess in blank]), row.topk(7).values, SIMPLE)
 
 
-def test_a_folder_of_theirs_is_fine_tuned_and_they_answer_as_we_do(tmp_path: Path, tokenizer: ByteLevelBPE) -> None:
-    """A pair of texts, from their masked-word model to their classifier."""
-    build_theirs("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
+def test_a_folder_of_transformers_is_finetuned_and_predictions_agree(tmp_path: Path, tokenizer: ByteLevelBPE) -> None:
+    """Classification of pairs, starting from a masked language model of transformers."""
+    build_hf("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
     tokenizer.save(tmp_path / "base")
     words = ["fox", "ox", "den", "wet", "dry"]
     rows = [f"the {words[n % 5]} went,a {words[n * n % 5]} is {words[n % 3]},{('no', 'yes')[n % 2]}" for n in range(99)]
     (tmp_path / "pairs.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8")
     run = tmp_path / "run"
     api.finetune(tmp_path / "pairs.csv", model=tmp_path / "base", output=run, epochs=1, lr=1e-4, progress="quiet")
-    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(run / "model").eval()
-    their_tokenizer = transformers.AutoTokenizer.from_pretrained(run / "model")
+    hf = transformers.AutoModelForSequenceClassification.from_pretrained(run / "model").eval()
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(run / "model")
     task, ours = load(run).task, ModelFolder.open(run).tokenizer
     model = ModelFolder.open(run).load_model(task.objectives)
     examples = [TextExample("1", "the fox went", "a den is wet"), TextExample("2", "An ox", "dry")]
     for example, answer in zip(examples, predict(model, task, examples, ours, precision="float32"), strict=True):
         with torch.no_grad():
-            inputs = their_tokenizer(example.first, example.second, return_tensors="pt")
-            chances = theirs(**inputs).logits[0].softmax(dim=-1)
-        named = {theirs.config.id2label[place]: float(chance) for place, chance in enumerate(chances)}
+            inputs = hf_tokenizer(example.first, example.second, return_tensors="pt")
+            chances = hf(**inputs).logits[0].softmax(dim=-1)
+        named = {hf.config.id2label[place]: float(chance) for place, chance in enumerate(chances)}
         assert answer.scores == pytest.approx(named, abs=SIMPLE)

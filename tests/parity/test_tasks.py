@@ -1,4 +1,4 @@
-"""Folders that transformers saved for a task, asked through ``bertkit.load``: their answers, to 1e-5."""
+"""Folders that transformers saved for a task: ``bertkit.load`` predicts the same, to 1e-5."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ POSITIONS = 41
 
 @pytest.fixture(autouse=True)
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Float32, whatever is fast on this machine."""
+    """Use float32, whichever precision is faster on this machine."""
     monkeypatch.setattr("bertkit.inference.predict.choose_precision", lambda device: "float32")
 
 
 def save(folder: Path, kind: str, **more: Any) -> tuple[Pipeline, Any, Any]:
-    """Our side, their model and their tokenizer, all of one folder that they wrote."""
+    """Our pipeline, the model and the tokenizer of transformers, all loaded from one folder that transformers wrote."""
     folder.mkdir()
     subwords = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
     (folder / "vocab.txt").write_text("".join(subword + "\n" for subword in subwords), encoding="utf-8")
@@ -53,7 +53,7 @@ def ask(model: Any, inputs: Any) -> Any:
         return model(**inputs)
 
 
-def test_choices(tmp_path: Path) -> None:
+def test_multiple_choice(tmp_path: Path) -> None:
     ours, model, tokenizer = save(tmp_path / "m", "BertForMultipleChoice")
     prompt, choices = "seven rivers ran", ["past the mill.", "slowly", "in the wide mill?"]
     inputs = tokenizer([prompt] * 3, choices, padding=True, return_tensors="pt")
@@ -63,7 +63,7 @@ def test_choices(tmp_path: Path) -> None:
     assert (found.label, found.text) == (int(expected.argmax()), choices[int(expected.argmax())])
 
 
-def test_tags_by_the_names_of_the_config(tmp_path: Path) -> None:
+def test_tags_have_the_names_of_the_config(tmp_path: Path) -> None:
     names = {0: "B-LOC", 1: "O", 2: "I-LOC", 3: "PER"}
     ids = {name: number for number, name in names.items()}
     ours, model, tokenizer = save(tmp_path / "m", "BertForTokenClassification", id2label=names, label2id=ids)
@@ -78,7 +78,7 @@ def test_tags_by_the_names_of_the_config(tmp_path: Path) -> None:
     assert len({round(share, 4) for share in told.probabilities}) > 3, "not one answer to everything"
 
 
-def test_passages(tmp_path: Path) -> None:
+def test_answers_to_questions(tmp_path: Path) -> None:
     ours, model, tokenizer = save(tmp_path / "m", "BertForQuestionAnswering")
     question, context = "seven?", "The wide rivers ran slowly past the mill in the rivers."
     inputs = tokenizer(question, context, return_offsets_mapping=True, return_tensors="pt")
@@ -96,7 +96,7 @@ def test_passages(tmp_path: Path) -> None:
     assert ratio == pytest.approx(float((sums.flatten().sort().values[-2] - sums.max()).exp()), abs=TOLERANCE)
 
 
-def test_classes_whose_names_they_do_not_write_down(tmp_path: Path) -> None:
+def test_classes_without_names_in_the_config(tmp_path: Path) -> None:
     ours, model, tokenizer = save(tmp_path / "m", "BertForSequenceClassification")
     assert "id2label" not in (tmp_path / "m" / "config.json").read_text(encoding="utf-8")
     expected = ask(model, tokenizer("seven rivers", return_tensors="pt")).logits[0].softmax(-1).tolist()
@@ -114,7 +114,7 @@ def test_classes_whose_names_they_do_not_write_down(tmp_path: Path) -> None:
         ("BertForTokenClassification", "t.conll", "seven B-A\nrivers O\n\nran B-A\n"),
     ],
 )
-def test_they_are_scored_on_a_file_and_read_no_more_than_they_can(
+def test_a_file_is_scored_with_texts_truncated_to_the_positions_of_the_model(
     tmp_path: Path, kind: str, file: str, rows: str
 ) -> None:
     names = {0: "O", 1: "B-A"} if "Token" in kind else None

@@ -1,6 +1,6 @@
-"""WordPiece beside a slow reference of the original's rules, and beside transformers' BertTokenizer.
+"""WordPiece equals a slow reference of the original's rules, and transformers' BertTokenizer.
 
-The reference is written from what google-research/bert ``tokenization.py`` does: no library, one step after the other.
+The reference is written from google-research/bert ``tokenization.py``, without libraries, one step after the other.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ IDEOGRAPHS = [
     (0x2F800, 0x2FA1F),
 ]
 CHANGED_SINCE = {"\U0001171e", "\U00011938"}
-"""Assigned before, but of another class or decomposition since Unicode 16."""
+"""Characters that have another category or decomposition since Unicode 16."""
 
 
 def reference_words(text: str, *, uncased: bool) -> list[str]:
-    """What the original's BasicTokenizer makes of a text."""
+    """The words of a text by the original's BasicTokenizer."""
     spaced = ""
-    for letter in text:
-        category = unicodedata.category(letter)
-        if letter in " \t\n\r" or category == "Zs":
+    for character in text:
+        category = unicodedata.category(character)
+        if character in " \t\n\r" or category == "Zs":
             spaced += " "
-        elif letter in "\0�" or category in ("Cc", "Cf"):
+        elif character in "\0�" or category in ("Cc", "Cf"):
             continue
-        elif any(first <= ord(letter) <= last for first, last in IDEOGRAPHS):
-            spaced += f" {letter} "
+        elif any(first <= ord(character) <= last for first, last in IDEOGRAPHS):
+            spaced += f" {character} "
         else:
-            spaced += letter
+            spaced += character
     words = []
     for word in spaced.split():
         if uncased:
             decomposed = unicodedata.normalize("NFD", word.lower())
-            word = "".join(letter for letter in decomposed if unicodedata.category(letter) != "Mn")
-        words += "".join(f" {letter} " if is_punctuation(letter) else letter for letter in word).split()
+            word = "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
+        words += "".join(f" {character} " if is_punctuation(character) else character for character in word).split()
     return words
 
 
-def is_punctuation(letter: str) -> bool:
-    visible_ascii = "!" <= letter <= "~"
-    return unicodedata.category(letter)[0] == "P" or (visible_ascii and not letter.isalnum())
+def is_punctuation(character: str) -> bool:
+    visible_ascii = "!" <= character <= "~"
+    return unicodedata.category(character)[0] == "P" or (visible_ascii and not character.isalnum())
 
 
-def reference_pieces(word: str, vocabulary: set[str]) -> list[str]:
-    """What the original's WordpieceTokenizer makes of a word: the longest token, then the longest of the rest."""
+def reference_subwords(word: str, vocabulary: set[str]) -> list[str]:
+    """The subwords of a word by the original's WordpieceTokenizer: the longest one, then the longest of the rest."""
     if len(word) > LONGEST_WORD:
         return ["[UNK]"]
     tokens: list[str] = []
@@ -80,7 +80,7 @@ def reference_pieces(word: str, vocabulary: set[str]) -> list[str]:
 def reference(text: str, tokenizer: WordPiece) -> list[str]:
     words = reference_words(text, uncased=not tokenizer.cased)
     known = vocabulary_of(tokenizer)
-    return [token for word in words for token in reference_pieces(word, known)]
+    return [token for word in words for token in reference_subwords(word, known)]
 
 
 @cache
@@ -93,11 +93,11 @@ def load(folder: Path) -> WordPiece:
     return WordPiece.load(folder)
 
 
-def pieces_of(tokenizer: WordPiece, text: str) -> list[str]:
+def subwords_of(tokenizer: WordPiece, text: str) -> list[str]:
     return [tokenizer.id_to_token(number) for number in tokenizer.encode(text).ids]
 
 
-HARD = [
+UNUSUAL = [
     "",
     " \t\r\n\u00a0\u3000\u2028\u2029 ",
     "Hello,world!don't (U.S.A.) $5.00 a+b=c `x` ~^|<>",
@@ -126,8 +126,8 @@ HARD = [
     "‘quoted’ “words” — … ¡olé! «» · § ¶ € ×",
 ]
 
-TROUBLE = st.sampled_from(sorted(set("".join(HARD) + " .,[]#\u0345ςσ\u0300\u05bfṩ각\u11a8ำ")))
-LETTERS = st.characters(exclude_categories=["Cs", "Cn"]).filter(lambda letter: letter not in CHANGED_SINCE)
+TROUBLE = st.sampled_from(sorted(set("".join(UNUSUAL) + " .,[]#\u0345ςσ\u0300\u05bfṩ각\u11a8ำ")))
+LETTERS = st.characters(exclude_categories=["Cs", "Cn"]).filter(lambda character: character not in CHANGED_SINCE)
 TEXTS = st.text(st.one_of(st.characters(min_codepoint=32, max_codepoint=126), TROUBLE, LETTERS), max_size=40)
 
 
@@ -136,85 +136,87 @@ def tokenizer(request: pytest.FixtureRequest, data_folder: Path) -> WordPiece:
     return load(data_folder / "vocab" / request.param)
 
 
-@pytest.mark.parametrize("text", HARD, ids=ascii)
-def test_hard_text_is_cut_as_the_original_cuts_it(tokenizer: WordPiece, text: str) -> None:
-    assert pieces_of(tokenizer, text) == reference(text, tokenizer)
+@pytest.mark.parametrize("text", UNUSUAL, ids=ascii)
+def test_unusual_text_is_tokenized_as_by_the_original(tokenizer: WordPiece, text: str) -> None:
+    assert subwords_of(tokenizer, text) == reference(text, tokenizer)
 
 
-def test_every_letter_is_what_it_was(tokenizer: WordPiece) -> None:
-    """Alone, inside a word, and behind a capital: each character that this Python knows, in both places."""
-    letters = map(chr, range(sys.maxunicode + 1))
-    known = [each for each in letters if unicodedata.category(each) not in ("Cn", "Cs") and each not in CHANGED_SINCE]
-    # Private use is a hundred thousand times the same; Hangul and ideographs are eight in ten of the rest.
+def test_every_character_is_tokenized_as_by_the_original(tokenizer: WordPiece) -> None:
+    """Each character that this Python knows: alone, inside a word, and after a capital letter."""
+    code_points = map(chr, range(sys.maxunicode + 1))
+    known = [
+        each for each in code_points if unicodedata.category(each) not in ("Cn", "Cs") and each not in CHANGED_SINCE
+    ]
+    # The 100,000 characters of private use behave alike; Hangul and ideographs are 80 % of the rest.
     sample = [
         each for place, each in enumerate(known) if unicodedata.category(each) not in ("Lo", "Co") or not place % 37
     ]
-    texts = [f"a{letter}b A{letter} {letter}" for letter in sample]
+    texts = [f"a{character}b A{character} {character}" for character in sample]
     for text, ids in zip(texts, tokenizer.encode_ids_batch(texts), strict=True):
         assert [tokenizer.id_to_token(each) for each in ids] == reference(text, tokenizer), ascii(text)
 
 
 @settings(max_examples=300, deadline=None)
 @given(text=TEXTS)
-def test_any_text_is_cut_as_the_original_cuts_it(data_folder: Path, text: str) -> None:
+def test_any_text_is_tokenized_as_by_the_original(data_folder: Path, text: str) -> None:
     for name in ("bert-base-uncased", "bert-base-multilingual-cased"):
         tokenizer = load(data_folder / "vocab" / name)
-        assert pieces_of(tokenizer, text) == reference(text, tokenizer)
+        assert subwords_of(tokenizer, text) == reference(text, tokenizer)
 
 
-def test_half_a_surrogate_pair_is_a_letter_of_no_vocabulary(tokenizer: WordPiece) -> None:
-    assert pieces_of(tokenizer, "the a\ud800b end") == reference("the a\ud800b end", tokenizer)
+def test_half_a_surrogate_pair_is_an_unknown_character(tokenizer: WordPiece) -> None:
+    assert subwords_of(tokenizer, "the a\ud800b end") == reference("the a\ud800b end", tokenizer)
 
 
-THEIRS_DIFFER = ("𫠠", "Σ", "\ue000", "a" * 101, "e\u0301" * 100)
-"""In ideographs of extension E, final sigma, private use, and words from 101 to 200 letters."""
+HF_DIFFERS = ("𫠠", "Σ", "\ue000", "a" * 101, "e\u0301" * 100)
+"""Texts that transformers tokenizes wrongly: ideographs of extension E, final sigma, private use, long words."""
 
 
-def build_theirs(tokenizer: WordPiece) -> Any:
+def build_hf_tokenizer(tokenizer: WordPiece) -> Any:
     vocabulary = {token: number for number, token in enumerate(tokenizer.vocabulary)}
     return BertTokenizer(vocabulary, do_lower_case=not tokenizer.cased)
 
 
-def assert_same(tokenizer: WordPiece, theirs: Any, texts: list[str]) -> None:
-    wanted = theirs(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+def assert_same(tokenizer: WordPiece, hf_tokenizer: Any, texts: list[str]) -> None:
+    expected = hf_tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     for text, ours, ids, offsets in zip(
-        texts, tokenizer.encode_batch(texts), wanted["input_ids"], wanted["offset_mapping"], strict=True
+        texts, tokenizer.encode_batch(texts), expected["input_ids"], expected["offset_mapping"], strict=True
     ):
         assert ours.ids == ids, text
         if not any(unicodedata.category(each) == "Mn" or "\u1160" <= each <= "\u11ff" for each in text):
-            assert ours.offsets == offsets, text  # else theirs stop before the marks
+            assert ours.offsets == offsets, text  # otherwise the offsets of transformers end before the marks
 
 
-def test_real_text_is_cut_as_transformers_cuts_it(tokenizer: WordPiece, data_folder: Path) -> None:
+def test_real_text_is_tokenized_as_by_transformers(tokenizer: WordPiece, data_folder: Path) -> None:
     files = [data_folder / "glue" / "SST-2" / "dev.tsv", data_folder / "korean" / "nsmc-dev-2k.tsv"]
     texts = [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:500]]
-    assert_same(tokenizer, build_theirs(tokenizer), texts)
+    assert_same(tokenizer, build_hf_tokenizer(tokenizer), texts)
 
 
-def test_hard_text_is_cut_as_transformers_cuts_it_but_for_what_it_gets_wrong(tokenizer: WordPiece) -> None:
-    texts = [text for text in HARD if not any(each in text for each in THEIRS_DIFFER) and "[MASK]" not in text]
+def test_unusual_text_is_tokenized_as_by_transformers_except_for_its_faults(tokenizer: WordPiece) -> None:
+    texts = [text for text in UNUSUAL if not any(each in text for each in HF_DIFFERS) and "[MASK]" not in text]
     assert len(texts) > 15
-    assert_same(tokenizer, build_theirs(tokenizer), texts)
+    assert_same(tokenizer, build_hf_tokenizer(tokenizer), texts)
 
 
-def test_special_pieces_are_found_as_transformers_finds_them(tokenizer: WordPiece) -> None:
+def test_special_tokens_are_found_as_by_transformers(tokenizer: WordPiece) -> None:
     text = "A [MASK] is[MASK] here [SEP] or [mask]."
-    theirs = build_theirs(tokenizer)(text, add_special_tokens=False, return_offsets_mapping=True)
-    assert tokenizer.encode(text, specials=True) == (theirs["input_ids"], theirs["offset_mapping"])
+    expected = build_hf_tokenizer(tokenizer)(text, add_special_tokens=False, return_offsets_mapping=True)
+    assert tokenizer.encode(text, specials=True) == (expected["input_ids"], expected["offset_mapping"])
 
 
 @pytest.mark.parametrize("cased", [False, True])
 @pytest.mark.parametrize("form", [None, "NFC", "NFD"])
-def test_a_trained_vocabulary_serves_transformers(
+def test_transformers_loads_a_trained_vocabulary(
     tmp_path: Path, data_folder: Path, cased: bool, form: Literal["NFC", "NFD"] | None
 ) -> None:
     lines = (data_folder / "korean" / "nsmc-dev-2k.tsv").read_text(encoding="utf-8").split("\n")[:300]
     trained = train(lines, vocab_size=700, cased=cased, unicode_form=form)
     trained.save(tmp_path)
-    theirs = AutoTokenizer.from_pretrained(tmp_path)
-    assert_same(trained, theirs, [*lines, *(text for text in HARD if "[MASK]" not in text)])
-    both = theirs("영화", "좋다 [MASK]")
+    hf_tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    assert_same(trained, hf_tokenizer, [*lines, *(text for text in UNUSUAL if "[MASK]" not in text)])
+    both = hf_tokenizer("영화", "좋다 [MASK]")
     inner = [trained.encode("영화").ids, [*trained.encode("좋다").ids, trained.mask_id]]
     assert both["input_ids"] == [trained.cls_id, *inner[0], trained.sep_id, *inner[1], trained.sep_id]
     assert both["token_type_ids"] == [0] * (len(inner[0]) + 2) + [1] * (len(inner[1]) + 1)
-    assert (theirs.pad_token_id, theirs.mask_token_id, len(theirs)) == (0, 4, trained.vocab_size)
+    assert (hf_tokenizer.pad_token_id, hf_tokenizer.mask_token_id, len(hf_tokenizer)) == (0, 4, trained.vocab_size)
