@@ -58,7 +58,7 @@ def check_losses_agree(
     *,
     rows: int = ROWS,
 ) -> None:
-    """Train both models from one head; ``weights`` are its names there and here, ``inputs`` makes the inputs."""
+    """Train both from one head; ``weights`` maps its names in transformers to ours, ``inputs`` makes the inputs."""
     tokenizer = ModelFolder.open(minilm).tokenizer
     features = [feature for _, each in task.encode_all(examples, tokenizer) for feature in each]
     source = FeatureSource(features, pad_id=tokenizer.pad_id)
