@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from bertkit import lookup
 from bertkit.contracts import Objective
 from bertkit.errors import BertkitError
-from bertkit.lookup import find, list_modules, values
+from bertkit.lookup import find, list_modules, load_module, names_from_a_file, values
 
 
-def test_a_shelf_lists_its_public_files() -> None:
+def test_a_package_lists_its_public_modules() -> None:
     assert {"sequence_classification", "mlm", "nsp", "regression"} <= set(list_modules("objectives"))
     assert not [name for name in list_modules("tasks") if name.startswith("_")]
 
@@ -26,8 +28,45 @@ def test_values_of_the_users_own_module(tmp_path: Path, monkeypatch: pytest.Monk
         find("tasks", "lab_of_mine.irony:other", int)
 
 
-def test_an_unknown_name_lists_the_shelf() -> None:
+def test_an_unknown_name_lists_the_package() -> None:
     known = values("objectives", type(Objective))
     assert "mlm:MaskedLanguageModel" in known
     with pytest.raises(BertkitError, match=r"There are: .*mlm"):
         find("objectives", "mln:MaskedLanguageModel", type(Objective))
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that is made when ``foreign_lab.bag`` is imported."""
+    marker = tmp_path / "imported"
+    (tmp_path / "foreign_lab").mkdir()
+    (tmp_path / "foreign_lab" / "bag.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(lookup, "_named_by_the_user", set())
+    for name in ("foreign_lab", "foreign_lab.bag"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return marker
+
+
+def test_a_module_that_a_file_names_is_not_imported(foreign: Path) -> None:
+    with names_from_a_file(), pytest.raises(BertkitError, match=r"foreign_lab\.bag.*BERTKIT_TRUST=foreign_lab"):
+        load_module("encoders", "foreign_lab.bag")
+    assert not foreign.exists()
+
+
+def test_a_module_that_a_file_names_is_imported_where_the_user_trusts_it(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BERTKIT_TRUST", "other,foreign_lab")
+    with names_from_a_file():
+        load_module("encoders", "foreign_lab.bag")
+    assert foreign.exists()
+
+
+def test_what_the_user_named_may_be_named_by_a_file_later(foreign: Path) -> None:
+    load_module("encoders", "foreign_lab.bag")
+    sys.modules.pop("foreign_lab.bag")
+    foreign.unlink()
+    with names_from_a_file():
+        load_module("encoders", "foreign_lab.bag")
+    assert foreign.exists()

@@ -1,19 +1,42 @@
 """A name is a module: ``glue:sst2`` is the value ``sst2`` of ``tasks/glue.py``; nothing is registered.
 
-A name with a dot, such as ``my_lab.irony:irony``, is a module outside bertkit that Python can import.
+A name with a dot, such as ``my_lab.irony:irony``, is a module outside bertkit that Python can import. What a user
+types is imported. What a file names, such as the record of a run or the config.json of a model from elsewhere, is
+imported only if the user has named that package in this process, or in the environment variable ``BERTKIT_TRUST``:
+opening a file must not run code that came with it.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 from typing import TypeVar
 
 from bertkit.errors import did_you_mean, usage_error
 
 T = TypeVar("T")
+
+TRUST = "BERTKIT_TRUST"
+"""Environment variable: packages outside bertkit, separated by commas, that files may name."""
+
+_named_by_a_file: ContextVar[bool] = ContextVar("named_by_a_file", default=False)
+_named_by_the_user: set[str] = set()
+
+
+@contextmanager
+def names_from_a_file() -> Iterator[None]:
+    """Within this context, modules outside bertkit are named by a file and not by the user."""
+    token = _named_by_a_file.set(True)
+    try:
+        yield
+    finally:
+        _named_by_a_file.reset(token)
 
 
 def list_modules(package: str) -> list[str]:
@@ -73,6 +96,14 @@ def find(package: str, name: str, kind: type[T]) -> T:
 
 
 def _load_outside(name: str) -> ModuleType:
+    package = name.partition(".")[0]
+    if not _named_by_a_file.get():
+        _named_by_the_user.add(package)
+    elif name not in sys.modules and package not in {*_named_by_the_user, *os.environ.get(TRUST, "").split(",")}:
+        raise usage_error(
+            f"a file names the module {name}, which is code outside bertkit. If you trust it, set {TRUST}={package}, "
+            f"or import {package} first."
+        )
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

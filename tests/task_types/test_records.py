@@ -36,6 +36,7 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_lab" / "__init__.py").touch()
     (tmp_path / "my_lab" / "ranking.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("BERTKIT_TRUST", "my_lab")
     monkeypatch.delitem(sys.modules, "my_lab", raising=False)
     monkeypatch.delitem(sys.modules, "my_lab.ranking", raising=False)
 

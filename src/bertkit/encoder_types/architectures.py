@@ -13,7 +13,7 @@ from functools import cache
 from bertkit.contracts import Encoder, EncoderConfig
 from bertkit.encoder_types.spec import EncoderSpec, PretrainingDefaults
 from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.lookup import list_modules, load_module
+from bertkit.lookup import list_modules, load_module, names_from_a_file
 
 MODEL_TYPE = "model_type"
 
@@ -87,10 +87,13 @@ def spec_of_encoder(encoder: Encoder) -> EncoderSpec:
 def find_spec(model_type: object, source: str) -> EncoderSpec:
     """The encoder whose ``config.json`` has this ``model_type``; ``source`` names the file in the error.
 
-    A dotted one is a module outside bertkit, which is imported.
+    A dotted one is a module outside bertkit, which is imported if the user trusts it.
     """
     name = str(model_type).replace("-", "_")
-    if "." in name or name in list_modules(_PACKAGE):
+    if "." in name:
+        with names_from_a_file():
+            return find_encoder(name)
+    if name in list_modules(_PACKAGE):
         return find_encoder(name)
     every = _list_usable().values()
     for each in every:

@@ -39,7 +39,8 @@ def _find_type(name: str) -> type[FileTask]:
         if name not in TASK_TYPES:
             raise data_error(f'no type of task is called "{name}". There are: {", ".join(TASK_TYPES)}.')
         return TASK_TYPES[name]
-    kind: object = lookup.find("task_types", name, type)
+    with lookup.names_from_a_file():
+        kind: object = lookup.find("task_types", name, type)
     if not isinstance(kind, type) or not issubclass(kind, FileTask):
         raise data_error(f"{name} is not a class of tasks.")
     return kind
