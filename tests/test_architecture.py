@@ -48,16 +48,18 @@ SHARED_LAYERS = 2
 PLUG_INS = {"encoders", "objectives", "tasks"}
 
 MODULE_LINES, FUNCTION_LINES, CLASS_LINES = 400, 60, 150
-PARAMETERS, METHODS = 10, 15
+PARAMETERS, METHODS, FIELDS = 10, 15, 12
 PRIVATE_SHARE = 0.25
 EXCEPTIONS: dict[str, str] = {
-    "encoder_types.elmo_network.ElmoConfig": "a record: the hyper-parameters of the network, one field each",
     "encoder_types.spec.HuggingFaceSpec": "a record: one optional table per property of Hugging Face's format",
     "encoders.bert.BertConfig": "a record: the hyper-parameters of the network, one field each",
     "encoders.roberta.RobertaConfig": "a record: the hyper-parameters of the network, one field each",
-    "data.shards.Manifest": "a record: one field per line of the manifest of a corpus",
+    "finetuning.record.FinetuneRun": "a record: every setting of a run, always read by field name",
     "options.finetuning.TaskTrainingOptions": "a record: one field per option of the command line",
     "options.pretraining.PretrainOptions": "a record: one field per option of the command line",
+    "pretraining.record.PretrainRun": "a record: every setting of a run, always read by field name",
+    "report.doctor.Diagnosis": "a record: one field per line of the report",
+    "reproduction.scales.Scale": "a record: every size of a reproduction, always read by field name",
 }
 """What may be larger, by name, with the reason."""
 
@@ -247,7 +249,7 @@ def sizes(path: Path) -> Iterator[tuple[str, str]]:
                 yield name, f"{lines} lines"
             if methods > METHODS:
                 yield name, f"{methods} methods"
-            if fields > PARAMETERS:
+            if fields > FIELDS:
                 yield name, f"{fields} fields"
         elif lines > FUNCTION_LINES:
             yield name, f"{lines} lines"

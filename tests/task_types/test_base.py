@@ -18,7 +18,9 @@ from bertkit.task_types import (
     same_answers,
     type_name,
 )
+from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.records import TASK_TYPES
+from bertkit.tasks.glue import sst2
 
 CLASSES = TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "glad"))
 TAGS = TaggingTask(name="names", labels=("O", "B-X", "I-X"))
@@ -73,5 +75,5 @@ def test_a_task_without_thresholds_keeps_its_predictions() -> None:
 
 
 def test_only_classes_can_be_weighted() -> None:
-    with pytest.raises(BertkitError, match="names has no classes of texts to weigh"):
-        TAGS.weighted("balanced")
+    assert not isinstance(TAGS, Weightable)
+    assert isinstance(sst2, Weightable)

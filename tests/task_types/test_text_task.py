@@ -19,6 +19,7 @@ from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.task_types import Prediction, RegressionTask, TextExample, TextTask
+from bertkit.task_types.class_weights import Weightable
 
 TASKS: dict[str, TextTask] = lookup.values("tasks", TextTask)
 
@@ -102,6 +103,7 @@ def test_weights_reach_the_loss(task: TextTask, tokenizer: Tokenizer) -> None:
     features = [feature for example in task.examples("dev") for feature in task.encode(example, tokenizer)]
     batch = collate(features, pad_id=tokenizer.pad_id)
     sums = []
+    assert isinstance(task, Weightable)
     for each in (task, task.weighted(",".join(f"{label}=3" for label in task.labels))):
         torch.manual_seed(13)
         encoder = Bert(BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7))

@@ -15,6 +15,7 @@ from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.task_types import FileTask
+from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.user_tables import guess
 
 _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
@@ -46,6 +47,8 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
     else:
         task = _name_files(find_task(str(options.task)), options)
     if options.class_weights is not None:
+        if not isinstance(task, Weightable):
+            raise usage_error(f"{task.name} has no classes of texts to weigh.")
         task = task.weighted(options.class_weights)
     for note in task.reader.notes():
         bar.say(note)

@@ -5,8 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol, Self, runtime_checkable
 
 from bertkit.errors import did_you_mean, usage_error
+
+
+@runtime_checkable
+class Weightable(Protocol):
+    """A task whose classes can be weighted in the loss."""
+
+    def weighted(self, weights: str) -> Self:
+        """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
 
 
 def parse_weights(text: str) -> dict[str, float]:
