@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 
+import pytest
 import torch
 
 from bertkit.batch import Batch
 from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS
-from bertkit.encoders import bert, roberta
+from bertkit.encoders import bert, gpt, roberta
+from bertkit.errors import BertkitError
 from bertkit.nn.activation import ACTIVATIONS
 
 
@@ -55,3 +58,23 @@ def test_tables_of_names_fit_the_configurations_and_parameters() -> None:
         assert written == {name for name, _ in encoder.named_parameters()}
         assert all(hasattr(encoder.config, field) for field in SETTINGS)
     assert set(ACTIVATION_NAMES.values()) <= set(ACTIVATIONS)
+
+
+@pytest.mark.parametrize("module", [bert, roberta])
+def test_neighbour_heads_start_with_blocks_that_change_nothing(module: ModuleType, padded_batch: Batch) -> None:
+    config = module.size("3/16/2", vocab_size=99, position_init="neighbour_heads", layer_norm_eps=1e-12)
+    encoder = module.SPEC.encoder(config).eval()
+    layers = encoder(padded_batch, output_hidden_states=True).layers
+    for states in layers[1:]:
+        torch.testing.assert_close(states, layers[0], atol=1e-5, rtol=1e-5)
+    assert not encoder.embeddings.word.weight[:, -8:].any()
+    assert encoder.embeddings.position.weight[:, -8:].any()
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "message"),
+    [(gpt, "3/16/2", "both directions"), (bert, "3/16/1", "two heads or more"), (bert, "3/15/5", "of an even width")],
+)
+def test_neighbour_heads_that_do_not_fit_are_refused(module: ModuleType, shape: str, message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        module.size(shape, vocab_size=99, position_init="neighbour_heads")

@@ -230,4 +230,5 @@ def test_pretraining_defaults_are_settings_of_a_run(spec: EncoderSpec) -> None:
         run = PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=task)
         settings = {**architecture_defaults(encoder, vocab_size=99), **profile_settings(profile, encoder)}
         changed = apply(run, [Setting(path, value, profile) for path, value in settings.items()])
-        assert changed.task.objectives == spec.pretraining.objectives
+        expected = tuple(each for each in spec.pretraining.objectives if profile == "paper" or each != "nsp")
+        assert changed.task.objectives == expected

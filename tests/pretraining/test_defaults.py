@@ -26,7 +26,8 @@ def test_every_path_of_the_fast_profile_is_a_setting_of_a_run(size: str) -> None
     assert changed != run
     assert changed.task.masking.rate == 0.3
     assert isinstance(changed.encoder, bert.BertConfig)
-    assert changed.encoder.position_init == "sinusoidal"
+    assert changed.encoder.position_init == "neighbour_heads"
+    assert (changed.token_init, changed.task.objectives) == ("cooccurrence", ("mlm",))
     assert (changed.batch_size == 64) == (size in ("tiny", "mini"))
 
 

@@ -8,10 +8,11 @@ from typing import Any, Literal, Protocol, TypeVar
 from bertkit.contracts import Context, EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.neighbour_heads import fits
 
 Config = TypeVar("Config")
 
-PositionInit = Literal["normal", "sinusoidal"]
+PositionInit = Literal["normal", "sinusoidal", "neighbour_heads"]
 """How learned position embeddings are initialised; sinusoidal ones are learned from in fewer steps."""
 
 
@@ -90,6 +91,11 @@ def check_transformer(config: _Transformer) -> None:
         raise usage_error(
             f"hidden_size {config.hidden_size} is not a multiple of num_heads {config.num_heads}; "
             f"every head has the same width."
+        )
+    if getattr(config, "position_init", "") == "neighbour_heads" and not fits(config.hidden_size, config.num_heads):
+        raise usage_error(
+            f"position_init=neighbour_heads needs two heads or more of an even width; "
+            f"hidden_size is {config.hidden_size} and num_heads {config.num_heads}: give position_init=sinusoidal."
         )
     check_rates(config, "dropout", "attention_dropout")
     for name in ("layer_norm_eps", "initializer_range"):

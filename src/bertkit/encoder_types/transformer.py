@@ -23,8 +23,12 @@ from bertkit.nn.embeddings import Embeddings, PlainEmbeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.lstm import BiLstm
+from bertkit.nn.neighbour_heads import fill_heads, fill_positions
 from bertkit.nn.pooler import Pooler, pick_tokens
 from bertkit.nn.stack import BlockStack
+
+_SEGMENT_SHARE = 0.2
+"""Segments begin this much smaller than tokens where most rows have only one of them."""
 
 
 def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNormBlock:
@@ -104,6 +108,30 @@ class Transformer(Encoder):
         initialize(self, self.config.initializer_range)
         if self.config.position_init == "sinusoidal":
             fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
+        elif self.config.position_init == "neighbour_heads":
+            self._look_at_neighbours()
+
+    def _look_at_neighbours(self) -> None:
+        """Point the first heads at neighbouring tokens.
+
+        Every block begins as the identity, so that the positions reach the later layers as they are.
+        """
+        assert isinstance(self.embeddings, Embeddings)
+        width = self.hidden_size // self.config.num_heads
+        embeddings, segments = self.embeddings, self.embeddings.segment.weight
+        blocks = [block for block in self.layers if isinstance(block, PostNormBlock)]
+        with torch.no_grad():
+            segments.mul_(_SEGMENT_SHARE)
+            for block in blocks:
+                block.attention.output.weight.zero_()
+                block.feed_forward.outer.weight.zero_()
+        fill_positions(
+            embeddings.position.weight,
+            [embeddings.word.weight, segments],
+            width=width,
+            sigma=self.config.initializer_range,
+        )
+        fill_heads([block.attention.qkv for block in blocks], num_heads=self.config.num_heads)
 
     def depth(self, name: str) -> int:
         """0 for embeddings, blocks from 1, everything else above the last block."""

@@ -25,6 +25,7 @@ from bertkit.encoder_types.settings import (
     read_size,
 )
 from bertkit.encoder_types.transformer import Transformer
+from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
 from bertkit.text.bpe import BPE
@@ -56,6 +57,8 @@ class GptConfig:
     def __post_init__(self) -> None:
         check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
         check_transformer(self)
+        if self.position_init == "neighbour_heads":
+            raise usage_error("position_init=neighbour_heads is for encoders that attend in both directions.")
 
     @property
     def context(self) -> Context:

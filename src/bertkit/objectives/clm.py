@@ -6,7 +6,7 @@ Letters: B examples, T tokens, V vocabulary, M labelled positions of the whole b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import nn

@@ -8,10 +8,13 @@ import torch
 
 from bertkit.contracts import Encoder, Stateful, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
+from bertkit.data.cooccurrence import LEAST_TOKENS
+from bertkit.data.shards import Corpus
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.model import Model
 from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.first_weights import initialize_from_statistics, token_statistics
 from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
@@ -53,6 +56,9 @@ def build_job(
     _check_division(run, group)
     torch.manual_seed(run.seed)
     model = build_model(run).to(default_device())
+    if starts_from_counts(run, data.train):
+        statistics = group.broadcast(token_statistics(data.train, run.encoder) if group.is_first else {})
+        initialize_from_statistics(model, statistics)
     model.encoder.gradient_checkpointing = run.gradient_checkpointing
     if run.shard and not hasattr(model.encoder, "layers"):
         raise usage_error("shard needs an encoder that is a stack of equal layers; leave it out.")
@@ -76,6 +82,11 @@ def build_job(
         group=group,
         identity=run_identity(run),
     )
+
+
+def starts_from_counts(run: PretrainRun, corpus: Corpus) -> bool:
+    """Whether the token embeddings start from co-occurrence counts; a corpus with few tokens has no use for them."""
+    return run.token_init == "cooccurrence" and corpus.num_tokens >= LEAST_TOKENS
 
 
 def _check_division(run: PretrainRun, group: ProcessGroup) -> None:

@@ -11,6 +11,7 @@ from bertkit import config
 from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types import context_of, find_architecture, name_architecture
 from bertkit.errors import usage_error
+from bertkit.lookup import names_from_a_file
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.precision import Precision
@@ -32,7 +33,9 @@ class PretrainRun:
     ``long_batch_size``, ``long_lr`` and ``long_warmup`` default to the values of the short rows.
 
     ``loader_workers`` threads prepare the batches of the next steps; with 0 each step prepares its own. None means 1 on
-    a GPU and 0 on a CPU. ``snapshots`` models, the last one included, are kept at equal intervals.
+    a GPU and 0 on a CPU. ``token_init`` says where the token embeddings start: at random values, or at vectors computed
+    from the co-occurrence counts of the corpus. ``snapshots`` models, the last one included, are kept at equal
+    intervals.
     """
 
     data: Path
@@ -56,6 +59,7 @@ class PretrainRun:
     precision: Precision | None = None
     shard: bool = False
     loader_workers: int | None = None
+    token_init: Literal["random", "cooccurrence"] = "random"
     seed: int = 0
     log_every: int = 10
     evaluate_every: int = 500
@@ -102,6 +106,7 @@ def pretraining_to_json(run: PretrainRun) -> dict[str, object]:
 def pretraining_from_json(record: Mapping[str, object], *, source: str = "the record") -> PretrainRun:
     """The run that ``pretraining_to_json`` wrote; without an ``architecture`` its encoder is a BERT."""
     values = dict(record)
-    architecture = find_architecture(str(values.pop("architecture", "bert")))
-    encoder = config.from_json(architecture.config, values.get("encoder"), source=source)
-    return config.from_json(PretrainRun, {**values, "encoder": encoder}, source=source)
+    with names_from_a_file():
+        architecture = find_architecture(str(values.pop("architecture", "bert")))
+        encoder = config.from_json(architecture.config, values.get("encoder"), source=source)
+        return config.from_json(PretrainRun, {**values, "encoder": encoder}, source=source)

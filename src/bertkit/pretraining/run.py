@@ -16,7 +16,7 @@ from bertkit.config import Setting
 from bertkit.errors import usage_error
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
-from bertkit.pretraining.job import PretrainingJob, build_job
+from bertkit.pretraining.job import PretrainingJob, build_job, starts_from_counts
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.resuming import check_unchanged
@@ -63,6 +63,10 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         _require_space(job, folder)
         for line in job.report.lines():
             progress.say(line)
+        if run.token_init == "cooccurrence" and not starts_from_counts(run, data.train):
+            progress.say(
+                f"token embeddings start at random: {data.train.num_tokens:,} tokens are too few to count neighbours"
+            )
         all_origins = {**(origins or {}), **_measured_origins(run, job.run)}
         # Nothing can be lost before this line, so a signal ends the process at once; from here the step is saved first.
         with Interrupts(distributed=group.size > 1) as interrupts:

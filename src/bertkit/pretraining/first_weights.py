@@ -1,0 +1,87 @@
+"""First weights that are computed from the corpus: token embeddings from co-occurrence counts.
+
+The table is cached beside the shards: a trial run, a resume and a second run with the same width compute it once.
+
+Letters: V vocabulary, H hidden width.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save
+
+from bertkit.contracts import EncoderConfig
+from bertkit.data.cooccurrence import count_cooccurrences, embed_tokens
+from bertkit.data.shards import Corpus
+from bertkit.encoder_types import Transformer
+from bertkit.errors import usage_error
+from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.storage.atomic import write_file
+from bertkit.storage.checksums import sha256_of
+
+_IDENTITY_SHARE = 0.5
+"""The transform of the masked-LM head begins half-way between its random weights and the identity."""
+
+
+def token_statistics(corpus: Corpus, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:
+    """``vectors`` (V, D), the embeddings, and ``log_frequency`` (V,), from the counts of ``corpus`` or from its cache.
+
+    D is the hidden width, less that of one head if positions have dimensions of their own.
+    """
+    path = corpus.folder / f"cooccurrence-{dimensions(config)}.safetensors"
+    with suppress(Exception):
+        cached = load_file(path)
+        if path.with_suffix(".sha256").read_text() == f"{corpus.manifest.content} {sha256_of(path)}":
+            return cached
+    counts = count_cooccurrences(corpus)
+    frequency = counts.frequency + 1.0
+    statistics = {
+        "vectors": embed_tokens(counts, dimensions(config)),
+        "log_frequency": np.log(frequency / frequency.sum()).astype(np.float32),
+    }
+    with suppress(OSError):  # a folder that cannot be written to costs the next run the same seconds again
+        _write_cache(path, statistics, corpus)
+    return statistics
+
+
+def _write_cache(path: Path, statistics: dict[str, NDArray[np.float32]], corpus: Corpus) -> None:
+    content = save(statistics)
+    write_file(path, lambda temporary: temporary.write_bytes(content))
+    stamp = f"{corpus.manifest.content} {sha256_of(path)}"
+    write_file(path.with_suffix(".sha256"), lambda temporary: temporary.write_text(stamp))
+
+
+def dimensions(config: EncoderConfig) -> int:
+    """The columns of the embedding table that belong to tokens."""
+    hidden = int(getattr(config, "hidden_size", 0))
+    if getattr(config, "position_init", "") == "neighbour_heads":
+        hidden -= hidden // int(getattr(config, "num_heads", 1))
+    return hidden
+
+
+@torch.no_grad()
+def initialize_from_statistics(model: Model, statistics: dict[str, NDArray[np.float32]]) -> None:
+    """Give the token embeddings, and the masked-LM head if there is one, their first values from the corpus.
+
+    The embeddings have the root mean square of the other weights. The head predicts the frequencies of tokens, and
+    its transform begins near the identity. Raises a usage error for an encoder without a table of tokens.
+    """
+    encoder = model.encoder
+    if not isinstance(encoder, Transformer):
+        raise usage_error("token_init=cooccurrence needs an encoder with a table of token embeddings, such as BERT.")
+    vectors = torch.from_numpy(statistics["vectors"])
+    table = encoder.token_embedding.weight
+    width = vectors.shape[1]
+    table[:, :width] = (vectors * (encoder.config.initializer_range * math.sqrt(width))).to(table)
+    for head in model.objectives.values():
+        if isinstance(head, MaskedLanguageModel):
+            head.bias.copy_(torch.from_numpy(statistics["log_frequency"]))
+            weight = head.transform.weight
+            weight.mul_(1 - _IDENTITY_SHARE).add_(torch.eye(len(weight), device=weight.device), alpha=_IDENTITY_SHARE)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bertkit.data import cooccurrence
+from bertkit.encoders import elmo
+from bertkit.encoders.bert import BertConfig, size
+from bertkit.errors import BertkitError
+from bertkit.model import Model
+from bertkit.objectives.mlm import MaskedLanguageModel
+from bertkit.pretraining import first_weights, job
+from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.first_weights import dimensions, initialize_from_statistics, token_statistics
+from bertkit.pretraining.job import build_job
+from bertkit.pretraining.record import PretrainRun
+
+
+@pytest.fixture
+def counted(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> PretrainRun:
+    """The tiny run with first weights from its corpus, which is far below the least number of tokens."""
+    monkeypatch.setattr(cooccurrence, "LEAST_TOKENS", 10)
+    monkeypatch.setattr(job, "LEAST_TOKENS", 10)
+    assert isinstance(run.encoder, BertConfig)
+    encoder = replace(run.encoder, hidden_size=24, num_heads=2, position_init="neighbour_heads")
+    return replace(run, encoder=encoder, token_init="cooccurrence")
+
+
+def test_a_job_starts_from_the_counts(counted: PretrainRun) -> None:
+    data = PretrainingData.open(counted.data)
+    model = build_job(counted, data=data).state.model
+    statistics = token_statistics(data.train, counted.encoder)
+    table = model.encoder.get_submodule("embeddings.word").weight
+    assert isinstance(table, torch.Tensor)
+    scale = 0.02 * 12**0.5
+    torch.testing.assert_close(table[:, :12], torch.from_numpy(statistics["vectors"]) * scale)
+    assert not table[:, 12:].any()
+    head = model.objectives["mlm"]
+    assert isinstance(head, MaskedLanguageModel)
+    assert head.bias.exp().sum().item() == pytest.approx(1.0)
+    assert head.bias.argmax() == int(np.argmax(statistics["log_frequency"]))
+    assert head.transform.weight.diagonal().mean().item() == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_statistics_are_computed_once(counted: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = PretrainingData.open(counted.data).train
+    first = token_statistics(corpus, counted.encoder)
+    monkeypatch.setattr(first_weights, "count_cooccurrences", None)
+    again = token_statistics(corpus, counted.encoder)
+    assert all(np.array_equal(first[name], again[name]) for name in ("vectors", "log_frequency"))
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "sha256"])
+def test_a_damaged_cache_is_computed_again(counted: PretrainRun, suffix: str) -> None:
+    corpus = PretrainingData.open(counted.data).train
+    first = token_statistics(corpus, counted.encoder)
+    (path,) = counted.data.glob(f"cooccurrence-*.{suffix}")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    again = token_statistics(corpus, counted.encoder)
+    assert np.array_equal(first["vectors"], again["vectors"])
+
+
+def test_a_corpus_with_few_tokens_starts_at_random(run: PretrainRun) -> None:
+    data = PretrainingData.open(run.data)
+    plain = build_job(run, data=data).state.model
+    counted = build_job(replace(run, token_init="cooccurrence"), data=data).state.model
+    assert all(torch.equal(one, two) for one, two in zip(plain.parameters(), counted.parameters(), strict=True))
+
+
+def test_tokens_have_the_columns_that_positions_leave() -> None:
+    assert dimensions(size("2/24/2", vocab_size=99)) == 24
+    assert dimensions(size("2/24/2", vocab_size=99, position_init="neighbour_heads")) == 12
+
+
+def test_an_encoder_without_a_table_of_tokens_is_refused() -> None:
+    encoder = elmo.tiny()
+    with pytest.raises(BertkitError, match="token_init=cooccurrence needs an encoder with a table"):
+        initialize_from_statistics(Model(encoder, {}), {})
+
+
+def test_a_read_only_data_folder_is_no_problem(counted: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, write: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(first_weights, "write_file", refuse)
+    corpus = PretrainingData.open(counted.data).train
+    assert token_statistics(corpus, counted.encoder)["vectors"].shape == (corpus.manifest.vocab_size, 12)
+    assert not list(counted.data.glob("cooccurrence-*"))
