@@ -71,6 +71,7 @@ def _list_settings(options: TaskTrainingOptions, task: FileTask) -> list[Setting
             batch_size=options.batch_size,
             limit=options.limit,
             from_scratch=options.from_scratch,
+            baseline=False if options.no_baseline else None,
             reinit_layers=options.reinit_layers,
             layer_decay=options.layer_decay,
             **{"optimizer.lr": options.lr},

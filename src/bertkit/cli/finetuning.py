@@ -32,6 +32,7 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
         spread = "" if result.sd is None else f", sd {result.sd:.4f}"
         best = result.best.scores[result.metric]
         show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
+        show_lines([result.verdict()] if result.baselines else [])
         show_parts(result.best.parts)
     verbosity.suggest("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")
 

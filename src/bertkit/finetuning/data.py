@@ -11,6 +11,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
+from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
@@ -34,6 +35,7 @@ class FinetuningData:
     dev: Sequence[Any]
     further: Mapping[str, Sequence[Any]]
     activations: ActivationCache
+    baselines: Sequence[Baseline] = ()
 
     @property
     def tokenizer(self) -> SubwordTokenizer:
@@ -75,6 +77,9 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if sentence := _describe_truncation(task, encoded):
         progress.say(sentence)
+    baselines = fit_baselines(task, train, dev) if run.baseline else []
+    if baselines:
+        progress.say(describe_baselines(task.metric, baselines))
     data = FinetuningData(
         run=run,
         model_folder=folder,
@@ -83,6 +88,7 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         dev=dev,
         further={split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.further_devs()},
         activations=earlier.activations if earlier is not None and same_model else ActivationCache(run.output),
+        baselines=baselines,
     )
     task.files.close()  # the rows of the tables are not needed during training
     return data

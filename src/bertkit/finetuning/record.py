@@ -39,6 +39,7 @@ class FinetuneRun:
     gradient_checkpointing: bool = False
     limit: int | None = None
     dev_limit: int | None = None
+    baseline: bool = True
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))
     precision: Precision | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertkit import config
+from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json, write_json
@@ -43,9 +44,16 @@ class FinetuneResult:
     mean: float
     sd: float | None
     best: SeedResult
+    baselines: list[Baseline] = field(default_factory=list)
+
+    def verdict(self) -> str:
+        """A sentence that compares the mean with the best baseline; empty without baselines."""
+        return verdict(self.metric, self.mean, self.baselines)
 
 
-def summarize(folder: RunFolder, metric: str, seeds: list[SeedResult]) -> FinetuneResult:
+def summarize(
+    folder: RunFolder, metric: str, seeds: list[SeedResult], baselines: Sequence[Baseline] = ()
+) -> FinetuneResult:
     """The result of a run from the results of all its seeds; of equal seeds the first is the best."""
     values = [result.scores[metric] for result in seeds]
     return FinetuneResult(
@@ -55,6 +63,7 @@ def summarize(folder: RunFolder, metric: str, seeds: list[SeedResult]) -> Finetu
         mean=statistics.fmean(values),
         sd=statistics.stdev(values) if len(values) > 1 else None,
         best=max(seeds, key=lambda result: result.scores[metric]),
+        baselines=list(baselines),
     )
 
 

@@ -21,6 +21,9 @@ from bertkit.storage.atomic import write_json
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
 
+_FEW_DEV_EXAMPLES = 200
+"""Below this, the score of a share is uncertain by seven points or more."""
+
 
 def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> FinetuneResult:
     """Fine-tune ``run.model`` with every seed into ``run.output``; seeds that an earlier start finished are kept.
@@ -75,12 +78,25 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     folder.note(examples={"train": data.num_examples, "dev": len(data.dev)})
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
-    result = summarize(folder, run.task.metric, results)
-    _report(data, folder, result)
+    result = summarize(folder, run.task.metric, results, data.baselines)
+    for warning in doubts(result, epochs=run.epochs, num_dev=len(data.dev)):
+        progress.say(warning)
+    _report(data, folder, result, progress)
     return result
 
 
-def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:
+def doubts(result: FinetuneResult, *, epochs: int, num_dev: int) -> list[str]:
+    """Sentences about why the scores may not mean what they seem to."""
+    found = []
+    if num_dev < _FEW_DEV_EXAMPLES:
+        # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
+        found.append(f"{num_dev} dev examples: a share of them is only known to within {98 / num_dev**0.5:.0f} points")
+    if epochs > 1 and all(each.best_epoch == epochs for each in result.seeds):
+        found.append(f"every seed was best in its last epoch: --epochs {2 * epochs} may be better")
+    return found
+
+
+def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, progress: Progress) -> None:
     """Write the plots (the confusion matrix is that of the best seed), ``results.json`` and the model card."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
     task = data.run.task
@@ -88,6 +104,8 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
         model = ModelFolder.open(folder.model).load_model(task.objectives)
         predicted = [each.label for each in predict(model, task, data.dev, data.tokenizer)]
         gold = [example.label for example in data.dev]
+        if len(set(predicted)) == 1:
+            progress.say(f'the model predicts "{predicted[0]}" for every dev example: it has learned nothing')
         plot_confusion(gold, predicted, task.labels, folder.path / "confusion.png")
     record = config.to_json(result)
     write_json(folder.path / RESULTS, record)

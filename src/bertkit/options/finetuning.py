@@ -68,6 +68,8 @@ class TaskTrainingOptions(JobOptions):
     """Examples per optimizer step. [default: 32]"""
     limit: int | None = None
     """Use at most this many training examples."""
+    no_baseline: bool = False
+    """Do not compare with the most frequent answer and a bag of words."""
     from_scratch: bool = False
     """Start from random weights of the same architecture, to measure what pre-training contributes."""
     reinit_layers: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,6 +23,10 @@ _SHORTEST = 3
 
 AnswerRecord = dict[str, Any]
 """One prediction in a file of predictions, as JSON."""
+
+
+BaselineMethod = Callable[[Sequence[E], Sequence[E]], Sequence[P]]
+"""(train, dev) -> the predictions for dev."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +103,6 @@ class FileTask(Task[E, P]):
         """
         return self.reader.examples(split)
 
-    def weighted(self, weights: str) -> Self:
-        """The same task with weights of its classes: ``balanced``, or such as ``positive=2,negative=0.5``."""
-        raise usage_error(f"{self.name} has no classes of texts to weigh.")
-
     def calibrate(self, examples: Sequence[E], predictions: Sequence[P]) -> tuple[Self, Sequence[P]]:
         """The task with the thresholds that score best on ``examples``, and the predictions under them.
 
@@ -128,6 +128,10 @@ class FileTask(Task[E, P]):
     def further_answer_files(self) -> tuple[str, ...]:
         """Fields of ``describe`` that the official programs read from a JSON file of their own."""
         return ()
+
+    def baselines(self) -> Mapping[str, BaselineMethod[E, P]]:
+        """Trivial methods that a model has to beat, by name."""
+        return {}
 
     def advise_on_cuts(self) -> str:
         """A sentence that says what to do where examples do not fit into ``max_length``."""

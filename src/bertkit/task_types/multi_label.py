@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -14,7 +15,8 @@ from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 from bertkit.objectives.multi_label import MultiLabelClassification
-from bertkit.task_types.base import AnswerColumns, AnswerRecord
+from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
+from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, parse_weights, spread_weights
 from bertkit.task_types.labels import SEPARATORS, read_labels, write_labels
 from bertkit.task_types.text_reader import Answer, TextExample
@@ -24,7 +26,9 @@ from bertkit.task_types.text_task import (
     count_truncated,
     find_class,
     mean_output,
+    predict_most_frequent,
     prediction_record,
+    predictions_of,
 )
 from bertkit.task_types.thresholds import EVEN, best_f1_threshold
 
@@ -104,6 +108,11 @@ class MultiLabelTask(TextTask):
                 thresholds[label] = best_f1_threshold(gold, probabilities)
         task = replace(self, thresholds=thresholds)
         return task, [replace(each, label=task._reached(each.scores)) for each in predictions]
+
+    def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
+        """The most frequent combination of labels, and a logistic regression for each label on a bag of words."""
+        by_label = partial(predict_labels, labels=self.labels)
+        return {MOST_FREQUENT: predict_most_frequent, BAG_OF_WORDS: predictions_of(by_label)}
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
         """``id``, ``label`` with the labels that apply, and the ``scores`` of all."""

@@ -12,9 +12,17 @@ from bertkit.errors import data_error
 from bertkit.metrics.bootstrap import Statistic, resample_numbers
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.regression import Regression
-from bertkit.task_types.base import AnswerRecord
+from bertkit.task_types.base import AnswerRecord, BaselineMethod
+from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
 from bertkit.task_types.text_reader import Answer, TextExample
-from bertkit.task_types.text_task import Prediction, TextTask, count_truncated, mean_output, prediction_record
+from bertkit.task_types.text_task import (
+    Prediction,
+    TextTask,
+    count_truncated,
+    mean_output,
+    prediction_record,
+    predictions_of,
+)
 
 _SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"pearson": pearson, "spearman": spearman}
 
@@ -64,6 +72,10 @@ class RegressionTask(TextTask):
         """The number on the scale of the files; the values of windows are averaged."""
         value = float(mean_output(outputs, "value"))
         return Prediction(value * self.numbers.unit + self.numbers.origin, num_truncated=count_truncated(features))
+
+    def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
+        """Ridge regression on a bag of words; a correlation with the mean does not exist."""
+        return {BAG_OF_WORDS: predictions_of(predict_numbers)}
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
         """``id`` and ``label``, the number."""

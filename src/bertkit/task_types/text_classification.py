@@ -14,7 +14,8 @@ from bertkit.errors import usage_error
 from bertkit.metrics.bootstrap import Statistic, resample_classes
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.objectives.sequence_classification import SequenceClassification
-from bertkit.task_types.base import AnswerColumns, AnswerRecord
+from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
+from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, parse_weights, spread_weights
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
@@ -23,7 +24,9 @@ from bertkit.task_types.text_task import (
     count_truncated,
     find_class,
     mean_output,
+    predict_most_frequent,
     prediction_record,
+    predictions_of,
 )
 
 _SCORES: Mapping[str, Callable[[Sequence[str], Sequence[str]], float]] = {
@@ -79,6 +82,10 @@ class TextClassificationTask(TextTask):
         scores = softmax(mean_output(outputs, "logits"))
         by_label = dict(zip(self.labels, scores.tolist(), strict=True))
         return Prediction(self.labels[int(scores.argmax())], by_label, count_truncated(features))
+
+    def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
+        """The most frequent class, and logistic regression on a bag of words."""
+        return {MOST_FREQUENT: predict_most_frequent, BAG_OF_WORDS: predictions_of(predict_classes)}
 
     def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
         """``id``, ``label``, its ``probability``, and the ``scores`` of all classes."""

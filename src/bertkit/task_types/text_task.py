@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from bertkit.batch import Feature, Label
 from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, did_you_mean
-from bertkit.task_types.base import AnswerRecord, FileTask, refuse_unlabelled
+from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, refuse_unlabelled
+from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.text_encoder import TextEncoder
 from bertkit.task_types.text_reader import Answer, TextExample, TextReader
 
@@ -103,6 +104,18 @@ class TextTask(FileTask[TextExample, Prediction]):
     def advise_on_cuts(self) -> str:
         """How a text that is too long can be read to its end."""
         return self.encoder.advise_on_cuts()
+
+
+def predict_most_frequent(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[Prediction]:
+    """The most frequent answer of train for every example of dev."""
+    return [Prediction(most_frequent([example.label for example in train if example.label is not None]))] * len(dev)
+
+
+def predictions_of(
+    method: Callable[[Sequence[TextExample], Sequence[TextExample]], Sequence[Answer]],
+) -> BaselineMethod[TextExample, Prediction]:
+    """A method that gives answers as one that gives predictions."""
+    return lambda train, dev: [Prediction(answer) for answer in method(train, dev)]
 
 
 def mean_output(outputs: Sequence[OutputArrays], name: str) -> NDArray[np.float64]:

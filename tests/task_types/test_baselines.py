@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from bertkit.task_types.baselines import most_frequent, predict_classes, predict_labels, predict_numbers
+from bertkit.task_types.text_reader import Answer, TextExample
+
+GOOD, BAD = "a fine and moving film", "a dull and tedious bore"
+
+
+def examples(*rows: tuple[str, Answer], second: str | None = None) -> list[TextExample]:
+    return [TextExample(str(number), text, second, label) for number, (text, label) in enumerate(rows)]
+
+
+def test_classes_are_learned_from_words() -> None:
+    train = examples((GOOD, "yes"), (BAD, "no"), ("fine, moving", "yes"), ("dull, a bore", "no"))
+    assert predict_classes(train, examples(("moving film", "no"), ("tedious and dull", "yes"))) == ["yes", "no"]
+
+
+def test_misspelled_words_share_their_characters() -> None:
+    train = examples(*[("wonderful", "yes"), ("terrible", "no")] * 3)
+    assert predict_classes(train, examples(("wonderfull", "no"), ("terribly", "yes"))) == ["yes", "no"]
+
+
+def test_one_class_needs_no_model() -> None:
+    assert predict_classes(examples((GOOD, "yes"), (BAD, "yes")), examples((BAD, "no"))) == ["yes"]
+
+
+def test_empty_texts_are_classified() -> None:
+    train = examples((GOOD, "yes"), ("", "no"), (BAD, "no"))
+    assert len(predict_classes(train, examples(("", "no"), ("?", "yes")))) == 2
+
+
+def test_numbers_follow_the_words() -> None:
+    train = examples(*[("cold snow", 1.0), ("mild rain", 5.0), ("hot sun", 9.0)] * 4)
+    low, middle, high = predict_numbers(train, examples(("snow", 0.0), ("rain", 0.0), ("sun", 0.0)))
+    assert low < middle < high
+
+
+def test_numbers_of_pairs_see_what_the_texts_share() -> None:
+    words = ["river", "stone", "garden", "music", "letter", "winter", "market", "silver"]
+    rows = [(one, other) for one in words for other in words]
+    train = [TextExample("", one, other, 5.0 if one == other else 0.0) for one, other in rows]
+    dev = [TextExample("", "bridge", other, 0.0) for other in ("bridge", "window")]
+    same, different = predict_numbers(train, dev)
+    assert same > different + 1
+
+
+def test_every_label_has_a_model_of_its_own() -> None:
+    train = examples(*[("red sky", ("red",)), ("blue sky", ("blue",)), ("red and blue", ("blue", "red"))] * 4)
+    dev = examples(("red", ()), ("blue", ()), ("blue red", ()))
+    assert predict_labels(train, dev, ("blue", "red")) == [("red",), ("blue",), ("blue", "red")]
+
+
+def test_a_label_that_never_or_always_applies() -> None:
+    train = examples(("red", ("always",)), ("blue", ("always",)))
+    assert predict_labels(train, examples(("red", ())), ("always", "never")) == [("always",)]
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(["a", "b", "b"], "b"), (["c", "a"], "c")])
+def test_the_most_frequent_answer(answers: list[str], expected: str) -> None:
+    assert most_frequent(answers) == expected
