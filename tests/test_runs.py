@@ -43,7 +43,7 @@ def test_records_of_repeated_steps_and_a_torn_line_are_dropped(tmp_path: Path) -
         file.write('{"kind": "train", "st')
     assert len(read_metrics(tmp_path / "metrics.jsonl")) == 7
     with RunFolder(tmp_path) as folder:
-        folder.forget(lambda record: record["step"] > 5)
+        folder.delete_records(lambda record: record["step"] > 5)
         folder.log({"kind": "train", "step": 6, "again": True})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2, 3, 4, 5, 6]

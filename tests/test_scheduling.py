@@ -12,7 +12,7 @@ import pytest
 from bertkit import scheduling
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.report.progress import Progress
-from bertkit.scheduling import Unit, divide_work, in_order, run_all
+from bertkit.scheduling import Unit, divide_work, order_units, run_all
 
 QUIET = Progress("quiet")
 
@@ -30,7 +30,7 @@ def test_a_unit_is_made_once_and_after_what_it_needs(tmp_path: Path) -> None:
     text = unit("text", tmp_path, log)
     left, right = unit("left", tmp_path, log, text), unit("right", tmp_path, log, unit("text", tmp_path, log))
     both = unit("both", tmp_path, log, left, right)
-    assert [each.name for each in in_order([both, text])] == ["text", "left", "right", "both"]
+    assert [each.name for each in order_units([both, text])] == ["text", "left", "right", "both"]
     assert run_all([both], tmp_path / "locks", QUIET) == {}
     assert log == ["text", "left", "right", "both"]
 

@@ -1,4 +1,4 @@
-"""Run folders: everything that a run needs to be repeated, and everything that it made.
+"""Run folders: the record of a run, which suffices to repeat it, and everything that the run wrote.
 
 ::
 
@@ -52,10 +52,10 @@ class InUseError(BertkitError):
 
 
 class RunFolder:
-    """A run folder that this process alone holds inside a ``with`` block.
+    """A run folder, locked by this process inside a ``with`` block.
 
-    Raises InUseError if another process holds it, unless ``wait``. Of several processes that train together only one
-    ``writes``; the others neither hold the folder nor write to it.
+    If another process holds the lock, entering raises InUseError, or waits with ``wait``. When several processes train
+    together, only the one with ``writes`` locks the folder and writes to it.
     """
 
     def __init__(self, path: Path, *, writes: bool = True, wait: bool = False) -> None:
@@ -102,7 +102,7 @@ class RunFolder:
                 self._log.close()
         if self.writes:
             with suppress(OSError):
-                self._holder.write_text("", encoding="utf-8")  # a name in it is that of a process that was killed
+                self._holder.write_text("", encoding="utf-8")  # a text that remains there names a killed process
             self._lock.close()
 
     def begin(self, run: Mapping[str, object], **facts: object) -> None:
@@ -135,7 +135,7 @@ class RunFolder:
                 os.fsync(self._log.fileno())
                 flush_to_disk(self.path)
 
-    def forget(self, is_repeated: Callable[[Mapping[str, Any]], bool]) -> None:
+    def delete_records(self, is_repeated: Callable[[Mapping[str, Any]], bool]) -> None:
         """Delete the records of steps that will be repeated, and an incomplete last line."""
         if self._log is not None:
             self._log.close()

@@ -36,7 +36,7 @@ class Unit:
     shared: bool = False
 
 
-def in_order(units: Iterable[Unit]) -> list[Unit]:
+def order_units(units: Iterable[Unit]) -> list[Unit]:
     """``units`` and all that they need, each once and after what it needs; units of the same name are one unit."""
     found: dict[str, Unit] = {}
 
@@ -60,8 +60,8 @@ def divide_work(
     """Call ``attempt`` until ``is_done``, while other processes may do the same.
 
     ``attempt`` does the work that no other process does at the moment, and returns whether there was any. If there was
-    none, the rest is tried again half a second later, when others have finished or have died. ``after_wait`` may raise
-    an exception to stop.
+    none, it is called again every half second, because another process may finish its work or die. ``after_wait`` may
+    raise an exception to stop.
     """
     announced = False
     while True:
@@ -82,18 +82,18 @@ def run_all(units: Iterable[Unit], locks: Path, progress: Progress) -> dict[str,
     Returns the reason of each failure by the name of the unit: its training diverged, or it needs one that failed. All
     other errors are raised.
     """
-    order = in_order(units)
+    order = order_units(units)
     make_folder(locks)
     failed: dict[str, str] = {}
 
-    def left() -> list[Unit]:
+    def unfinished() -> list[Unit]:
         return [unit for unit in order if unit.name not in failed and not unit.is_done()]
 
     def attempt() -> bool:
         progressed = False
-        for unit in left():
-            if lost := [need.name for need in unit.needs if need.name in failed]:
-                failed[unit.name] = f"{lost[0]} has failed"
+        for unit in unfinished():
+            if failed_needs := [need.name for need in unit.needs if need.name in failed]:
+                failed[unit.name] = f"{failed_needs[0]} has failed"
             elif all(need.is_done() for need in unit.needs):
                 heading = f"{1 + order.index(unit)} of {len(order)}: {unit.name}"
                 progressed |= _make(unit, locks, progress, heading, failed)
@@ -101,7 +101,7 @@ def run_all(units: Iterable[Unit], locks: Path, progress: Progress) -> dict[str,
                 break  # all processes must reach the shared units in the same order
         return progressed
 
-    divide_work(attempt, lambda: not left(), progress)
+    divide_work(attempt, lambda: not unfinished(), progress)
     return failed
 
 

@@ -84,7 +84,7 @@ def test_classes_are_weighted(options: TaskTrainingOptions) -> None:
 
 
 def test_a_task_without_classes_has_no_class_weights(options: TaskTrainingOptions) -> None:
-    with pytest.raises(BertkitError, match="has no classes of texts to weigh"):
+    with pytest.raises(BertkitError, match="does not classify texts, so its classes cannot have weights"):
         choose(replace(options, task="squad:v1", class_weights="balanced"))
 
 

@@ -86,8 +86,8 @@ def test_a_feature_based_model_can_be_finetuned_further(columns: list[Path], mod
     ("setting", "message"),
     [
         ({"set": ["task.features=lst"]}, 'no features named "lst". Did you mean "last"?'),
-        ({"set": ["task.features=last"], "layer_decay": 0.9}, "features come from an encoder as it is"),
-        ({"set": ["task.features=last"], "from_scratch": True}, "features come from an encoder as it is"),
+        ({"set": ["task.features=last"], "layer_decay": 0.9}, "task.features uses a frozen encoder"),
+        ({"set": ["task.features=last"], "from_scratch": True}, "task.features uses a frozen encoder"),
     ],
 )
 def test_invalid_settings_are_refused(

@@ -83,7 +83,7 @@ def test_a_signal_to_one_process_saves_and_stops_both_and_one_process_can_resume
         lines += wait(process)
     assert process.returncode == 1
     assert sum(line.startswith("stopped after step ") for line in lines) == 1, "".join(lines)
-    assert sum(line.startswith("examples an epoch ") for line in lines) == 1
+    assert sum(line.startswith("examples per epoch ") for line in lines) == 1
     assert not any(line.startswith("error: ") for line in lines), lines
     (checkpoint,) = (run / "checkpoints").iterdir()
     assert int(checkpoint.name.removeprefix("step-")) < STEPS

@@ -184,7 +184,7 @@ def test_rows_that_are_left_out_or_unusual_are_counted(here: Path) -> None:
         "1 examples of dev have an empty text, and are kept",
         'every example of dev has the label "good": there is nothing to learn',
         '1 ids of dev occur more than once (the first is "1"); every row counts',
-        "2 of 3 dev examples have a text that is in train too: scores are too good",
+        "2 of 3 dev examples have a text that is also in train, so the scores are too high",
         "1 texts of train occur with different labels",
     ]
     assert (len(task.examples("train")), len(task.examples("dev"))) == (33, 3), "nothing else is dropped"
@@ -255,7 +255,7 @@ def test_repeated_ids_of_new_input_are_all_answered_in_order(here: Path) -> None
     model.__dict__["task"] = guess(here / "t.csv").task
     (here / "in.csv").write_text("id,text\n7,one\n7,two\n,three\n")
     predict_file(model, here / "in.csv", here / "out.jsonl", lambda done: None)
-    assert model.task.reader.look_through(here / "in.csv") == (
+    assert model.task.reader.inspect_input(here / "in.csv") == (
         3,
         ['1 ids of in.csv occur more than once (the first is "7"); every row counts'],
     )

@@ -38,7 +38,7 @@ def load(run: FinetuneRun, earlier: FinetuningData | None = None) -> FinetuningD
 def test_examples_are_read_and_encoded(build: Build, capsys: pytest.CaptureFixture[str]) -> None:
     data = load_data(build(), Progress("plain"))
     assert (data.num_examples, len(data.train), len(data.dev)) == (13, 13, 7)
-    assert data.further == {}
+    assert data.extra_dev == {}
     assert data.tokenizer.fingerprint == data.model_folder.tokenizer.fingerprint
     assert "13 training and 7 dev examples, 15 tokens at the median, 15 at most" in capsys.readouterr().err
 

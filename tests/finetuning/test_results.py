@@ -12,7 +12,7 @@ from bertkit.finetuning.results import (
     read_results,
     read_seed,
     read_seeds,
-    summarize,
+    summarize_seeds,
     write_seed,
 )
 from bertkit.metrics.classification import ClassScore
@@ -26,18 +26,20 @@ def result_of(seed: int, accuracy: float) -> SeedResult:
 
 
 def test_mean_and_standard_deviation_are_over_seeds(tmp_path: Path) -> None:
-    result = summarize(RunFolder(tmp_path), "accuracy", [result_of(3, 0.5), result_of(4, 0.75), result_of(5, 0.25)])
+    result = summarize_seeds(
+        RunFolder(tmp_path), "accuracy", [result_of(3, 0.5), result_of(4, 0.75), result_of(5, 0.25)]
+    )
     assert (result.mean, result.sd) == (0.5, 0.25)
     assert (result.metric, result.folder, result.best.seed) == ("accuracy", tmp_path, 4)
 
 
 def test_one_seed_has_no_standard_deviation(tmp_path: Path) -> None:
-    assert summarize(RunFolder(tmp_path), "accuracy", [result_of(3, 0.5)]).sd is None
+    assert summarize_seeds(RunFolder(tmp_path), "accuracy", [result_of(3, 0.5)]).sd is None
 
 
 def test_of_equal_seeds_the_first_is_the_best(tmp_path: Path) -> None:
     seeds = [result_of(4, 0.5), result_of(3, 0.75), result_of(5, 0.75)]
-    assert summarize(RunFolder(tmp_path), "accuracy", seeds).best.seed == 3
+    assert summarize_seeds(RunFolder(tmp_path), "accuracy", seeds).best.seed == 3
     assert is_new_best(seeds[1], seeds[:1], "accuracy")
     assert not is_new_best(seeds[2], seeds[:2], "accuracy")
 
@@ -58,7 +60,7 @@ def test_seeds_are_read_as_they_were_written_in_numerical_order(tmp_path: Path) 
 
 
 def test_the_results_of_a_run_are_read_from_its_folder(tmp_path: Path) -> None:
-    result = summarize(RunFolder(tmp_path), "f1", [result_of(3, 0.5), result_of(4, 0.75)])
+    result = summarize_seeds(RunFolder(tmp_path), "f1", [result_of(3, 0.5), result_of(4, 0.75)])
     write_json(tmp_path / RESULTS, to_json(result))
     assert read_results(tmp_path) == result
     assert result.sd == pytest.approx(0.25 / 2**0.5)

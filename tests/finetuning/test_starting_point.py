@@ -19,7 +19,7 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import (
     add_language_model,
     build_encoder,
-    build_model,
+    build_finetuning_model,
     enlarge,
     have_same_heads,
     keeps_heads,
@@ -39,7 +39,7 @@ def run_on(model: Path, task: TextClassificationTask = MOODS, *, from_scratch: b
 
 def test_a_model_for_the_same_heads_keeps_them(model: Path, tmp_path: Path) -> None:
     folder = ModelFolder.open(model)
-    trained = build_model(run_on(model), folder)
+    trained = build_finetuning_model(run_on(model), folder)
     metadata = {"kind": "finetune", "task": MOODS.record()}
     save_model(tmp_path / "moods", trained, folder.tokenizer, metadata=metadata)
     moods = ModelFolder.open(tmp_path / "moods")
@@ -47,7 +47,9 @@ def test_a_model_for_the_same_heads_keeps_them(model: Path, tmp_path: Path) -> N
     for from_scratch in (False, True):
         run = run_on(tmp_path / "moods", from_scratch=from_scratch)
         assert keeps_heads(run, moods) is not from_scratch
-        (expected, *_), (head, *_) = (each.objectives.parameters() for each in (trained, build_model(run, moods)))
+        (expected, *_), (head, *_) = (
+            each.objectives.parameters() for each in (trained, build_finetuning_model(run, moods))
+        )
         assert torch.equal(head, expected) is not from_scratch
 
 
@@ -140,7 +142,7 @@ def test_the_language_model_adds_its_weighted_gradient(left_to_right: Path) -> N
 
 
 def test_a_bidirectional_encoder_gets_no_language_model(model: Path) -> None:
-    both_ways = build_model(run_on(model), ModelFolder.open(model))
+    both_ways = build_finetuning_model(run_on(model), ModelFolder.open(model))
     with pytest.raises(BertkitError, match="lm_loss_weight is for a model that is trained and reads from left to"):
         add_language_model(both_ways, 0.5)
 
@@ -149,8 +151,8 @@ def test_a_bidirectional_encoder_gets_no_language_model(model: Path) -> None:
 def test_a_frozen_encoder_cannot_be_changed(settings: dict[str, float], model: Path) -> None:
     task = TaggingTask(name="tags", labels=("O", "B-x"), features="last")
     run = FinetuneRun(task=task, model=model, output=Path("run"), **settings)  # type: ignore[arg-type]
-    with pytest.raises(BertkitError, match="features come from an encoder as it is"):
-        build_model(run, ModelFolder.open(model))
+    with pytest.raises(BertkitError, match=r"task\.features uses a frozen encoder"):
+        build_finetuning_model(run, ModelFolder.open(model))
 
 
 def test_the_embeddings_of_the_folder_are_not_changed(published: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.checkpoint.model_folder import METADATA, save_model
 from bertkit.encoders.bert import Bert
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.model import Model
 from bertkit.task_types import (
@@ -53,15 +53,15 @@ def test_a_classifier_not_made_by_bertkit_has_the_labels_of_its_config(
 def test_the_architecture_says_what_the_task_is(
     name: str, head: str, metadata: dict[str, object], kind: type[FileTask], max_length: int
 ) -> None:
-    task = find_task("m", {"architectures": [name + head], **metadata}, positions=512)
+    task = infer_task("m", {"architectures": [name + head], **metadata}, positions=512)
     assert type(task) is kind
     assert task is not None and (task.name, task.max_length) == ("m", max_length)
 
 
 def test_unnamed_labels_are_those_of_hugging_face() -> None:
-    task = find_task("m", {"architectures": ["BertForSequenceClassification"]}, positions=77)
+    task = infer_task("m", {"architectures": ["BertForSequenceClassification"]}, positions=77)
     assert task is not None and task.labels == ("LABEL_0", "LABEL_1")
 
 
 def test_a_pre_trained_model_has_no_task() -> None:
-    assert find_task("m", {"architectures": ["BertForMaskedLM"]}, positions=77) is None
+    assert infer_task("m", {"architectures": ["BertForMaskedLM"]}, positions=77) is None

@@ -118,11 +118,11 @@ def test_the_record_names_the_architecture_and_is_read_back(run: PretrainRun, ar
     assert type(pretraining_from_json(record).encoder) is type(run.encoder)
 
 
-def test_a_record_from_before_there_were_others_is_of_a_bert() -> None:
+def test_a_record_without_an_architecture_is_refused() -> None:
     encoder = BertConfig(vocab_size=99, num_layers=3)
     record = config.to_json(PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, steps=7))
-    assert "architecture" not in record
-    assert pretraining_from_json(record).encoder == encoder
+    with pytest.raises(BertkitError, match="the record has no architecture"):
+        pretraining_from_json(record)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import BertkitError
-from bertkit.pretraining.heldout import evaluate, last_evaluation, measure_losses
+from bertkit.pretraining.heldout import evaluate_heldout, last_evaluation, measure_losses
 from bertkit.pretraining.job import PretrainingJob, build_job
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.progress import Progress
@@ -32,7 +32,7 @@ def test_losses_over_the_vocabulary_come_with_a_perplexity(
     job: PretrainingJob, folder: RunFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job.state.step = 5
-    found = evaluate(job, job.phases[0], folder, Progress("plain"))
+    found = evaluate_heldout(job, job.phases[0], folder, Progress("plain"))
     assert set(found) == {"mlm", "nsp", "mlm_accuracy", "nsp_accuracy", "mlm_perplexity"}
     assert found["mlm_perplexity"] == pytest.approx(math.exp(found["mlm"]))
     assert read_metrics(folder.metrics) == [{"kind": "heldout", "step": 5, **found}]
@@ -43,21 +43,21 @@ def test_each_objective_of_a_language_model_has_its_own_perplexity(run: Pretrain
     assert isinstance(run.encoder, BertConfig)
     encoder = replace(run.encoder, causal=True)
     job = build_job(replace(run, encoder=encoder, task=PretrainingTask(objectives=("clm",))))
-    assert "clm_perplexity" in evaluate(job, job.phases[0], folder, Progress("quiet"))
+    assert "clm_perplexity" in evaluate_heldout(job, job.phases[0], folder, Progress("quiet"))
 
 
 def test_a_loss_that_is_not_finite_is_an_error(job: PretrainingJob, folder: RunFolder) -> None:
     with torch.no_grad():
         next(job.state.model.parameters()).fill_(math.nan)
     with pytest.raises(BertkitError, match=r"the held-out loss is not finite at step 0\. Lower --set optimizer\.lr"):
-        evaluate(job, job.phases[0], folder, Progress("quiet"))
+        evaluate_heldout(job, job.phases[0], folder, Progress("quiet"))
     assert last_evaluation(folder) == {}
 
 
 def test_nothing_is_measured_without_heldout_documents(job: PretrainingJob, folder: RunFolder) -> None:
     phase = replace(job.phases[0], heldout=None)
     assert measure_losses(job, phase) == {}
-    assert evaluate(job, phase, folder, Progress("quiet")) == {}
+    assert evaluate_heldout(job, phase, folder, Progress("quiet")) == {}
     assert not folder.metrics.exists()
 
 

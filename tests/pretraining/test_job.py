@@ -8,7 +8,7 @@ import torch
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
-from bertkit.pretraining.job import build_job, build_model
+from bertkit.pretraining.job import build_job, build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.training.distributed import ProcessGroup
 from bertkit.training.optimizer import OptimizerConfig
@@ -68,4 +68,4 @@ def test_a_job_has_all_steps_and_a_report_on_its_rows(run: PretrainRun) -> None:
 
 
 def test_the_model_has_the_objectives_of_the_task(run: PretrainRun) -> None:
-    assert set(build_model(run).objectives) == {"mlm", "nsp"}
+    assert set(build_pretraining_model(run).objectives) == {"mlm", "nsp"}

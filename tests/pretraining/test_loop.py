@@ -11,7 +11,7 @@ import torch
 from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.pretraining import loop
-from bertkit.pretraining.heldout import evaluate
+from bertkit.pretraining.heldout import evaluate_heldout
 from bertkit.pretraining.loop import is_snapshot
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
@@ -55,9 +55,9 @@ def test_an_interrupt_saves_the_step_and_names_the_resume_command(
 ) -> None:
     def interrupt(*arguments: object) -> dict[str, float]:
         os.kill(os.getpid(), signal.SIGINT)
-        return evaluate(*arguments)  # type: ignore[arg-type]
+        return evaluate_heldout(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop, "evaluate", interrupt)
+    monkeypatch.setattr(loop, "evaluate_heldout", interrupt)
     message = f"stopped after step 5, saved. Resume: bertkit pretrain --resume {run.output}"
     with pytest.raises(Interrupted, match=message):
         pretrain(run, Progress("quiet"))

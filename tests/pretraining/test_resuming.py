@@ -9,7 +9,7 @@ import pytest
 from bertkit.data.prepare import prepare
 from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.resuming import FREE, check_unchanged, run_identity
+from bertkit.pretraining.resuming import CHANGEABLE, check_unchanged, run_identity
 from bertkit.text import wordpiece
 from bertkit.training.optimizer import OptimizerConfig
 
@@ -26,7 +26,7 @@ def test_settings_that_no_weight_depends_on_may_change(run: PretrainRun) -> None
         save_every=13,
         keep_checkpoints=5,
     )
-    assert all(getattr(changed, name) != getattr(run, name) for name in FREE)
+    assert all(getattr(changed, name) != getattr(run, name) for name in CHANGEABLE)
     check_unchanged(changed, begun)
 
 
@@ -39,7 +39,7 @@ def test_every_other_changed_setting_is_named(run: PretrainRun) -> None:
     assert "was begun with" in str(caught.value)
     assert f"optimizer.lr {run.optimizer.lr}, not 0.0003" in str(caught.value)
     assert "seed 0, not 7" in str(caught.value)
-    assert f"A resume may change only {', '.join(FREE)}" in str(caught.value)
+    assert f"A resume may change only {', '.join(CHANGEABLE)}" in str(caught.value)
 
 
 def test_folders_may_have_been_moved(run: PretrainRun, tmp_path: Path) -> None:

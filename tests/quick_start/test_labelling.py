@@ -9,7 +9,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.quick_start.docstrings import Document
-from bertkit.quick_start.labelling import Split, is_heldout, split, write_csv
+from bertkit.quick_start.labelling import DocumentSplit, is_heldout, split_documents, write_csv
 from bertkit.task_types.user_tables import guess
 
 PACKAGES = ("kitchen", "larder", "hall")
@@ -38,11 +38,11 @@ def documents() -> list[Document]:
 
 
 @pytest.fixture
-def parts(documents: list[Document]) -> Split:
-    return split(documents)
+def parts(documents: list[Document]) -> DocumentSplit:
+    return split_documents(documents)
 
 
-def test_heldout_modules_are_not_used_in_training(parts: Split) -> None:
+def test_heldout_modules_are_not_used_in_training(parts: DocumentSplit) -> None:
     read = {each.module for each in parts.unlabelled}
     assert read.isdisjoint(each.module for each in parts.heldout)
     unlabelled = " ".join(each.text for each in parts.unlabelled)
@@ -53,19 +53,19 @@ def test_heldout_modules_are_not_used_in_training(parts: Split) -> None:
 
 
 def test_the_split_of_a_module_does_not_depend_on_other_packages(documents: list[Document]) -> None:
-    parts = split(documents)
-    fewer = split([each for each in documents if each.package != "hall"])
+    parts = split_documents(documents)
+    fewer = split_documents([each for each in documents if each.package != "hall"])
     assert {each.module for each in fewer.heldout} <= {each.module for each in parts.heldout}
     assert 0.1 < len(parts.heldout) / len(documents) < 0.3
 
 
-def test_texts_do_not_contain_names_of_packages(parts: Split) -> None:
+def test_texts_do_not_contain_names_of_packages(parts: DocumentSplit) -> None:
     for each in (*parts.train, *parts.dev):
         assert not any(name in each.text for name in PACKAGES)
         assert each.text.count("This is sentence") == 2
 
 
-def test_the_first_texts_are_balanced_too(parts: Split) -> None:
+def test_the_first_texts_are_balanced_too(parts: DocumentSplit) -> None:
     assert parts.classes == PACKAGES
     for texts in (parts.train, parts.dev, parts.train[: 7 * len(PACKAGES)]):
         assert len(set(Counter(each.package for each in texts).values())) == 1
@@ -73,17 +73,17 @@ def test_the_first_texts_are_balanced_too(parts: Split) -> None:
 
 def test_small_packages_are_used_without_labels(documents: list[Document]) -> None:
     small = write_documents("attic", 3)
-    parts = split([*documents, *small])
+    parts = split_documents([*documents, *small])
     assert "attic" not in parts.classes
     assert [each for each in parts.unlabelled if each.package == "attic"] == small
 
 
 def test_too_little_text_is_an_error() -> None:
     with pytest.raises(BertkitError, match="too little"):
-        split(write_documents("kitchen", 99) + write_documents("attic", 2))
+        split_documents(write_documents("kitchen", 99) + write_documents("attic", 2))
 
 
-def test_tables_can_be_read_as_user_tables(parts: Split, tmp_path: Path) -> None:
+def test_tables_can_be_read_as_user_tables(parts: DocumentSplit, tmp_path: Path) -> None:
     write_csv(parts.train, tmp_path / "train.csv")
     write_csv(parts.dev, tmp_path / "dev.csv")
     task = guess(tmp_path / "train.csv", dev=tmp_path / "dev.csv").task

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from bertkit.report.tables import markdown_table, print_table, summarise
+from bertkit.report.tables import markdown_table, print_table, summarize_scores
 
 
 class Terminal(io.StringIO):
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 
 def test_standard_deviation_is_that_of_a_sample() -> None:
-    summary = summarise([0.7, 0.8, 0.9])
+    summary = summarize_scores([0.7, 0.8, 0.9])
     assert summary.mean == pytest.approx(0.8)
     assert summary.sd == pytest.approx(0.1)
     assert (summary.best, summary.count) == (0.9, 3)
@@ -23,8 +23,8 @@ def test_standard_deviation_is_that_of_a_sample() -> None:
 
 
 def test_one_score_has_no_deviation() -> None:
-    assert summarise([0.5]).sd is None
-    assert str(summarise([0.5])) == "0.5000"
+    assert summarize_scores([0.5]).sd is None
+    assert str(summarize_scores([0.5])) == "0.5000"
 
 
 def test_markdown_columns_are_aligned_and_numbers_are_on_the_right() -> None:

@@ -13,7 +13,7 @@ from bertkit.errors import BertkitError
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora, find_corpus
 from bertkit.reproduction.scales import SMOKE
-from bertkit.scheduling import in_order, run_all
+from bertkit.scheduling import order_units, run_all
 
 QUIET = Progress("quiet")
 
@@ -47,7 +47,7 @@ def test_all_of_the_corpus_is_read_from_its_own_files(corpora: Corpora) -> None:
 
 def test_shards_are_prepared_with_the_vocabulary_of_their_kind(corpora: Corpora) -> None:
     unit = corpora.data("wordpiece")
-    assert [each.name for each in in_order([unit])] == ["text", "tokenizer-wordpiece", "data-wordpiece"]
+    assert [each.name for each in order_units([unit])] == ["text", "tokenizer-wordpiece", "data-wordpiece"]
     assert run_all([unit], corpora.output / "locks", QUIET) == {}
     assert unit.is_done()
     manifest = read_manifest(corpora.folder_of_data("wordpiece"))

@@ -10,7 +10,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.reproduction import paper as tables
-from bertkit.reproduction.paper import System, Table, find_tables
+from bertkit.reproduction.paper import PaperTable, System, find_tables
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def paper(data_folder: Path) -> dict[str, Any]:
     return content
 
 
-def figures_by_name(table: Table) -> dict[str, tuple[float | None, ...]]:
+def figures_by_name(table: PaperTable) -> dict[str, tuple[float | None, ...]]:
     return {row.name.removeprefix("Features: "): row.paper for row in table.rows}
 
 
@@ -38,7 +38,7 @@ def figures_by_name(table: Table) -> dict[str, tuple[float | None, ...]]:
         (tables.TABLE_7, "table7_conll2003_ner"),
     ],
 )
-def test_rows_have_the_figures_of_the_paper(table: Table, key: str, paper: dict[str, Any]) -> None:
+def test_rows_have_the_figures_of_the_paper(table: PaperTable, key: str, paper: dict[str, Any]) -> None:
     published = {name.removeprefix("Feature-based: "): tuple(each) for name, each in paper[key]["rows"].items()}
     assert [column.name for column in table.columns] == paper[key]["columns"]
     figures = figures_by_name(table)

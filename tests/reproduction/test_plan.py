@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from bertkit.reproduction.corpora import Corpora
-from bertkit.reproduction.paper import TABLE_6, TABLE_7, TABLE_8, Column, Row, System, Table, find_tables
+from bertkit.reproduction.paper import TABLE_6, TABLE_7, TABLE_8, PaperColumn, PaperRow, PaperTable, System, find_tables
 from bertkit.reproduction.plan import PlannedRow, ReproductionPlan
 from bertkit.reproduction.scales import PAPER, SMOKE, Scale
-from bertkit.scheduling import in_order
+from bertkit.scheduling import order_units
 from bertkit.tasks.glue import mrpc
 
 OUTPUT = Path("out")
 
 
-def plan(data: Path, *tables: Table, scale: Scale = SMOKE) -> ReproductionPlan:
+def plan(data: Path, *tables: PaperTable, scale: Scale = SMOKE) -> ReproductionPlan:
     return ReproductionPlan(tables, data, Corpora(scale=scale, files=(), output=OUTPUT))
 
 
@@ -26,21 +26,21 @@ def folders(row: PlannedRow) -> list[list[str]]:
 
 
 @pytest.fixture
-def mrpc_table() -> Table:
-    row = Row(name="GPT", paper=(1.0, 2.0), system=System("gpt"))
-    columns = (Column("MRPC", mrpc, "f1"), Column("accuracy", mrpc))
-    return Table(name="table", title="MRPC", columns=columns, rows=(row, replace(row, name="again")))
+def mrpc_table() -> PaperTable:
+    row = PaperRow(name="GPT", paper=(1.0, 2.0), system=System("gpt"))
+    columns = (PaperColumn("MRPC", mrpc, "f1"), PaperColumn("accuracy", mrpc))
+    return PaperTable(name="table", title="MRPC", columns=columns, rows=(row, replace(row, name="again")))
 
 
-def test_a_finetuning_is_planned_once(data_folder: Path, mrpc_table: Table) -> None:
+def test_a_finetuning_is_planned_once(data_folder: Path, mrpc_table: PaperTable) -> None:
     planned = plan(data_folder, mrpc_table, mrpc_table)
     units = planned.units()
     assert len(units) == 8
     assert len({id(unit) for unit in units}) == 1
-    assert [unit.name for unit in in_order(units)][-2:] == ["pretraining-gpt", "finetuning/gpt/glue-mrpc"]
+    assert [unit.name for unit in order_units(units)][-2:] == ["pretraining-gpt", "finetuning/gpt/glue-mrpc"]
 
 
-def test_every_learning_rate_has_a_run(data_folder: Path, mrpc_table: Table) -> None:
+def test_every_learning_rate_has_a_run(data_folder: Path, mrpc_table: PaperTable) -> None:
     scale = replace(SMOKE, learning_rates=(5e-5, 3e-5))
     (row, _) = plan(data_folder, mrpc_table, scale=scale).tables[0].rows
     assert folders(row)[0] == ["finetuning/gpt/glue-mrpc/lr=5e-05", "finetuning/gpt/glue-mrpc/lr=3e-05"]
@@ -77,7 +77,7 @@ def test_named_entities_have_cased_models_at_the_scale_of_the_paper(data_folder:
     assert all(folder.startswith("finetuning/masks-100-0-0-cased/conll2003/") for folder in entities)
 
 
-def test_estimate_counts_every_seed_and_learning_rate(data_folder: Path, mrpc_table: Table) -> None:
+def test_estimate_counts_every_seed_and_learning_rate(data_folder: Path, mrpc_table: PaperTable) -> None:
     scale = replace(SMOKE, learning_rates=(5e-5, 3e-5), seeds=3)
     estimate = plan(data_folder, mrpc_table, scale=scale).estimate()
     assert [each.name for each in estimate.pretrainings] == ["gpt"]
@@ -86,5 +86,5 @@ def test_estimate_counts_every_seed_and_learning_rate(data_folder: Path, mrpc_ta
 
 def test_figure_5_needs_two_pretrainings(data_folder: Path) -> None:
     planned = plan(data_folder, *find_tables("figure5", SMOKE.snapshots))
-    pretrainings = [unit.name for unit in in_order(planned.units()) if unit.shared]
+    pretrainings = [unit.name for unit in order_units(planned.units()) if unit.shared]
     assert pretrainings == ["pretraining-bert-base", "pretraining-ltr"]

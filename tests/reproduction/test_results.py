@@ -10,7 +10,7 @@ from bertkit import config
 from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.pages import ResultRow, ResultTable
-from bertkit.reproduction.paper import Column, Row, System, Table
+from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable, System
 from bertkit.reproduction.plan import ReproductionPlan
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SMOKE
@@ -20,18 +20,18 @@ from bertkit.tasks.glue import mrpc, rte
 from bertkit.tasks.swag import swag
 
 COLUMNS = (
-    Column("MRPC", mrpc, "f1"),
-    Column("RTE", rte),
-    Column("Average", kind="average"),
-    Column("test", kind="test"),
+    PaperColumn("MRPC", mrpc, "f1"),
+    PaperColumn("RTE", rte),
+    PaperColumn("Average", kind="average"),
+    PaperColumn("test", kind="test"),
 )
-TABLE = Table(
+TABLE = PaperTable(
     name="table1",
     title="GLUE",
     columns=COLUMNS,
     rows=(
-        Row(name="Human", paper=(90.0, None, None, 91.0)),
-        Row(name="BERT", paper=(88.9, 66.4, 79.6, None), system=System("bert-base")),
+        PaperRow(name="Human", paper=(90.0, None, None, 91.0)),
+        PaperRow(name="BERT", paper=(88.9, 66.4, 79.6, None), system=System("bert-base")),
     ),
     note="A note.",
 )
@@ -49,7 +49,11 @@ def write_result(folder: Path, *scores: dict[str, float]) -> None:
 
 
 def read(
-    table: Table, output: Path, data: Path, failed: dict[str, str] | None = None, rates: tuple[float, ...] = (1e-3,)
+    table: PaperTable,
+    output: Path,
+    data: Path,
+    failed: dict[str, str] | None = None,
+    rates: tuple[float, ...] = (1e-3,),
 ) -> ResultTable:
     scale = config.apply(SMOKE, [config.Setting("learning_rates", list(rates), "test")])
     plan = ReproductionPlan([table], data, Corpora(scale=scale, files=(), output=output))
@@ -102,8 +106,8 @@ def test_the_learning_rate_that_is_best_on_dev_counts(data_folder: Path, tmp_pat
 
 
 def test_perplexity_is_that_of_the_pretraining(data_folder: Path, tmp_path: Path) -> None:
-    row = Row(name="BERT", paper=(3.99,), system=System("bert-base"))
-    table = Table(name="table6", title="Size", columns=(Column("LM ppl", kind="perplexity"),), rows=(row,))
+    row = PaperRow(name="BERT", paper=(3.99,), system=System("bert-base"))
+    table = PaperTable(name="table6", title="Size", columns=(PaperColumn("LM ppl", kind="perplexity"),), rows=(row,))
     (cell,) = read(table, tmp_path, data_folder).rows[0].cells
     assert (cell.ours, cell.paper) == ([], 3.99)
     run = tmp_path / "pretraining" / "bert-base"
@@ -116,7 +120,7 @@ def test_perplexity_is_that_of_the_pretraining(data_folder: Path, tmp_path: Path
 def test_replaced_files_are_noted(data_folder: Path, tmp_path: Path) -> None:
     if not swag.at(data_folder / "swag").files.missing("swag", "train"):
         pytest.skip("the data has the files of SWAG")
-    row = Row(name="BERT", paper=(81.6,), system=System("bert-base"))
-    table = Table(name="table4", title="SWAG", columns=(Column("dev", swag),), rows=(row,))
+    row = PaperRow(name="BERT", paper=(81.6,), system=System("bert-base"))
+    table = PaperTable(name="table4", title="SWAG", columns=(PaperColumn("dev", swag),), rows=(row,))
     (note,) = read(table, tmp_path, data_folder).notes
     assert note.startswith("swag: codah-train.csv")

@@ -12,7 +12,7 @@ from bertkit.reproduction.paper import System
 from bertkit.reproduction.scales import PAPER, SMOKE, Scale
 from bertkit.reproduction.systems import Systems, has_ended
 from bertkit.runs import FORMAT
-from bertkit.scheduling import in_order
+from bertkit.scheduling import order_units
 from bertkit.storage.atomic import write_json
 
 
@@ -24,7 +24,7 @@ def test_a_pretrained_system_is_the_model_of_its_run(tmp_path: Path) -> None:
     model = plan(tmp_path).find(System("gpt"))
     assert model.model == tmp_path / "pretraining" / "gpt" / "model"
     assert (model.profile, model.step, model.share) == ("gpt", SMOKE.steps, 1.0)
-    assert [unit.name for unit in in_order([model.unit])][-2:] == ["data-bpe", "pretraining-gpt"]
+    assert [unit.name for unit in order_units([model.unit])][-2:] == ["data-bpe", "pretraining-gpt"]
 
 
 def test_a_system_is_planned_once(tmp_path: Path) -> None:

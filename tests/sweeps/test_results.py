@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from bertkit.config import to_json
-from bertkit.finetuning.results import SeedResult, summarize
+from bertkit.finetuning.results import SeedResult, summarize_seeds
 from bertkit.runs import FORMAT, RunFolder
 from bertkit.storage.atomic import write_json
 from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
@@ -27,7 +27,7 @@ def write_point(folder: Path, *accuracies: float, ended: str | None = "done") ->
     folder.mkdir(parents=True)
     write_json(folder / "run.json", {"format": FORMAT, "ended": ended})
     if seeds:
-        write_json(folder / "results.json", to_json(summarize(RunFolder(folder), "accuracy", seeds)))
+        write_json(folder / "results.json", to_json(summarize_seeds(RunFolder(folder), "accuracy", seeds)))
 
 
 def test_a_finished_point_has_the_scores_of_all_seeds(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_python_values_make_the_same_axes_as_text() -> None:
 
 
 def test_a_point_whose_folder_name_is_too_long_is_refused() -> None:
-    with pytest.raises(BertkitError, match="makes no folder name of its own") as caught:
+    with pytest.raises(BertkitError, match="has no folder name of its own") as caught:
         check_points(read_axes([f"optimizer.beta2=0.{'9' * 300}"]), BASE)
     assert caught.value.exit_code == WRONG_USAGE
 

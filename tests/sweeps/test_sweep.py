@@ -185,7 +185,7 @@ def test_ctrl_c_ends_with_130_and_names_the_command_to_continue(
         assert app.run(sys.argv[1:]) == 130
     last_line = capsys.readouterr().err.splitlines()[-1]
     assert last_line == (
-        "stopped; 2 of 4 points are finished and kept. Go on with the same command: "
+        "stopped; 2 of 4 points are finished and kept. Continue with the same command: "
         f"bertkit tune {table} --model {model} -o {tmp_path} --epochs 1 --grid {' '.join(GRID)}"
     )
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("points/*/results.json")}
@@ -214,12 +214,12 @@ def test_a_point_that_diverges_is_reported_as_failed(table: Path, model: Path, t
         (["lrr=1e-3"], {}, "--grid: unknown key lrr. Did you mean optimizer.lr?"),
         (["lr"], {}, "--grid lr: expected setting=value,value"),
         (["lr=1e-3,"], {}, "--grid lr=1e-3,: expected setting=value,value"),
-        (["lr=1,1"], {}, "--grid lr: 1 is there twice"),
-        (["lr=1", "lr=2"], {}, "--grid: lr is there twice"),
+        (["lr=1,1"], {}, "--grid lr: 1 is given twice"),
+        (["lr=1", "lr=2"], {}, "--grid: lr is given twice"),
         (["seeds=1,2"], {}, "--grid: seeds cannot be varied: give --seeds N"),
         (["epochs=1,2"], {}, "epochs is in --grid and an option of its own"),
         (["lr=1e-5..1e-4"], {}, "--grid lr=1e-05..0.0001: a range needs --trials N"),
-        ([f"optimizer.beta2=0.{'9' * 300}"], {}, "makes no folder name of its own"),
+        ([f"optimizer.beta2=0.{'9' * 300}"], {}, "has no folder name of its own"),
         (["schedule.warmup=0.1,0.2"], {"trials": 0}, "--trials is 0; it must be 1 or more"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_dev_file_is_used_and_its_overlap_counted(here: Path) -> None:
     dev = write_csv(here / "dev.csv", [*reviews(3), ("77", sentence(77), "positive")])
     task = guess(train, dev=dev).task
     assert (len(task.examples("train")), len(task.examples("dev"))) == (40, 4)
-    assert "3 of 4 dev examples have a text that is in train too: scores are too good" in task.reader.notes()
+    assert "3 of 4 dev examples have a text that is also in train, so the scores are too high" in task.reader.notes()
 
 
 def test_contradictions_are_counted(here: Path) -> None:

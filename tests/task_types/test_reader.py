@@ -39,12 +39,12 @@ def test_held_out_examples_are_dev_and_not_train(task: TextClassificationTask) -
 
 
 def test_further_dev_sets_are_those_whose_files_exist(task: TextClassificationTask) -> None:
-    assert task.reader.further_devs() == ["dev_far"]
+    assert task.reader.extra_dev_splits() == ["dev_far"]
 
 
 def test_new_input_is_counted_and_repeated_ids_are_mentioned(task: TextClassificationTask, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("id,text\n1,a\n2,b\n1,c\n")
-    assert task.reader.look_through(tmp_path / "new.csv") == (
+    assert task.reader.inspect_input(tmp_path / "new.csv") == (
         3,
         ['1 ids of new.csv occur more than once (the first is "1"); every row counts'],
     )

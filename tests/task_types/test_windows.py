@@ -1,4 +1,4 @@
-"""Windows and their owners against the loops of the original, read from its description, and the search for answers."""
+"""Windows and the window of each token against the loops of the original, and the search for answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.batch import Feature
 from bertkit.contracts import Tokens
-from bertkit.task_types.windows import TokenArrays, find_candidates, owners, window_starts
+from bertkit.task_types.windows import TokenArrays, assign_windows, find_candidates, window_starts
 
 
 def starts_one_by_one(tokens: int, room: int, step: int) -> list[int]:
@@ -33,7 +33,7 @@ def owner_one_by_one(tokens: int, room: int, step: int, token: int) -> int:
 def test_windows_are_those_of_the_original(tokens: int, room: int, step: int) -> None:
     assert list(window_starts(tokens, room, step)) == starts_one_by_one(tokens, room, step)
     expected = [owner_one_by_one(tokens, room, step, token) for token in range(tokens)]
-    assert owners(tokens, room, step).tolist() == expected
+    assert assign_windows(tokens, room, step).tolist() == expected
 
 
 @pytest.mark.parametrize(

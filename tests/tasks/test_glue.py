@@ -68,7 +68,7 @@ def test_test_rows_keep_their_index(data_folder: Path) -> None:
 
 def test_texts_shared_by_train_and_dev_are_counted(data_folder: Path) -> None:
     notes = glue.cola.at(data_folder / "glue/CoLA").reader.notes()
-    assert "16 of 1,043 dev examples have a text that is in train too: scores are too good" in notes
+    assert "16 of 1,043 dev examples have a text that is also in train, so the scores are too high" in notes
 
 
 @pytest.mark.parametrize(

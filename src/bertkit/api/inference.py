@@ -25,7 +25,7 @@ def predict(options: PredictOptions) -> int:
     input = Path(options.input)
     model = load(options.run, *options.ensemble)
     with Progress(options.progress) as bar:
-        total, notes = (0, []) if input == STREAM else model.task.reader.look_through(input)
+        total, notes = (0, []) if input == STREAM else model.task.reader.inspect_input(input)
         for note in notes:
             bar.say(note)
         bar.start("predicting", total, "row")

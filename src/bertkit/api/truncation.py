@@ -12,5 +12,5 @@ def report_truncated(model: Pipeline, bar: Progress) -> None:
         bar.finish()
         bar.say(
             f"{model.num_truncated:,} examples were cut to {model.task.max_length} tokens, as in training. "
-            f"{model.task.advise_on_cuts()} in its fine-tuning."
+            f"{model.task.advise_on_truncation()} in its fine-tuning."
         )

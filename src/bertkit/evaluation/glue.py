@@ -15,7 +15,7 @@ from bertkit.report.progress import Progress
 from bertkit.runs import read_run
 from bertkit.storage.atomic import write_file
 from bertkit.task_types import FileTask, TextTask
-from bertkit.tasks.glue import SUBMISSION, TABLE, Column, Submitted
+from bertkit.tasks.glue import SUBMISSION, TABLE, GlueColumn, Submitted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +80,9 @@ def submit(runs: Sequence[Path], output: Path, progress: Progress, *, data: Path
     rows: dict[str, int] = {}
     missing: dict[str, str] = {}
     for entry in SUBMISSION:
-        run = by_task.get(entry.answerer.name)
+        run = by_task.get(entry.fine_tuned_on.name)
         if run is None:
-            missing[entry.file] = f"no run of {entry.answerer.name} was given"
+            missing[entry.file] = f"no run of {entry.fine_tuned_on.name} was given"
             continue
         model = models[run]
         task = _with_files(entry, model.task, data)
@@ -117,7 +117,7 @@ def _by_task(runs: Iterator[tuple[str, Path]]) -> dict[str, Path]:
     return found
 
 
-def _score(column: Column, runs: Mapping[str, Path]) -> GlueScore | None:
+def _score(column: GlueColumn, runs: Mapping[str, Path]) -> GlueScore | None:
     """One column from the ``results.json`` of its run; None without such a run, or without that score in it."""
     run = runs.get(column.task.name)
     if run is None:
@@ -141,7 +141,7 @@ def _score(column: Column, runs: Mapping[str, Path]) -> GlueScore | None:
 
 def _with_files(entry: Submitted, trained: FileTask, data: Path | None) -> FileTask:
     """The task whose test set is predicted, with files from ``data`` or from beside those of the run."""
-    task = trained if entry.task is entry.answerer else entry.task
+    task = trained if entry.task is entry.fine_tuned_on else entry.task
     folder = Path(entry.task.files.home).name
     if data is not None:
         return task.at(data / folder)

@@ -19,7 +19,7 @@ from bertkit.metrics.bootstrap import (
 from bertkit.task_types import FileTask
 
 _MAX_SCORED_EXAMPLES, _MIN_RESAMPLES = 200_000, 100
-"""Scores that are not vectorised are computed for so many resampled examples in all, but for at least 100 resamples."""
+"""Scores that are not vectorised are computed for about this many examples in all, in at least 100 resamples."""
 
 
 class Resampled(NamedTuple):

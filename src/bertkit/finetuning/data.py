@@ -24,8 +24,8 @@ from bertkit.training.activations import ActivationCache
 class FinetuningData:
     """Data of a fine-tuning run: encoded training features, dev examples, and cached activations of a frozen encoder.
 
-    ``num_examples`` counts the training examples (one may have several features), and ``further`` are dev sets beside
-    ``dev``, such as ``dev_mismatched``.
+    ``num_examples`` counts the training examples (one may have several features), and ``extra_dev``
+    has the examples of other dev sets by split, such as ``dev_mismatched``.
     """
 
     run: FinetuneRun
@@ -33,7 +33,7 @@ class FinetuningData:
     train: FeatureSource
     num_examples: int
     dev: Sequence[Any]
-    further: Mapping[str, Sequence[Any]]
+    extra_dev: Mapping[str, Sequence[Any]]
     activations: ActivationCache
     baselines: Sequence[Baseline] = ()
 
@@ -86,7 +86,7 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         train=FeatureSource(features, pad_id=folder.tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
         num_examples=len(train),
         dev=dev,
-        further={split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.further_devs()},
+        extra_dev={split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.extra_dev_splits()},
         activations=earlier.activations if earlier is not None and same_model else ActivationCache(run.output),
         baselines=baselines,
     )
@@ -116,5 +116,5 @@ def _describe_truncation(task: FileTask, encoded: Sequence[Sequence[Feature]]) -
     share = sum(lost) / (sum(lost) + sum(len(feature) for each in encoded for feature in each))
     return (
         f"{sum(map(bool, lost)):,} of {len(encoded):,} training examples were cut to {task.max_length} tokens; "
-        f"{share:.1%} of the tokens are lost. {task.advise_on_cuts()}"
+        f"{share:.1%} of the tokens are lost. {task.advise_on_truncation()}"
     )

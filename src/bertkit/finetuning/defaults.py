@@ -36,12 +36,12 @@ _ROBERTA: Mapping[str, object] = {
 """fairseq ``examples/roberta/README.glue.md``."""
 
 
-_WORDS: Mapping[str, object] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
-"""Settings that all word models share. Their learning rates fell when dev did not improve; here they fall linearly."""
+_WORD_MODEL: Mapping[str, object] = {"optimizer.weight_decay": 0.0, "optimizer.eps": 1e-8, "schedule.warmup": 0.0}
+"""Settings that all word models share. The published models lowered the rate when dev stopped improving."""
 
 
 _BIDAF: Mapping[str, object] = {
-    **_WORDS,
+    **_WORD_MODEL,
     "epochs": 20,
     "batch_size": 40,
     "optimizer.lr": 1e-3,
@@ -52,7 +52,7 @@ _BIDAF: Mapping[str, object] = {
 
 
 _BILSTM_ATTENTION: Mapping[str, object] = {
-    **_WORDS,
+    **_WORD_MODEL,
     "epochs": 20,
     "batch_size": 128,
     "task.max_length": 83,  # two texts of 40 words
@@ -63,7 +63,7 @@ _BILSTM_ATTENTION: Mapping[str, object] = {
 
 
 _ESIM: Mapping[str, object] = {
-    **_WORDS,
+    **_WORD_MODEL,
     "epochs": 75,
     "batch_size": 32,
     "optimizer.lr": 4e-4,
@@ -73,7 +73,7 @@ _ESIM: Mapping[str, object] = {
 
 
 _TAGGER: Mapping[str, object] = {
-    **_WORDS,
+    **_WORD_MODEL,
     "epochs": 75,
     "batch_size": 64,
     "task.crf": True,
@@ -84,7 +84,7 @@ _TAGGER: Mapping[str, object] = {
 """allennlp-models ``training_config/tagging/ner_elmo.jsonnet``; the epochs are its maximum."""
 
 
-_FINETUNING: Mapping[FinetuneProfile, Mapping[str, object]] = {
+_PROFILES: Mapping[FinetuneProfile, Mapping[str, object]] = {
     "bert": {},
     "bidaf": _BIDAF,
     "bilstm_attention": _BILSTM_ATTENTION,
@@ -95,7 +95,7 @@ _FINETUNING: Mapping[FinetuneProfile, Mapping[str, object]] = {
 }
 
 
-_OF_TASKS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, object]]] = {
+_TASK_SETTINGS: Mapping[FinetuneProfile, Mapping[str, Mapping[str, object]]] = {
     "gpt": {task.name: {"task.both_orders": True} for task in (mrpc, qqp, stsb)},
     "roberta": {
         rte.name: {"batch_size": 16, "optimizer.lr": 2e-5},
@@ -112,4 +112,4 @@ def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dic
 
     Those of ``bert`` are the defaults. ``gpt`` reads pairs without an order in both orders.
     """
-    return {**_FINETUNING[profile], **_OF_TASKS.get(profile, {}).get(task.name, {})}
+    return {**_PROFILES[profile], **_TASK_SETTINGS.get(profile, {}).get(task.name, {})}

@@ -51,7 +51,7 @@ class FinetuneResult:
         return verdict(self.metric, self.mean, self.baselines)
 
 
-def summarize(
+def summarize_seeds(
     folder: RunFolder, metric: str, seeds: list[SeedResult], baselines: Sequence[Baseline] = ()
 ) -> FinetuneResult:
     """The result of a run from the results of all its seeds; of equal seeds the first is the best."""

@@ -11,7 +11,7 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.data import FinetuningData, load_data
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.results import RESULTS, FinetuneResult, read_seed, summarize
+from bertkit.finetuning.results import RESULTS, FinetuneResult, read_seed, summarize_seeds
 from bertkit.finetuning.train_seed import train_seed
 from bertkit.inference.predict import predict
 from bertkit.report.plots import plot_confusion, plot_epochs
@@ -62,7 +62,7 @@ def begin_run(
         folder.begin(settings, kind=kind, origins=dict(origins or {}), data=data)
     elif read_run(folder.path)["run"] != settings:
         raise usage_error(f"{folder.path} holds another run. Choose another -o folder, or repeat its command.")
-    elif read_run(folder.path).get("data", data) != data:
+    elif read_run(folder.path)["data"] != data:
         raise usage_error(f"the data files of {folder.path} have changed since it began. Choose another -o folder.")
 
 
@@ -78,7 +78,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     folder.note(examples={"train": data.num_examples, "dev": len(data.dev)})
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
-    result = summarize(folder, run.task.metric, results, data.baselines)
+    result = summarize_seeds(folder, run.task.metric, results, data.baselines)
     for warning in doubts(result, epochs=run.epochs, num_dev=len(data.dev)):
         progress.say(warning)
     _report(data, folder, result, progress)

@@ -19,14 +19,14 @@ _HEAD_SETTINGS = ("type", "labels", "features", "crf")
 """The settings of a task that its heads depend on; only taggers have ``features`` and ``crf``."""
 
 
-def build_model(run: FinetuneRun, folder: ModelFolder) -> Model:
+def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
     """The encoder of ``run`` with heads: new ones, or those in ``folder`` (``run.model``) where they fit the task."""
     encoder = build_encoder(run, folder)
     heads = run.task.objectives(encoder)
     model = Model(encoder, heads)
     if model.frozen and (run.from_scratch or run.reinit_layers or run.layer_decay < 1 or run.lstm_layers):
         raise usage_error(
-            "features come from an encoder as it is: no from_scratch, reinit_layers, layer_decay or lstm_layers."
+            "task.features uses a frozen encoder: leave out from_scratch, reinit_layers, layer_decay and lstm_layers."
         )
     if keeps_heads(run, folder):
         trained = folder.load_model(run.task.objectives)

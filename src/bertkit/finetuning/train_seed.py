@@ -15,7 +15,7 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
-from bertkit.finetuning.starting_point import add_language_model, build_model
+from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
 from bertkit.inference.predict import predict
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
@@ -68,9 +68,9 @@ def train_seed(
     """
     begin = time.monotonic()
     run = data.run
-    folder.forget(lambda record: record.get("seed") == seed)  # left by an earlier start that was interrupted
+    folder.delete_records(lambda record: record.get("seed") == seed)  # left by an earlier start that was interrupted
     torch.manual_seed(seed)
-    model = build_model(run, data.model_folder).to(default_device())
+    model = build_finetuning_model(run, data.model_folder).to(default_device())
     # The frozen encoder is run once per row: every later epoch and seed looks its activations up.
     predictor = cache_activations(model, data.activations) if model.frozen else model
     trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
@@ -78,9 +78,9 @@ def train_seed(
     plan = _plan(run, seed, steps=per_epoch * run.epochs)
     progress.start(f"seed {seed}", plan.total_steps, "step")
     selection = _EpochSelection(run.task)
-    busy = 0.0
-    for step in fit(_begin(trained, run), data.train, plan):
-        busy += step.seconds
+    training_seconds = 0.0
+    for step in fit(_build_state(trained, run), data.train, plan):
+        training_seconds += step.seconds
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
@@ -90,7 +90,7 @@ def train_seed(
         if interrupts.requested:
             progress.finish()
             finished = seed - run.first_seed
-            message = f"stopped in seed {seed}; {finished} finished seeds are kept. Go on with the same command."
+            message = f"stopped in seed {seed}; {finished} finished seeds are kept. Continue with the same command."
             raise Interrupted(interrupts.requested, message)
     progress.finish()
     selection.restore(trained)
@@ -99,9 +99,9 @@ def train_seed(
         seed=seed,
         epochs=selection.epochs,
         best_epoch=selection.best_epoch,
-        scores=best.scores | _score_further(data, predictor, best.task),
+        scores=best.scores | _score_extra_dev(data, predictor, best.task),
         seconds=time.monotonic() - begin,
-        examples_per_second=len(data.train) * run.epochs / busy,
+        examples_per_second=len(data.train) * run.epochs / training_seconds,
         parts=best.parts,
     )
     shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
@@ -122,7 +122,7 @@ def _plan(run: FinetuneRun, seed: int, *, steps: int) -> Plan:
     )
 
 
-def _begin(model: Model, run: FinetuneRun) -> TrainingState:
+def _build_state(model: Model, run: FinetuneRun) -> TrainingState:
     scales = layer_lr_scales(model, run.layer_decay) if run.layer_decay < 1 else {}
     encoder = model.encoder
     penalties = encoder.l2_penalties() if isinstance(encoder, Penalized) else {}
@@ -133,7 +133,7 @@ def _begin(model: Model, run: FinetuneRun) -> TrainingState:
 def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:
     """Factors of the learning rate by encoder parameter: ``decay`` for the last layer, its square for the one below.
 
-    The embeddings have the smallest factor; heads, and whatever is on top of the last layer, have all of the rate.
+    The embeddings have the smallest factor; heads, and whatever is on top of the last layer, have the full rate.
     """
     encoder, top = model.encoder, model.encoder.num_layers + 1
     if not isinstance(encoder, LayerStack):
@@ -146,10 +146,10 @@ def _score_dev(data: FinetuningData, model: Model) -> _DevScores:
     return _DevScores(task, task.score(data.dev, predictions), task.score_parts(data.dev, predictions))
 
 
-def _score_further(data: FinetuningData, model: Model, task: FileTask) -> dict[str, float]:
-    """The scores of ``dev_mismatched`` with ``_mismatched`` added to their names, and so for every further dev set."""
+def _score_extra_dev(data: FinetuningData, model: Model, task: FileTask) -> dict[str, float]:
+    """The scores of ``dev_mismatched`` with ``_mismatched`` added to their names, and so on for every other dev set."""
     found: dict[str, float] = {}
-    for split, examples in data.further.items():
+    for split, examples in data.extra_dev.items():
         scores = task.score(examples, predict(model, task, examples, data.tokenizer))
         found |= {f"{name}{split.removeprefix('dev')}": value for name, value in scores.items()}
     return found

@@ -22,7 +22,7 @@ _LONGEST_CONTEXT = 384
 """Tokens of a window of a context, as in google-research/bert ``run_squad.py``; other inputs fill all positions."""
 
 
-def find_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:
+def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:
     """The task ``name`` of a model with these ``metadata`` that reads up to ``positions`` tokens; None if it has none.
 
     ``metadata`` has ``architectures``, ``labels``, and ``several_labels`` for a multi-label classifier.

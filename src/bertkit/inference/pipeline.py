@@ -13,7 +13,7 @@ from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
-from bertkit.inference.huggingface_tasks import find_task
+from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.inference.predict import stream
 from bertkit.model import Model
 from bertkit.task_types import (
@@ -67,9 +67,9 @@ class Pipeline:
 
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text."""
-        filler = self._filler
+        model = self._masked_lm_model
         longest = getattr(self._models[0].config, "max_positions", _LONGEST_TEXT)
-        return fill(filler, self.tokenizer, text, top_k=top_k, max_length=longest)
+        return fill(model, self.tokenizer, text, top_k=top_k, max_length=longest)
 
     @overload
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
@@ -115,9 +115,9 @@ class Pipeline:
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         """The predictions for examples of the task, such as ``task.reader.read`` gives, one by one and in order.
 
-        The examples may have no end: a bounded number of them is in memory.
+        The input may be endless: the number of examples in memory is bounded.
         """
-        for prediction in stream(self._answerer, self.task, examples, self.tokenizer, batch_size=batch_size):
+        for prediction in stream(self._task_model, self.task, examples, self.tokenizer, batch_size=batch_size):
             self.num_truncated += getattr(prediction, "num_truncated", 0) > 0
             yield prediction
 
@@ -131,7 +131,7 @@ class Pipeline:
         metadata = self._models[0].metadata
         if "task" in metadata:
             return from_record(metadata["task"])
-        task = find_task(self.folder.name, metadata, positions=self._models[0].config.max_positions)
+        task = infer_task(self.folder.name, metadata, positions=self._models[0].config.max_positions)
         if task is None:
             raise usage_error(
                 f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
@@ -139,13 +139,13 @@ class Pipeline:
         return task
 
     @cached_property
-    def _filler(self) -> Model:
+    def _masked_lm_model(self) -> Model:
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        return self._models[0].load_model(_masked_lm).to(default_device())
+        return self._models[0].load_model(_build_masked_lm).to(default_device())
 
     @cached_property
-    def _answerer(self) -> Model | Ensemble:
+    def _task_model(self) -> Model | Ensemble:
         models = [model.load_model(self.task.objectives).to(default_device()) for model in self._models]
         return models[0] if len(models) == 1 else Ensemble(models)
 
@@ -170,7 +170,7 @@ def _example(number: int, text: Text) -> TextExample:
     return TextExample(str(number), first, second)
 
 
-def _masked_lm(encoder: Encoder) -> dict[str, Objective]:
+def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
     if not isinstance(encoder, TokenEmbedding) or context_of(encoder.config) != "bidirectional":
         raise usage_error("this model has no masked-LM head; fill needs a BERT or RoBERTa pre-trained with mlm.")
     return PretrainingTask(objectives=("mlm",)).build_objectives(encoder)

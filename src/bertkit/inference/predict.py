@@ -40,7 +40,7 @@ def stream(
     batch_size: int = 64,
     precision: Precision | None = None,
 ) -> Iterator[P]:
-    """The same, one by one, for input without an end: at most one chunk of examples is in memory.
+    """Like ``predict``, one prediction at a time: at most one chunk is in memory, so the input may be endless.
 
     Within a chunk, inputs of similar length share a batch. Predictions are the same for every batch size, except for
     the rounding of ``precision``, which is by default the fastest one on the model's device.

@@ -14,8 +14,7 @@ class PretrainOptions(JobOptions):
     """Pre-train an encoder on prepared text, or continue a run.
 
     ``bertkit pretrain DATA -o RUN`` starts a run, ``bertkit pretrain --resume RUN`` continues it from its newest
-    checkpoint, bit for bit. The defaults of an option are those of the run record; every other setting is changed with
-    --set or --config.
+    checkpoint, bit for bit. Settings without an option of their own are changed with --set or --config.
     """
 
     data: AnyPath | None = field(default=None, kw_only=False)

@@ -29,7 +29,8 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
     record = read_run(folder.path)
     encoder: Any = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
-    usual: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
+    # The card lists the settings that are not defaults; without this a causal BERT would be its own default.
+    default_encoder: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
@@ -38,7 +39,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),
         values={},
-        data=[source_row(file) for file in record.get("data") or data_fingerprints(run)],
+        data=[source_row(file) for file in record["data"]],
         limits=[
             "The model reflects its training text, including errors and biases, and knows nothing newer.",
             "The scores were measured on held-out documents of the same files.",
@@ -48,8 +49,8 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
             PretrainRun(
                 data=run.data,
                 output=run.output,
-                encoder=usual,
-                task=default_pretraining_task(usual, vocab_size=run.task.targets or 0),
+                encoder=default_encoder,
+                task=default_pretraining_task(default_encoder, vocab_size=run.task.targets or 0),
             ),
         ),
         **command_and_environment(record),

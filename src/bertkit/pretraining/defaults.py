@@ -18,14 +18,14 @@ Profile = Literal["paper", "fast"]
 _SMALL_WIDTH = 256
 """The widest network for which these settings were measured (docs/results/pretraining-mini.md)."""
 
-_RATES: Mapping[int, float] = {128: 3e-3, 256: 1e-3}
+_LEARNING_RATES: Mapping[int, float] = {128: 3e-3, 256: 1e-3}
 """Peak learning rate by hidden width."""
 
 
 def architecture_defaults(encoder: EncoderConfig, *, vocab_size: int) -> dict[str, object]:
     """The settings of an encoder's pre-training that differ from the defaults of ``PretrainRun``, by path.
 
-    They are stated in the encoder's module. Those that depend on the number of words come from its objectives.
+    They come from the encoder's module; those that depend on the vocabulary size come from its objectives.
     """
     defaults = find_pretraining_defaults(encoder)
     objectives = defaults.causal_objectives if context_of(encoder) == "causal" else defaults.objectives
@@ -44,8 +44,8 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
     co-occurrence counts, with heads that look at neighbouring tokens, and leave out next sentences; others start from
     sinusoidal positions. Networks up to 256 wide, which are trained for minutes or hours, also get small batches, no
     dropout, a high learning rate, and rows of 32 tokens before rows of 128: which tokens to attend to has to be learned
-    for every position, and 32 positions take fewer steps. It was measured for BERT; other encoders get the settings
-    that they have.
+    for every position, and 32 positions take fewer steps. The settings were measured for BERT; other encoders get
+    those whose fields they have.
     """
     defaults = find_pretraining_defaults(encoder)
     if profile == "paper":
@@ -55,10 +55,12 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
     if context_of(encoder) == "bidirectional":
         settings["task.masking.rate"] = 0.3
     if width <= _SMALL_WIDTH:
-        settings |= quick_training_settings(encoder, lr=_RATES.get(width, 1e-3), decay="linear")
+        settings |= quick_training_settings(encoder, lr=_LEARNING_RATES.get(width, 1e-3), decay="linear")
         settings |= {"batch_size": 64, "seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
     settings |= _first_weights(encoder)
-    return {path: value for path, value in settings.items() if path not in defaults.not_fast and _has(encoder, path)}
+    return {
+        path: value for path, value in settings.items() if path not in defaults.not_fast and _has_field(encoder, path)
+    }
 
 
 def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) -> dict[str, object]:
@@ -77,7 +79,7 @@ def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) ->
         "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
         "encoder.position_init": "sinusoidal",
     }
-    return {path: value for path, value in settings.items() if _has(encoder, path)}
+    return {path: value for path, value in settings.items() if _has_field(encoder, path)}
 
 
 def _first_weights(encoder: EncoderConfig) -> dict[str, object]:
@@ -94,7 +96,7 @@ def _first_weights(encoder: EncoderConfig) -> dict[str, object]:
     return settings
 
 
-def _has(encoder: EncoderConfig, path: str) -> bool:
+def _has_field(encoder: EncoderConfig, path: str) -> bool:
     record, _, field = path.partition(".")
     return record != "encoder" or hasattr(encoder, field)
 
@@ -109,5 +111,5 @@ def default_pretraining_task(encoder: EncoderConfig, *, vocab_size: int) -> Pret
 
 
 def initializer_range(hidden_size: int) -> float:
-    """The standard deviation with which a layer of any width passes on as much as BERT-base's, of 0.02 at 768."""
+    """The standard deviation of initial weights: 0.02 at width 768 (BERT-base), scaled to keep activations the same."""
     return 0.02 * math.sqrt(768 / hidden_size)

@@ -18,7 +18,7 @@ _KIND = "heldout"
 """The kind of these records in ``metrics.jsonl``."""
 
 
-def evaluate(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
+def evaluate_heldout(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
     """Measure, log and report the losses on held-out rows; empty where no documents are held out.
 
     Every loss over a vocabulary comes with its perplexity. Raises an error if a loss is not finite.
@@ -52,7 +52,7 @@ def measure_losses(job: PretrainingJob, phase: Phase) -> dict[str, float]:
 
 
 def last_evaluation(folder: RunFolder) -> dict[str, float]:
-    """The last logged evaluation; empty if there is none. A run that is resumed at its end measures no other."""
+    """The last logged evaluation, which a run that is resumed after its last step reports; empty if there is none."""
     records = read_metrics(folder.metrics) if folder.metrics.exists() else []
     measured = [record for record in records if record["kind"] == _KIND]
     return {name: value for name, value in measured[-1].items() if name not in ("kind", "step")} if measured else {}

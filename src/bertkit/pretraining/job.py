@@ -55,7 +55,7 @@ def build_job(
     _check_encoder(run, data.tokenizer)
     _check_division(run, group)
     torch.manual_seed(run.seed)
-    model = build_model(run).to(default_device())
+    model = build_pretraining_model(run).to(default_device())
     if starts_from_counts(run, data.train):
         statistics = group.broadcast(token_statistics(data.train, run.encoder) if group.is_first else {})
         initialize_from_statistics(model, statistics)
@@ -118,7 +118,7 @@ def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
         raise usage_error(f"encoder.max_positions is {positions}; sequences of {longest} need more.")
 
 
-def build_model(run: PretrainRun) -> Model:
+def build_pretraining_model(run: PretrainRun) -> Model:
     """The model of a run, initialised from the global random state."""
     encoder: Encoder = spec_of_config(run.encoder).encoder(run.encoder)
     return Model(encoder, run.task.build_objectives(encoder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from bertkit.pretraining.heldout import evaluate, last_evaluation
+from bertkit.pretraining.heldout import evaluate_heldout, last_evaluation
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
 from bertkit.pretraining.saving import save_current_model, save_state
@@ -35,7 +35,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
             if step.step % run.log_every == 0 or step.step == total:
                 folder.log(_record(step, mfu))
             if step.step % run.evaluate_every == 0 or step.step == total:
-                heldout = evaluate(job, phase, folder, progress)
+                heldout = evaluate_heldout(job, phase, folder, progress)
             # A snapshot is saved before the checkpoint of its step: if a crash comes between, the resume repeats both.
             if step.step < total and is_snapshot(step.step, total, run.snapshots):
                 save_current_model(job, folder.models / f"step-{step.step:08}", heldout)

@@ -6,7 +6,7 @@ import torch
 
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.model import Model
-from bertkit.pretraining.job import build_model
+from bertkit.pretraining.job import build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.training.precision import default_device, measure_matmul_speed
 
@@ -14,7 +14,7 @@ from bertkit.training.precision import default_device, measure_matmul_speed
 def sketch_model(run: PretrainRun) -> Model:
     """The model of a run on the meta device: shapes without memory, for counting."""
     with torch.device("meta"):
-        return build_model(run)
+        return build_pretraining_model(run)
 
 
 def count_parameters(run: PretrainRun) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Literal
 from bertkit import config
 from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types import context_of, find_architecture, name_architecture
-from bertkit.errors import usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
@@ -104,9 +104,11 @@ def pretraining_to_json(run: PretrainRun) -> dict[str, object]:
 
 
 def pretraining_from_json(record: Mapping[str, object], *, source: str = "the record") -> PretrainRun:
-    """The run that ``pretraining_to_json`` wrote; without an ``architecture`` its encoder is a BERT."""
+    """The run that ``pretraining_to_json`` wrote; ``source`` is its place, for errors."""
     values = dict(record)
+    if "architecture" not in values:
+        raise data_error(f"{source} has no architecture, so its encoder is not known.")
     with names_from_a_file():
-        architecture = find_architecture(str(values.pop("architecture", "bert")))
+        architecture = find_architecture(str(values.pop("architecture")))
         encoder = config.from_json(architecture.config, values.get("encoder"), source=source)
         return config.from_json(PretrainRun, {**values, "encoder": encoder}, source=source)

@@ -1,4 +1,4 @@
-"""What a resumed pre-training must have in common with the one that was begun."""
+"""The check that a resumed pre-training has the same settings and the same corpus as before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bertkit.data.shards import read_manifest
 from bertkit.errors import data_error, usage_error
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
 
-FREE = (
+CHANGEABLE = (
     "gradient_checkpointing",
     "loader_workers",
     "log_every",
@@ -37,18 +37,17 @@ def run_identity(run: PretrainRun) -> RunIdentity:
     return {"run": pretraining_to_json(run), "corpus": read_manifest(run.data).content}
 
 
-def check_unchanged(run: PretrainRun, begun: Mapping[str, Any]) -> None:
-    """Raise an error that names every setting in which ``run`` differs from the record ``begun``, or a new corpus."""
-    old = _fixed_settings(pretraining_from_json(begun["run"]))
+def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
+    """Raise an error that names what has changed since ``recorded``: settings that may not change, or the corpus."""
+    old = _fixed_settings(pretraining_from_json(recorded["run"]))
     new = _fixed_settings(run)
     differing = [f"{path} {old.get(path)}, not {new.get(path)}" for path in old | new if old.get(path) != new.get(path)]
     if differing:
         raise usage_error(
-            f"{run.output} was begun with {'; '.join(differing)}. A resume may change only {', '.join(FREE)}. "
+            f"{run.output} was begun with {'; '.join(differing)}. A resume may change only {', '.join(CHANGEABLE)}. "
             "Keep the other settings, or begin a run in another -o folder."
         )
-    content = read_manifest(run.data).content
-    if begun.get("corpus", content) != content:
+    if recorded["corpus"] != read_manifest(run.data).content:
         raise data_error(
             f"{run.data} is not the corpus that {run.output} was begun with. Prepare that corpus again, or begin a run "
             "in another -o folder."
@@ -58,4 +57,4 @@ def check_unchanged(run: PretrainRun, begun: Mapping[str, Any]) -> None:
 def _fixed_settings(run: PretrainRun) -> dict[str, object]:
     """The settings that a resume may not change, by path."""
     settings = config.settings_of(run, "")
-    return {each.path: each.value for each in settings if each.path not in (*FREE, *_PLACES)}
+    return {each.path: each.value for each in settings if each.path not in (*CHANGEABLE, *_PLACES)}

@@ -32,7 +32,7 @@ from bertkit.training.interrupts import Interrupts
 from bertkit.training.precision import choose_precision, default_device
 
 _MEASURED_SHARE, _LEAST_MEASURED_SECONDS = 0.03, 3.0
-"""With ``minutes``, steps are timed for this share of them, and for at least so many seconds."""
+"""With ``minutes``, steps are timed for this share of them, and for at least this many seconds."""
 
 _SHARE_FOR_STEPS = 0.95
 """The share of ``minutes`` that the steps are to fill; the rest is for evaluations and checkpoints."""
@@ -55,7 +55,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
     Raises Interrupted (after saving) on Ctrl-C or SIGTERM, BertkitError on anything that the user can fix.
     """
     require_length(run)
-    with _begin(run.output, progress) as (group, folder, progress):
+    with _open_run(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
         data = PretrainingData.open(run.data)
@@ -87,14 +87,14 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
     logs, evaluates or saves; changes of other settings, and other data, are errors.
     """
     record = read_begun(path)
-    with _begin(path, progress) as (group, folder, progress):
+    with _open_run(path, progress) as (group, folder, progress):
         recorded = dataclasses.replace(pretraining_from_json(record["run"], source=f"{path}/run.json"), output=path)
         run = config.apply(recorded, settings)
         newest, faults = group.broadcast(store.latest(folder.checkpoints) if group.is_first else (None, []))
         for fault in faults:
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}
-        check_unchanged(run, saved if "run" in saved else record)
+        check_unchanged(run, saved or record)
         job = build_job(run, group)
         if newest is None:
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
@@ -104,7 +104,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
         _require_space(job, folder)
         with Interrupts(distributed=group.size > 1) as interrupts:
             if folder.writes:
-                folder.forget(lambda record: bool(record["step"] > job.state.step))
+                folder.delete_records(lambda record: bool(record["step"] > job.state.step))
                 folder.note(**job.identity)
             return _train(job, folder, interrupts, progress)
 
@@ -134,7 +134,7 @@ def _require_space(job: PretrainingJob, folder: RunFolder) -> None:
 
 
 @contextmanager
-def _begin(path: Path, progress: Progress) -> Iterator[tuple[ProcessGroup, RunFolder, Progress]]:
+def _open_run(path: Path, progress: Progress) -> Iterator[tuple[ProcessGroup, RunFolder, Progress]]:
     """The process group and the run folder ``path``; only the first process writes to it and reports progress."""
     with join_process_group() as group, RunFolder(path, writes=group.is_first) as folder:
         if folder.notice:

@@ -9,7 +9,7 @@ from typing import Any
 from bertkit.checkpoint import training_state as store
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import DivergenceError
-from bertkit.pretraining.job import PretrainingJob, build_model
+from bertkit.pretraining.job import PretrainingJob, build_pretraining_model
 from bertkit.runs import RunFolder
 from bertkit.training import sharding
 from bertkit.training.distributed import full_tensor
@@ -54,7 +54,7 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
         groups, _ = store.load(checkpoint)
     if job.group.size > 1:
         groups.pop("encoder_state", None)  # saved by the first process, for its own rows only
-    job.state.restore(groups, int(saved["step"]), int(saved.get("skipped_in_a_row", 0)))
+    job.state.restore(groups, int(saved["step"]), int(saved["skipped_in_a_row"]))
 
 
 def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:
@@ -62,7 +62,7 @@ def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, 
     model = job.state.model
     if job.run.shard and job.group.size > 1:
         weights = {name: full_tensor(tensor) for name, tensor in model.state_dict().items()}
-        model = build_model(job.run)
+        model = build_pretraining_model(job.run)
         model.load_state_dict(weights)
     if job.group.is_first:
         metadata = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}

@@ -33,7 +33,7 @@ class LabelledText:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class DocumentSplit:
     """``unlabelled`` documents to pre-train on, ``heldout`` ones, and labelled texts, equally many of every class.
 
     The texts of ``train`` are from the unlabelled documents, those of ``dev`` from the held-out ones.
@@ -46,7 +46,7 @@ class Split:
     dev: list[LabelledText]
 
 
-def split(documents: Iterable[Document]) -> Split:
+def split_documents(documents: Iterable[Document]) -> DocumentSplit:
     """Hold out modules and label the beginnings of docstrings.
 
     The classes are the first eight packages, in the order of the documents, with enough documents on both sides. Texts
@@ -63,7 +63,7 @@ def split(documents: Iterable[Document]) -> Split:
     heldout: list[Document] = []
     for document in documents:
         (heldout if document.package in classes and is_heldout(document.module) else unlabelled).append(document)
-    return Split(
+    return DocumentSplit(
         classes=classes,
         unlabelled=unlabelled,
         heldout=heldout,

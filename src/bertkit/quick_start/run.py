@@ -31,7 +31,7 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import PretrainResult, pretrain
 from bertkit.pretraining.trial_steps import measure_step
 from bertkit.quick_start.docstrings import Document, Source, harvest, installed_packages, list_sources
-from bertkit.quick_start.labelling import Split, split, write_csv
+from bertkit.quick_start.labelling import DocumentSplit, split_documents, write_csv
 from bertkit.quick_start.report import FROM_SCRATCH, PRETRAINED, fill_blanks
 from bertkit.quick_start.report import QuickstartResult as QuickstartResult
 from bertkit.report.progress import Progress
@@ -94,10 +94,10 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
     begin = time.monotonic()
     budget = minutes * 60
     documents = _read(packages, begin, minutes, progress)
-    parts = split(documents)
+    parts = split_documents(documents)
     tokenizer = _prepare(parts.unlabelled, output, progress)
     until = begin + (_SHARE_IN_ALL - _SHARE_TO_FINETUNE) * budget
-    name, run = _plan_pretraining(output, tokenizer, until, budget, progress)
+    name, run = _choose_size(output, tokenizer, until, budget, progress)
     pretrained = pretrain(run, progress)
     left = begin + _SHARE_IN_ALL * budget - time.monotonic()
     token_seconds = pretrained.seconds / (pretrained.steps * run.tokens_per_step)
@@ -153,10 +153,10 @@ def _prepare(documents: list[Document], output: Path, progress: Progress) -> Wor
     return tokenizer
 
 
-def _plan_pretraining(
+def _choose_size(
     output: Path, tokenizer: WordPiece, until: float, budget: float, progress: Progress
 ) -> tuple[str, PretrainRun]:
-    """The name and the run of the largest size that can train on enough tokens in time, or else of the smallest."""
+    """The largest size that can train on enough tokens in time, or else the smallest: its name and its run."""
     for name in _SIZES:
         run = _pretraining_run(name, output, tokenizer)
         seconds = _choose_threads(run, _SHARE_TO_MEASURE * budget)
@@ -213,7 +213,7 @@ def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainR
     return apply(run, [Setting(path, value, "--profile fast") for path, value in fast])
 
 
-def _afford_examples(parts: Split, tokenizer: WordPiece, token_seconds: float, seconds: float) -> int:
+def _afford_examples(parts: DocumentSplit, tokenizer: WordPiece, token_seconds: float, seconds: float) -> int:
     """The number of training examples per class for which all fine-tunings fit into ``seconds``."""
     sample = [len(tokens.ids) for tokens in tokenizer.encode_batch([each.text for each in parts.train[:200]])]
     tokens = sum(min(length + 2, _MAX_LENGTH) for length in sample) / len(sample)
@@ -222,7 +222,7 @@ def _afford_examples(parts: Split, tokenizer: WordPiece, token_seconds: float, s
     return max(_MIN_EXAMPLES, min(_MAX_EXAMPLES, affordable))
 
 
-def _write_task(parts: Split, examples: int, folder: Path) -> FileTask:
+def _write_task(parts: DocumentSplit, examples: int, folder: Path) -> FileTask:
     """Write ``examples`` labelled texts per class as tables, and read them as a user's tables."""
     folder.mkdir()
     write_csv(parts.train[: examples * len(parts.classes)], folder / "train.csv")

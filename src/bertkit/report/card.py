@@ -76,11 +76,11 @@ def _header(card: Card) -> str:
         fields["base_model"] = card.base
     if card.values:
         fields["metrics"] = list(card.values)
-        fields["model-index"] = [{"name": card.title, "results": [_index(card)]}]
+        fields["model-index"] = [{"name": card.title, "results": [_model_index(card)]}]
     return "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items())
 
 
-def _index(card: Card) -> dict[str, object]:
+def _model_index(card: Card) -> dict[str, object]:
     return {
         "task": {"type": card.kind or "other"},
         "dataset": {"name": card.title, "type": card.title},

@@ -25,12 +25,12 @@ from bertkit.report.style import (
     set_panel_title,
     show_literally,
 )
-from bertkit.report.tables import summarise
+from bertkit.report.tables import summarize_scores
 
 MetricsRecord = Mapping[str, Any]
 """A line of ``metrics.jsonl``."""
 
-_NAMES = {
+_OBJECTIVE_NAMES = {
     "mlm": "masked words",
     "clm": "next tokens",
     "nsp": "next sentence",
@@ -85,7 +85,7 @@ def _draw_loss(
     if measured:
         panel.plot(*zip(*measured, strict=True), "o--", color=INK, mfc="white", mew=1.5, lw=1, ms=5, label="held out")
         annotate(panel, f"{measured[-1][1]:.3f}", measured[-1], ha="right")
-    set_panel_title(panel, f"loss, {_NAMES.get(term, term)}")
+    set_panel_title(panel, f"loss, {_OBJECTIVE_NAMES.get(term, term)}")
     add_legend(panel, loc="upper right")
 
 
@@ -95,7 +95,7 @@ def _draw_accuracies(panel: Axes, heldout: Sequence[MetricsRecord], terms: Seque
         measured = [(record["step"], float(record[key])) for record in heldout if key in record]
         if measured:
             panel.plot(*zip(*measured, strict=True), "o-", color=colour, lw=2, ms=5, mec="white")
-            text = f"{_NAMES.get(term, term)} {measured[-1][1]:.1%}"
+            text = f"{_OBJECTIVE_NAMES.get(term, term)} {measured[-1][1]:.1%}"
             annotate(panel, text, measured[-1], colour=colour, ha="right")
     set_panel_title(panel, "accuracy, held out")
     panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -117,7 +117,7 @@ def _smooth(values: Sequence[float]) -> list[float]:
 def plot_epochs(seeds: Mapping[int, Sequence[Mapping[str, float]]], metric: str, output: Path) -> None:
     """The dev score after every epoch, one line per seed; the marker of the epoch that was kept is filled."""
     best = {seed: max(scores[metric] for scores in epochs) for seed, epochs in seeds.items()}
-    summary = summarise(list(best.values()))
+    summary = summarize_scores(list(best.values()))
     figure, (panel,) = make_figure(1, width=6.4, height=4.2, title=f"{_format_metric(metric)} on dev")
     for place, (seed, epochs) in enumerate(seeds.items()):
         colour = PALETTE[place % len(PALETTE)]
@@ -186,13 +186,13 @@ def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, outpu
     panel.grid(visible=False, axis="y")
     panel.grid(axis="x", color=GRID, linewidth=1)
     for row, (_, scores) in enumerate(shown):
-        summary, colour = summarise(scores), PALETTE[0] if row == 0 else PALE
+        summary, colour = summarize_scores(scores), PALETTE[0] if row == 0 else PALE
         if summary.sd is not None:
             panel.barh(row, 2 * summary.sd, 0.62, left=summary.mean - summary.sd, color=colour, alpha=0.3)
         panel.plot([summary.mean] * 2, [row - 0.36, row + 0.36], color=PALETTE[0] if row == 0 else FAINT, linewidth=2)
         panel.plot(scores, [row] * len(scores), "o", color=colour, markersize=6, markeredgecolor="white")
-    best = summarise(shown[0][1])
-    left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} more points are below"
+    best = summarize_scores(shown[0][1])
+    left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} worse points are not shown"
     set_panel_title(panel, f"best point: {best}{left_out}")
     panel.set_yticks(range(len(shown)), [name for name, _ in shown])
     panel.tick_params(axis="y", colors=INK)

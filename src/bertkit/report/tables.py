@@ -33,9 +33,9 @@ class Summary:
         return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
 
 
-def summarise(scores: Sequence[float]) -> Summary:
+def summarize_scores(scores: Sequence[float]) -> Summary:
     """Mean, standard deviation and best of at least one score; higher is better."""
-    assert scores, "nothing to summarise"
+    assert scores, "nothing to summarize_scores"
     sd = statistics.stdev(scores) if len(scores) > 1 else None
     return Summary(mean=statistics.fmean(scores), sd=sd, best=max(scores), count=len(scores))
 

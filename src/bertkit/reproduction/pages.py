@@ -20,7 +20,7 @@ from bertkit.report.style import (
     set_panel_title,
     show_literally,
 )
-from bertkit.report.tables import Summary, markdown_table, summarise
+from bertkit.report.tables import Summary, markdown_table, summarize_scores
 from bertkit.storage.atomic import write_file, write_json
 
 _NO_FIGURE = "–"
@@ -37,7 +37,7 @@ class Cell:
     @property
     def summary(self) -> Summary | None:
         """Mean and standard deviation of our scores."""
-        return summarise(self.ours) if self.ours else None
+        return summarize_scores(self.ours) if self.ours else None
 
     def __str__(self) -> str:
         """``61.2 ± 0.8 / 84.4``."""

@@ -48,7 +48,7 @@ class System:
         return self.network + "".join(suffixes)
 
 
-class Column(NamedTuple):
+class PaperColumn(NamedTuple):
     """A column of a table.
 
     A ``dev`` column is the ``score`` on dev of a system that is fine-tuned for ``task``, or, with ``features``, of a
@@ -64,7 +64,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class PaperRow:
     """A system under its name in the paper, with the paper's figures in the order of the columns.
 
     Without a ``system`` only the paper's figures are shown. ``features`` replaces that of every column. With
@@ -79,7 +79,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PaperTable:
     """A table of the paper. ``note`` explains its figures.
 
     With ``curves`` the rows are points of these curves over the steps of pre-training.
@@ -87,8 +87,8 @@ class Table:
 
     name: str
     title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[PaperColumn, ...]
+    rows: tuple[PaperRow, ...]
     note: str = ""
     curves: tuple[str, ...] = ()
 
@@ -97,106 +97,108 @@ _BERT_BASE, _BERT_LARGE = System("bert-base"), System("bert-large")
 _LEFT_TO_RIGHT, _GPT, _ROBERTA = System("ltr"), System("gpt"), System("roberta")
 
 _GLUE = (
-    *(Column(each.name, each.task, each.score) for each in glue.TABLE if each.counts),
-    Column("Average", kind="average"),
+    *(PaperColumn(each.name, each.task, each.score) for each in glue.TABLE if each.counts),
+    PaperColumn("Average", kind="average"),
 )
 """The nine scores that the paper averages (section 4.1)."""
 
-_TEST_SPANS = (Column("test EM", kind="test"), Column("test F1", kind="test"))
+_TEST_SPANS = (PaperColumn("test EM", kind="test"), PaperColumn("test F1", kind="test"))
 
 
 def _absent(count: int) -> tuple[None, ...]:
     return (None,) * count
 
 
-TABLE_1 = Table(
+TABLE_1 = PaperTable(
     name="table1",
     title="GLUE",
     columns=_GLUE,
     rows=(
-        Row(name="Pre-OpenAI SOTA", paper=(80.6, 80.1, 66.1, 82.3, 93.2, 35.0, 81.0, 86.0, 61.7, 74.0)),
-        Row(
+        PaperRow(name="Pre-OpenAI SOTA", paper=(80.6, 80.1, 66.1, 82.3, 93.2, 35.0, 81.0, 86.0, 61.7, 74.0)),
+        PaperRow(
             name="BiLSTM+ELMo+Attn",
             paper=(76.4, 76.1, 64.8, 79.8, 90.4, 36.0, 73.3, 84.9, 56.8, 71.0),
             system=System("bilstm-elmo-attn"),
         ),
-        Row(name="OpenAI GPT", paper=(82.1, 81.4, 70.3, 87.4, 91.3, 45.4, 80.0, 82.3, 56.0, 75.1), system=_GPT),
-        Row(name="BERT-Base", paper=(84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4, 79.6), system=_BERT_BASE),
-        Row(
+        PaperRow(name="OpenAI GPT", paper=(82.1, 81.4, 70.3, 87.4, 91.3, 45.4, 80.0, 82.3, 56.0, 75.1), system=_GPT),
+        PaperRow(
+            name="BERT-Base", paper=(84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4, 79.6), system=_BERT_BASE
+        ),
+        PaperRow(
             name="BERT-Large",
             paper=(86.7, 85.9, 72.1, 92.7, 94.9, 60.5, 86.5, 89.3, 70.1, 82.1),
             system=_BERT_LARGE,
         ),
-        Row(name="RoBERTa (size of BERT-Base)", paper=_absent(10), system=_ROBERTA),
+        PaperRow(name="RoBERTa (size of BERT-Base)", paper=_absent(10), system=_ROBERTA),
     ),
     note="The paper's figures are those of GLUE's server on test; ours are measured on dev.",
 )
 
-TABLE_2 = Table(
+TABLE_2 = PaperTable(
     name="table2",
     title="SQuAD 1.1",
-    columns=(Column("dev EM", v1, "exact_match"), Column("dev F1", v1, "f1"), *_TEST_SPANS),
+    columns=(PaperColumn("dev EM", v1, "exact_match"), PaperColumn("dev F1", v1, "f1"), *_TEST_SPANS),
     rows=(
-        Row(name="Human", paper=(None, None, 82.3, 91.2)),
-        Row(name="#1 Ensemble - nlnet", paper=(None, None, 86.0, 91.7)),
-        Row(name="#2 Ensemble - QANet", paper=(None, None, 84.5, 90.5)),
-        Row(name="BiDAF", paper=_absent(4), system=System("bidaf")),
-        Row(name="BiDAF+ELMo (Single)", paper=(None, 85.6, None, 85.8), system=System("bidaf-elmo")),
-        Row(name="R.M. Reader (Ensemble)", paper=(81.2, 87.9, 82.3, 88.5)),
-        Row(name="BERT-Base (Single)", paper=(80.8, 88.5, None, None), system=_BERT_BASE),
-        Row(name="BERT-Large (Single)", paper=(84.1, 90.9, None, None), system=_BERT_LARGE),
-        Row(name="BERT-Large (Ensemble)", paper=(85.8, 91.8, None, None)),
-        Row(name="BERT-Large (Sgl.+TriviaQA)", paper=(84.2, 91.1, 85.1, 91.8)),
-        Row(name="BERT-Large (Ens.+TriviaQA)", paper=(86.2, 92.2, 87.4, 93.2)),
+        PaperRow(name="Human", paper=(None, None, 82.3, 91.2)),
+        PaperRow(name="#1 Ensemble - nlnet", paper=(None, None, 86.0, 91.7)),
+        PaperRow(name="#2 Ensemble - QANet", paper=(None, None, 84.5, 90.5)),
+        PaperRow(name="BiDAF", paper=_absent(4), system=System("bidaf")),
+        PaperRow(name="BiDAF+ELMo (Single)", paper=(None, 85.6, None, 85.8), system=System("bidaf-elmo")),
+        PaperRow(name="R.M. Reader (Ensemble)", paper=(81.2, 87.9, 82.3, 88.5)),
+        PaperRow(name="BERT-Base (Single)", paper=(80.8, 88.5, None, None), system=_BERT_BASE),
+        PaperRow(name="BERT-Large (Single)", paper=(84.1, 90.9, None, None), system=_BERT_LARGE),
+        PaperRow(name="BERT-Large (Ensemble)", paper=(85.8, 91.8, None, None)),
+        PaperRow(name="BERT-Large (Sgl.+TriviaQA)", paper=(84.2, 91.1, 85.1, 91.8)),
+        PaperRow(name="BERT-Large (Ens.+TriviaQA)", paper=(86.2, 92.2, 87.4, 93.2)),
     ),
     note="Systems of other authors, ensembles and systems trained on TriviaQA too have no figure of ours.",
 )
 
-TABLE_3 = Table(
+TABLE_3 = PaperTable(
     name="table3",
     title="SQuAD 2.0",
-    columns=(Column("dev EM", v2, "exact"), Column("dev F1", v2, "f1"), *_TEST_SPANS),
+    columns=(PaperColumn("dev EM", v2, "exact"), PaperColumn("dev F1", v2, "f1"), *_TEST_SPANS),
     rows=(
-        Row(name="Human", paper=(86.3, 89.0, 86.9, 89.5)),
-        Row(name="#1 Single - MIR-MRC (F-Net)", paper=(None, None, 74.8, 78.0)),
-        Row(name="#2 Single - nlnet", paper=(None, None, 74.2, 77.1)),
-        Row(name="unet (Ensemble)", paper=(None, None, 71.4, 74.9)),
-        Row(name="SLQA+ (Single)", paper=(None, None, 71.4, 74.4)),
-        Row(name="BERT-Base (Single)", paper=_absent(4), system=_BERT_BASE),
-        Row(name="BERT-Large (Single)", paper=(78.7, 81.9, 80.0, 83.1), system=_BERT_LARGE),
+        PaperRow(name="Human", paper=(86.3, 89.0, 86.9, 89.5)),
+        PaperRow(name="#1 Single - MIR-MRC (F-Net)", paper=(None, None, 74.8, 78.0)),
+        PaperRow(name="#2 Single - nlnet", paper=(None, None, 74.2, 77.1)),
+        PaperRow(name="unet (Ensemble)", paper=(None, None, 71.4, 74.9)),
+        PaperRow(name="SLQA+ (Single)", paper=(None, None, 71.4, 74.4)),
+        PaperRow(name="BERT-Base (Single)", paper=_absent(4), system=_BERT_BASE),
+        PaperRow(name="BERT-Large (Single)", paper=(78.7, 81.9, 80.0, 83.1), system=_BERT_LARGE),
     ),
 )
 
-TABLE_4 = Table(
+TABLE_4 = PaperTable(
     name="table4",
     title="SWAG",
-    columns=(Column("dev", swag), Column("test", kind="test")),
+    columns=(PaperColumn("dev", swag), PaperColumn("test", kind="test")),
     rows=(
-        Row(name="ESIM+GloVe", paper=(51.9, 52.7), system=System("esim-glove")),
-        Row(name="ESIM+ELMo", paper=(59.1, 59.2), system=System("esim-elmo")),
-        Row(name="OpenAI GPT", paper=(None, 78.0), system=_GPT),
-        Row(name="BERT-Base", paper=(81.6, None), system=_BERT_BASE),
-        Row(name="BERT-Large", paper=(86.6, 86.3), system=_BERT_LARGE),
-        Row(name="Human (expert)", paper=(None, 85.0)),
-        Row(name="Human (5 annotations)", paper=(None, 88.0)),
+        PaperRow(name="ESIM+GloVe", paper=(51.9, 52.7), system=System("esim-glove")),
+        PaperRow(name="ESIM+ELMo", paper=(59.1, 59.2), system=System("esim-elmo")),
+        PaperRow(name="OpenAI GPT", paper=(None, 78.0), system=_GPT),
+        PaperRow(name="BERT-Base", paper=(81.6, None), system=_BERT_BASE),
+        PaperRow(name="BERT-Large", paper=(86.6, 86.3), system=_BERT_LARGE),
+        PaperRow(name="Human (expert)", paper=(None, 85.0)),
+        PaperRow(name="Human (5 annotations)", paper=(None, 88.0)),
     ),
 )
 
-TABLE_5 = Table(
+TABLE_5 = PaperTable(
     name="table5",
     title="Effect of the pre-training tasks",
     columns=(
-        Column("MNLI-m", mnli),
-        Column("QNLI", qnli),
-        Column("MRPC", mrpc),
-        Column("SST-2", sst2),
-        Column("SQuAD F1", v1, "f1"),
+        PaperColumn("MNLI-m", mnli),
+        PaperColumn("QNLI", qnli),
+        PaperColumn("MRPC", mrpc),
+        PaperColumn("SST-2", sst2),
+        PaperColumn("SQuAD F1", v1, "f1"),
     ),
     rows=(
-        Row(name="BERT-Base", paper=(84.4, 88.4, 86.7, 92.7, 88.5), system=_BERT_BASE),
-        Row(name="No NSP", paper=(83.9, 84.9, 86.5, 92.6, 87.9), system=System("no-nsp")),
-        Row(name="LTR & No NSP", paper=(82.1, 84.3, 77.5, 92.1, 77.8), system=_LEFT_TO_RIGHT),
-        Row(name="+ BiLSTM", paper=(82.1, 84.1, 75.7, 91.6, 84.9), system=System("ltr", lstm=True)),
+        PaperRow(name="BERT-Base", paper=(84.4, 88.4, 86.7, 92.7, 88.5), system=_BERT_BASE),
+        PaperRow(name="No NSP", paper=(83.9, 84.9, 86.5, 92.6, 87.9), system=System("no-nsp")),
+        PaperRow(name="LTR & No NSP", paper=(82.1, 84.3, 77.5, 92.1, 77.8), system=_LEFT_TO_RIGHT),
+        PaperRow(name="+ BiLSTM", paper=(82.1, 84.1, 75.7, 91.6, 84.9), system=System("ltr", lstm=True)),
     ),
 )
 
@@ -212,17 +214,17 @@ _SIZES: tuple[tuple[int, int, int, tuple[float, float, float, float]], ...] = (
 SIZE_NAMES = ("size-1", "size-2", "size-3", "bert-base", "size-5", "bert-large")
 """Networks of Table 6, from the smallest to the largest."""
 
-TABLE_6 = Table(
+TABLE_6 = PaperTable(
     name="table6",
     title="Size",
     columns=(
-        Column("LM ppl", kind="perplexity"),
-        Column("MNLI-m", mnli),
-        Column("MRPC", mrpc),
-        Column("SST-2", sst2),
+        PaperColumn("LM ppl", kind="perplexity"),
+        PaperColumn("MNLI-m", mnli),
+        PaperColumn("MRPC", mrpc),
+        PaperColumn("SST-2", sst2),
     ),
     rows=tuple(
-        Row(name=f"L={layers}, H={width}, A={heads}", paper=paper, system=System(network), shows_size=True)
+        PaperRow(name=f"L={layers}, H={width}, A={heads}", paper=paper, system=System(network), shows_size=True)
         for (layers, width, heads, paper), network in zip(_SIZES, SIZE_NAMES, strict=True)
     ),
 )
@@ -236,18 +238,18 @@ _FEATURES = (
     ("Weighted Sum All 12 Layers", 95.5, "sum-all"),
 )
 
-TABLE_7 = Table(
+TABLE_7 = PaperTable(
     name="table7",
     title="CoNLL-2003",
-    columns=(Column("dev F1", conll2003, "f1"), Column("test F1", kind="test")),
+    columns=(PaperColumn("dev F1", conll2003, "f1"), PaperColumn("test F1", kind="test")),
     rows=(
-        Row(name="ELMo", paper=(95.7, 92.2), system=System("elmo-crf")),
-        Row(name="CVT", paper=(None, 92.6)),
-        Row(name="CSE", paper=(None, 93.1)),
-        Row(name="Fine-tuning BERT-Large", paper=(96.6, 92.8), system=_BERT_LARGE),
-        Row(name="Fine-tuning BERT-Base", paper=(96.4, 92.4), system=_BERT_BASE),
+        PaperRow(name="ELMo", paper=(95.7, 92.2), system=System("elmo-crf")),
+        PaperRow(name="CVT", paper=(None, 92.6)),
+        PaperRow(name="CSE", paper=(None, 93.1)),
+        PaperRow(name="Fine-tuning BERT-Large", paper=(96.6, 92.8), system=_BERT_LARGE),
+        PaperRow(name="Fine-tuning BERT-Base", paper=(96.4, 92.4), system=_BERT_BASE),
         *(
-            Row(name=f"Features: {name}", paper=(paper, None), system=_BERT_BASE, features=features)
+            PaperRow(name=f"Features: {name}", paper=(paper, None), system=_BERT_BASE, features=features)
             for name, paper, features in _FEATURES
         ),
     ),
@@ -273,16 +275,16 @@ MASKINGS: Mapping[str, tuple[int, int, int]] = {
 }
 """Per cent of the selected tokens that are masked, kept, and replaced at random, by network of Table 8."""
 
-TABLE_8 = Table(
+TABLE_8 = PaperTable(
     name="table8",
     title="Replacement of the selected tokens",
     columns=(
-        Column("MNLI", mnli),
-        Column("NER fine-tune", conll2003, "f1"),
-        Column("NER features", conll2003, "f1", features="concat-last-four"),
+        PaperColumn("MNLI", mnli),
+        PaperColumn("NER fine-tune", conll2003, "f1"),
+        PaperColumn("NER features", conll2003, "f1", features="concat-last-four"),
     ),
     rows=tuple(
-        Row(
+        PaperRow(
             name=f"MASK {mask}, SAME {same}, RND {random}", paper=paper, system=System(name_masking(mask, same, random))
         )
         for mask, same, random, paper in _MASKINGS
@@ -290,15 +292,15 @@ TABLE_8 = Table(
 )
 
 
-def plan_figure_5(snapshots: int) -> Table:
+def make_figure_5(snapshots: int) -> PaperTable:
     """Both curves of Figure 5, with ``snapshots`` points each at even distances over the steps of pre-training."""
     curves = {"bert-base": "BERT-Base (masked LM)", "ltr": "Left to right"}
-    return Table(
+    return PaperTable(
         name="figure5",
         title="MNLI accuracy by steps of pre-training",
-        columns=(Column("MNLI-m", mnli),),
+        columns=(PaperColumn("MNLI-m", mnli),),
         rows=tuple(
-            Row(name=f"{curve}, {snapshot}/{snapshots}", paper=(None,), system=System(network, snapshot=snapshot))
+            PaperRow(name=f"{curve}, {snapshot}/{snapshots}", paper=(None,), system=System(network, snapshot=snapshot))
             for network, curve in curves.items()
             for snapshot in range(1, snapshots + 1)
         ),
@@ -310,29 +312,29 @@ def plan_figure_5(snapshots: int) -> Table:
 
 _BILSTM_SAME_PARAMETERS = System("bilstm-elmo-attn", match="parameters")
 
-BUDGET = Table(
+BUDGET = PaperTable(
     name="budget",
     title="Is it the method or the budget?",
     columns=(
-        Column("MNLI-m", mnli),
-        Column("QNLI", qnli),
-        Column("MRPC", mrpc),
-        Column("SST-2", sst2),
+        PaperColumn("MNLI-m", mnli),
+        PaperColumn("QNLI", qnli),
+        PaperColumn("MRPC", mrpc),
+        PaperColumn("SST-2", sst2),
     ),
     rows=(
-        Row(name="BERT-Base", paper=_absent(4), system=_BERT_BASE),
-        Row(name="LTR & No NSP, same steps", paper=_absent(4), system=_LEFT_TO_RIGHT),
-        Row(name="LTR & No NSP, same FLOP", paper=_absent(4), system=System("ltr", match="flop")),
-        Row(name="OpenAI GPT, same parameters and steps", paper=_absent(4), system=_GPT),
-        Row(name="OpenAI GPT, same FLOP", paper=_absent(4), system=System("gpt", match="flop")),
-        Row(name="RoBERTa, same parameters and steps", paper=_absent(4), system=_ROBERTA),
-        Row(name="RoBERTa, same FLOP", paper=_absent(4), system=System("roberta", match="flop")),
-        Row(
+        PaperRow(name="BERT-Base", paper=_absent(4), system=_BERT_BASE),
+        PaperRow(name="LTR & No NSP, same steps", paper=_absent(4), system=_LEFT_TO_RIGHT),
+        PaperRow(name="LTR & No NSP, same FLOP", paper=_absent(4), system=System("ltr", match="flop")),
+        PaperRow(name="OpenAI GPT, same parameters and steps", paper=_absent(4), system=_GPT),
+        PaperRow(name="OpenAI GPT, same FLOP", paper=_absent(4), system=System("gpt", match="flop")),
+        PaperRow(name="RoBERTa, same parameters and steps", paper=_absent(4), system=_ROBERTA),
+        PaperRow(name="RoBERTa, same FLOP", paper=_absent(4), system=System("roberta", match="flop")),
+        PaperRow(
             name="BiLSTM+ELMo+Attn, same parameters",
             paper=_absent(4),
             system=_BILSTM_SAME_PARAMETERS,
         ),
-        Row(name="BiLSTM+ELMo+Attn, same FLOP", paper=_absent(4), system=System("bilstm-elmo-attn", match="flop")),
+        PaperRow(name="BiLSTM+ELMo+Attn, same FLOP", paper=_absent(4), system=System("bilstm-elmo-attn", match="flop")),
     ),
     note="Not a table of the paper. The parameters do not include the embeddings of words and characters; the "
     "floating-point operations are those of pre-training.",
@@ -341,9 +343,9 @@ BUDGET = Table(
 TABLES = (TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6, TABLE_7, TABLE_8)
 
 
-def find_tables(name: str, snapshots: int) -> list[Table]:
+def find_tables(name: str, snapshots: int) -> list[PaperTable]:
     """``all`` tables, or one by its name, such as ``table5`` or ``Table 5``, or by its number."""
-    known = {table.name: table for table in (*TABLES, plan_figure_5(snapshots), BUDGET)}
+    known = {table.name: table for table in (*TABLES, make_figure_5(snapshots), BUDGET)}
     wanted = name.lower().replace(" ", "")
     if wanted == "all":
         return list(known.values())

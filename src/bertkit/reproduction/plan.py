@@ -13,10 +13,10 @@ from bertkit.finetuning.run import finetune
 from bertkit.reproduction.benchmarks import Benchmark, find_benchmark
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.estimate import ReproductionEstimate, estimate_pretrainings, measure_speed
-from bertkit.reproduction.paper import Column, Row, Table
+from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
-from bertkit.scheduling import Unit, in_order
+from bertkit.scheduling import Unit, order_units
 from bertkit.tasks.conll2003 import conll2003
 
 _SETTINGS_AT_ANY_SCALE = ("lm_loss_weight", "task.both_orders", "task.crf", "task.context")
@@ -27,7 +27,7 @@ _SETTINGS_AT_ANY_SCALE = ("lm_loss_weight", "task.both_orders", "task.crf", "tas
 class PlannedCell:
     """The fine-tunings of one cell by output folder, one per learning rate; none where the cell needs none."""
 
-    column: Column
+    column: PaperColumn
     benchmark: Benchmark | None
     finetunings: dict[Path, Unit]
 
@@ -36,7 +36,7 @@ class PlannedCell:
 class PlannedRow:
     """A row with its system and cells; ``model`` is None for a row of the paper's figures alone."""
 
-    row: Row
+    row: PaperRow
     name: str
     model: SystemModel | None
     cells: list[PlannedCell]
@@ -46,14 +46,14 @@ class PlannedRow:
 class PlannedTable:
     """A table with its planned rows."""
 
-    table: Table
+    table: PaperTable
     rows: list[PlannedRow]
 
 
 class ReproductionPlan:
     """Everything that ``tables`` need, below the output folder of ``corpora``. ``data`` has the files of the tasks."""
 
-    def __init__(self, tables: Sequence[Table], data: Path, corpora: Corpora) -> None:
+    def __init__(self, tables: Sequence[PaperTable], data: Path, corpora: Corpora) -> None:
         self._scale = corpora.scale
         self._data = data
         self._output = corpora.output
@@ -73,7 +73,7 @@ class ReproductionPlan:
 
     def estimate(self) -> ReproductionEstimate:
         """What the plan costs on this machine."""
-        units = in_order(self.units())
+        units = order_units(self.units())
         known = self._systems.pretrainings
         pretrainings = [known[unit.name] for unit in units if unit.name in known]
         finetunings = {unit.name for runs in self._finetunings.values() for unit in runs.values()}
@@ -83,10 +83,10 @@ class ReproductionPlan:
             speed=measure_speed(),
         )
 
-    def _plan_table(self, table: Table) -> PlannedTable:
+    def _plan_table(self, table: PaperTable) -> PlannedTable:
         return PlannedTable(table=table, rows=[self._plan_row(row, table.columns) for row in table.rows])
 
-    def _plan_row(self, row: Row, columns: Sequence[Column]) -> PlannedRow:
+    def _plan_row(self, row: PaperRow, columns: Sequence[PaperColumn]) -> PlannedRow:
         if row.system is None:
             return PlannedRow(row=row, name=row.name, model=None, cells=[])
         name = row.name
@@ -95,7 +95,7 @@ class ReproductionPlan:
         cells = [self._plan_cell(row, column) for column in columns]
         return PlannedRow(row=row, name=name, model=self._systems.find(row.system), cells=cells)
 
-    def _plan_cell(self, row: Row, column: Column) -> PlannedCell:
+    def _plan_cell(self, row: PaperRow, column: PaperColumn) -> PlannedCell:
         if column.task is None:
             return PlannedCell(column=column, benchmark=None, finetunings={})
         assert row.system is not None

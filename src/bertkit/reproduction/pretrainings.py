@@ -31,7 +31,7 @@ measured for 128 (3e-3) and 256. Narrower ones do not get more: at 2.8e-3 four l
 _WIDEST, _WIDTH_STEP = 1024, 8
 """The widths of ELMo that are tried for the same number of parameters."""
 
-_FEWEST_STEPS = 100
+_MIN_STEPS_BETWEEN_EVALUATIONS = 100
 """Between two measurements on held-out text."""
 
 _WITHOUT_NSP = {"task.objectives": ("mlm",)}
@@ -153,7 +153,7 @@ def _count_parameters(run: PretrainRun, part: str) -> int:
 
 def _common_settings(scale: Scale) -> Settings:
     """Settings of every pre-training at a scale."""
-    every = max(_FEWEST_STEPS, scale.steps // 10)
+    every = max(_MIN_STEPS_BETWEEN_EVALUATIONS, scale.steps // 10)
     settings: dict[str, object] = {
         "steps": scale.steps,
         "batch_size": scale.batch_size,

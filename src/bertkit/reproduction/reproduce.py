@@ -27,7 +27,7 @@ from bertkit.reproduction.paper import find_tables
 from bertkit.reproduction.plan import ReproductionPlan
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SCALES, Scale
-from bertkit.scheduling import in_order, run_all
+from bertkit.scheduling import order_units, run_all
 from bertkit.storage.atomic import explain_output, make_folder, read_json, write_json
 from bertkit.training.distributed import rank
 
@@ -68,7 +68,7 @@ def reproduce(
         _claim_folder(corpora)
     units = plan.units()
     # Under torchrun all processes pre-train together: with the networks first, none has to wait for a fine-tuning.
-    networks = [unit for unit in in_order(units) if unit.shared]
+    networks = [unit for unit in order_units(units) if unit.shared]
     failed = run_all([*networks, *units], output / "locks", progress)
     found = ResultsReader(plan, failed).read(command)
     known = [each.name for each in find_tables("all", chosen.snapshots)]
@@ -126,7 +126,7 @@ def _flatten(record: Mapping[str, object]) -> dict[str, object]:
 def _introduce(scale: Scale) -> str:
     """The head of the page: how its figures were made."""
     meaning = {
-        "smoke": "This proves that every path units. The figures mean nothing.",
+        "smoke": "This proves that every path works. The figures mean nothing.",
         "tiny": "Networks and corpus are a small fraction of the paper's: the order may agree, figures cannot.",
     }
     seeds = f"{scale.seeds} seed{'s' * (scale.seeds > 1)}"

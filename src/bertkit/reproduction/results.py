@@ -74,8 +74,8 @@ class ResultsReader:
 
 def _read_perplexity(model: SystemModel, paper: float | None) -> Cell:
     run = model.pretraining
-    heldout = read_run(run)["heldout"] if run and (run / "run.json").exists() else {}
-    found = [value for name, value in (heldout or {}).items() if name.endswith("_perplexity")]
+    heldout = read_run(run).get("heldout", {}) if run and (run / "run.json").exists() else {}
+    found = [value for name, value in heldout.items() if name.endswith("_perplexity")]
     return Cell(ours=found[:1], paper=paper)
 
 

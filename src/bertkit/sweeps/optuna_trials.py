@@ -49,9 +49,9 @@ class Trials:
         trials = self._trials()
         for trial in trials:
             if trial.state.name == "RUNNING" and not self._is_complete(trial):
-                self._tell(trial, None)  # the process that sampled it was killed in between
+                self._finish_trial(trial, None)  # the process that sampled it was killed in between
             elif trial.state.name == "RUNNING" and self._point(trial) in means:
-                self._tell(trial, means[self._point(trial)])
+                self._finish_trial(trial, means[self._point(trial)])
         if sum(map(self._is_complete, trials)) >= self._count:
             return False
         # A new sampler for each point: then the next point depends on the journal alone, not on the process.
@@ -68,7 +68,7 @@ class Trials:
     def _trials(self) -> list[Any]:
         return list(self._study.get_trials(deepcopy=False))
 
-    def _tell(self, trial: Any, mean: float | None) -> None:
+    def _finish_trial(self, trial: Any, mean: float | None) -> None:
         states = self._optuna.trial.TrialState
         self._study.tell(trial.number, mean, state=states.FAIL if mean is None else states.COMPLETE)
 

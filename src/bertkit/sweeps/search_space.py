@@ -111,7 +111,7 @@ def _split(grid: Sequence[str]) -> dict[str, Sequence[object]]:
         if not equals or not name or not all(values.split(",")):
             raise usage_error(f"{_ORIGIN} {word}: expected setting=value,value,... such as lr=5e-5,3e-5.")
         if name in found:
-            raise usage_error(f"{_ORIGIN}: {name} is there twice. List all its values after one =.")
+            raise usage_error(f"{_ORIGIN}: {name} is given twice. List all its values after one =.")
         found[name] = values.split(",")
     return found
 
@@ -121,7 +121,7 @@ def _read_axis(name: str, values: Sequence[str]) -> Axis:
         return _read_range(name, values[0])
     doubled = [value for place, value in enumerate(values) if value in values[:place]]
     if doubled or not values:
-        what = f"{doubled[0]} is there twice" if doubled else "there is no value"
+        what = f"{doubled[0]} is given twice" if doubled else "there is no value"
         raise usage_error(f"{_ORIGIN} {name}: {what}.")
     return Axis(name, tuple(values))
 
@@ -150,6 +150,6 @@ def check_points(axes: Sequence[Axis], base: FinetuneRun) -> None:
         point.run(base, base.output)
         if point.name in folders or len(point.name) > _MAX_NAME:
             raise usage_error(
-                f"{_ORIGIN}: {point} makes no folder name of its own. Vary fewer settings, or give shorter values."
+                f"{_ORIGIN}: {point} has no folder name of its own. Vary fewer settings, or give shorter values."
             )
         folders[point.name] = point

@@ -26,7 +26,7 @@ from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import begin_run, run_seeds, settings_record
 from bertkit.report.plots import plot_sweep
 from bertkit.report.progress import Progress
-from bertkit.report.tables import summarise
+from bertkit.report.tables import summarize_scores
 from bertkit.runs import InUseError, RunFolder
 from bertkit.scheduling import divide_work
 from bertkit.storage.atomic import remove_folder
@@ -67,7 +67,7 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
             worker.work(interrupts)
         except Interrupted as stop:
             finished, known = len(worker.results()), len(worker.points())
-            message = f"stopped; {finished} of {known} points are finished and kept. Go on with the same command"
+            message = f"stopped; {finished} of {known} points are finished and kept. Continue with the same command"
             raise Interrupted(interrupts.requested, message) from stop
     return worker.end()
 
@@ -148,7 +148,7 @@ class _Worker:
         with RunFolder(self._folder, wait=True):
             result = self._update_best()
         if result.best is not None:
-            shown = summarise(result.best.scores)
+            shown = summarize_scores(result.best.scores)
             self._progress.say(f"best of {len(result.points)} so far: {format_settings(result.best.settings)}: {shown}")
         return True
 

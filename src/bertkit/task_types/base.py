@@ -43,7 +43,7 @@ class AnswerColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class FileTask(Task[E, P]):
-    """A task of ``tasks/``, of a user's own module, or made from a user's table.
+    """A task whose examples are in files: one of ``tasks/``, of a user's module, or guessed from a user's table.
 
     ``max_length`` is the length of a feature in tokens. ``heldout`` is the share of train that serves as dev; 0 if
     there is a dev file. ``about`` is a sentence about the task and its source.
@@ -111,7 +111,7 @@ class FileTask(Task[E, P]):
         return self, predictions
 
     def reconsider(self, prediction: P) -> P:
-        """A prediction that was made under another task of the same type, as this task decides it."""
+        """The same prediction, decided by the thresholds of this task instead of those of another of the same type."""
         return prediction
 
     def score_parts(self, examples: Iterable[E], predictions: Iterable[P]) -> list[ClassScore]:
@@ -126,16 +126,16 @@ class FileTask(Task[E, P]):
 
     @property
     def further_answer_files(self) -> tuple[str, ...]:
-        """Fields of ``describe`` that the official programs read from a JSON file of their own."""
+        """Fields of ``describe`` that are also written to a JSON file of their own, for the official programs."""
         return ()
 
     def baselines(self) -> Mapping[str, BaselineMethod[E, P]]:
         """Trivial methods that a model has to beat, by name."""
         return {}
 
-    def advise_on_cuts(self) -> str:
+    def advise_on_truncation(self) -> str:
         """A sentence that says what to do where examples do not fit into ``max_length``."""
-        return f"Make room: --set task.max_length={2 * self.max_length}"
+        return f"Read more of them: --set task.max_length={2 * self.max_length}"
 
     @abstractmethod
     def describe(self, example: E, prediction: P) -> AnswerRecord:
@@ -156,7 +156,7 @@ def type_name(kind: type[FileTask]) -> str:
 
 
 def same_answers(first: FileTask, second: FileTask) -> bool:
-    """Whether a model for one task gives answers for the other: the type and the labels are the same."""
+    """Whether a model for one task can predict the other: both have the same type and labels."""
     return type(first) is type(second) and first.labels == second.labels
 
 

@@ -58,7 +58,7 @@ def find_columns(
     """The other columns, found by their names; a given ``prompt`` or ``label`` is used as it is."""
     if label is not None:
         table.place(label)
-    answer = label or _called(_LABELS, [name for name in table.columns if name not in choices])
+    answer = label or _first_match(_LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
         raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
     return replace(find_texts(table, choices, prompt=prompt), label=answer)
@@ -69,13 +69,13 @@ def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = Non
     others = [name for name in table.columns if name not in choices]
     if prompt is not None:
         table.place(prompt)
-    found = prompt or _called(_PROMPTS, others)
+    found = prompt or _first_match(_PROMPTS, others)
     if found is None:
         raise usage_error(f"{table.path} has choices and no column called prompt. Name it: --text COLUMN.")
-    return Columns(first=found, second=_called(_STEMS, others), id=_called(_IDS, others))
+    return Columns(first=found, second=_first_match(_STEMS, others), id=_first_match(_IDS, others))
 
 
-def _called(names: Sequence[str], columns: Sequence[str]) -> str | None:
+def _first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
     """The column whose name is the first of ``names`` that occurs."""
     lower = {column.lower(): column for column in reversed(columns)}
     return next((lower[name] for name in names if name in lower), None)

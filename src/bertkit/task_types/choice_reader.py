@@ -31,7 +31,10 @@ from bertkit.task_types.task_files import Columns
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample:
-    """Each choice continues ``stem``; ``label`` is the index of the right choice, from 0, None if not known."""
+    """A prompt with its choices, each of which continues ``stem``.
+
+    ``label`` is the index of the right choice, from 0; None if not known.
+    """
 
     id: str
     prompt: str
@@ -46,7 +49,7 @@ class ChoiceExample:
 
     @property
     def second(self) -> str:
-        """The texts that differ."""
+        """The stem and all choices, as one text."""
         return "\0".join((self.stem, *self.choices))
 
 

@@ -39,10 +39,10 @@ def check_weights(task: str, labels: Sequence[str], weights: Mapping[str, float]
             known = ", ".join(labels[:12]) or "none"
             raise usage_error(f'no class "{name}" to weigh. {task} knows: {known}.{did_you_mean(name, labels)}')
         if not 0 < weight < math.inf:
-            raise usage_error(f'the class "{name}" weighs {weight:g}; a weight is a number above 0.')
+            raise usage_error(f'the weight of class "{name}" is {weight:g}; it must be a number above 0.')
 
 
-def spread_weights(labels: Sequence[str], weights: Mapping[str, float]) -> list[float] | None:
+def list_weights(labels: Sequence[str], weights: Mapping[str, float]) -> list[float] | None:
     """A weight for every label, 1 where none is given; None without any weights."""
     return [weights.get(label, 1.0) for label in labels] if weights else None
 

@@ -51,8 +51,8 @@ def hold_out(
 ) -> tuple[list[L], list[L]]:
     """(kept, held out): about ``share`` of the rows of every class, in the order of the hashes of their texts.
 
-    A class with at least two different texts gives at least one; numbers are one class, and so are all examples unless
-    ``by_class``. A text that has several labels, in one row or in several, belongs to the class of the first. Examples
+    A class with at least two different texts gives at least one. All numbers are one class; without ``by_class`` all
+    examples are. A text that has several labels, in one row or in several, belongs to the class of the first. Examples
     with the same ``key`` stay together.
     """
     keys = [key(example) for example in examples]
@@ -74,12 +74,12 @@ def _class_of(label: object) -> str:
 
 def _choose(keys: Sequence[str], sizes: Mapping[str, int], share: float) -> list[str]:
     """Texts whose rows add up to at most ``share`` of all rows, or the text with the fewest rows."""
-    room = round(share * sum(sizes[key] for key in keys))
+    remaining = round(share * sum(sizes[key] for key in keys))
     chosen = []
     for key in keys:
-        if sizes[key] <= room:
+        if sizes[key] <= remaining:
             chosen.append(key)
-            room -= sizes[key]
+            remaining -= sizes[key]
     if not chosen and len(keys) > 1:
         return [min(keys, key=lambda key: sizes[key])]
     return chosen
@@ -120,7 +120,9 @@ def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list
         labels.setdefault(text_key(example), set()).add(example.label)
     shared = sum(text_key(example) in labels for example in dev)
     if shared:
-        notes.append(f"{shared:,} of {len(dev):,} dev examples have a text that is in train too: scores are too good")
+        notes.append(
+            f"{shared:,} of {len(dev):,} dev examples have a text that is also in train, so the scores are too high"
+        )
     contradictions = sum(len(each) > 1 for each in labels.values())
     if contradictions:
         notes.append(f"{contradictions:,} texts of train occur with different labels")

@@ -14,7 +14,7 @@ from bertkit.formats.lines import at_line
 from bertkit.task_types.task_files import Cells
 
 _RARE = 50
-"""A label is rare if another occurs this many times as often, or if it occurs once and the other three times."""
+"""A label is rare beside one that occurs this many times as often, or three times where it occurs once."""
 
 SEPARATORS = (";", "|", ",")
 
@@ -29,7 +29,7 @@ class Labels(NamedTuple):
     first_seen: dict[str, tuple[Path, int]]
 
 
-def count_labels(rows: Iterable[Cells]) -> Labels:
+def collect_labels(rows: Iterable[Cells]) -> Labels:
     """Count the labels of all rows."""
     counts: Counter[str] = Counter()
     first_seen: dict[str, tuple[Path, int]] = {}
@@ -101,7 +101,7 @@ def check_spelling(labels: Labels) -> None:
     """Raise an error for a label that is likely a typo of another one; it names the first row with it.
 
     Labels that differ only in case, spacing or the way to write a number (1 and 1.0) are never two classes. Labels that
-    differ in one letter, or in two that are swapped, are if neither is rare.
+    differ in one letter, or in two swapped letters, are two classes unless one of them is rare.
     """
     commonest_first = [label for label, _ in labels.counts.most_common()]
     for suspect, known in [*_same_when_normalized(commonest_first), *_one_typo_away(commonest_first)]:
@@ -124,7 +124,7 @@ def are_whole_numbers(labels: Iterable[str]) -> bool:
     return all((number := _number(label)) is not None and number == int(number) for label in labels)
 
 
-def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Numbers by size, words in alphabetical order."""
     known = sorted(labels)
     return tuple(sorted(known, key=float)) if are_numbers(known) else tuple(known)
@@ -166,8 +166,8 @@ def _one_typo_away(labels: list[str]) -> Iterator[tuple[str, str]]:
                 yield label, known
 
 
-def _is_rare(count: int, beside: int) -> bool:
-    return count * _RARE <= beside or (count == 1 and beside >= 3)
+def _is_rare(count: int, other: int) -> bool:
+    return count * _RARE <= other or (count == 1 and other >= 3)
 
 
 def _times(count: int) -> str:

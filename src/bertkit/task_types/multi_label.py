@@ -17,15 +17,15 @@ from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accu
 from bertkit.objectives.multi_label import MultiLabelClassification
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_labels
-from bertkit.task_types.class_weights import balance_labels, check_weights, parse_weights, spread_weights
+from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
 from bertkit.task_types.labels import SEPARATORS, read_labels, write_labels
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
     TextTask,
     count_truncated,
-    find_class,
     mean_output,
+    parse_class,
     predict_most_frequent,
     prediction_record,
     predictions_of,
@@ -73,7 +73,7 @@ class MultiLabelTask(TextTask):
     def read_label(self, cell: str, where: str) -> tuple[str, ...]:
         """The labels in a cell, each once, in the order of ``labels``."""
         applying = {
-            find_class(name, self.labels, self.spellings, task=self.name, where=where)
+            parse_class(name, self.labels, self.spellings, task=self.name, where=where)
             for name in read_labels(cell, self.separator, where)
         }
         return tuple(label for label in self.labels if label in applying)
@@ -85,7 +85,7 @@ class MultiLabelTask(TextTask):
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained head with a sigmoid for each label."""
-        weights = spread_weights(self.labels, self.class_weights)
+        weights = list_weights(self.labels, self.class_weights)
         return {"labels": MultiLabelClassification(encoder.hidden_size, len(self.labels), weights=weights)}
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:

@@ -49,8 +49,8 @@ class PretrainingTask(ObjectiveSettings):
         for name in ("full_sentences", "running_text"):
             if getattr(self.sampling, name) and self.samples_pairs:
                 raise usage_error(
-                    f"task.sampling.{name} gives rows of one text, and {self._find_rows('pairs')} needs pairs: "
-                    "leave it out of task.objectives."
+                    f"task.sampling.{name} gives rows of one text, and {self._objectives_with_rows('pairs')} needs "
+                    "pairs: leave it out of task.objectives."
                 )
         if self.reads_streams != (self.targets is not None):
             raise usage_error(
@@ -58,17 +58,17 @@ class PretrainingTask(ObjectiveSettings):
                 "number of words to predict, goes with bilm, and only with it."
             )
         if self.reads_streams and len(self.objectives) > 1:
-            raise usage_error(f"{self._find_rows('streams')} cannot be combined with another objective.")
+            raise usage_error(f"{self._objectives_with_rows('streams')} cannot be combined with another objective.")
 
     @property
     def samples_pairs(self) -> bool:
         """Whether rows are pairs of segments."""
-        return bool(self._find_rows("pairs"))
+        return bool(self._objectives_with_rows("pairs"))
 
     @property
     def reads_streams(self) -> bool:
         """Whether every row of a batch continues the same row of the batch before."""
-        return bool(self._find_rows("streams"))
+        return bool(self._objectives_with_rows("streams"))
 
     def objective_classes(self) -> list[type[PretrainingObjective]]:
         """The classes that ``objectives`` names."""
@@ -84,12 +84,12 @@ class PretrainingTask(ObjectiveSettings):
             return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
         if not isinstance(tokenizer, WordLevel):
             raise usage_error(
-                f"{self._find_rows('streams')} predicts whole words, and the corpus has subwords: "
+                f"{self._objectives_with_rows('streams')} predicts whole words, and the corpus has subwords: "
                 "bertkit tokenizer train --kind words."
             )
         return StreamSource(corpus, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
 
-    def _find_rows(self, rows: str) -> str:
+    def _objectives_with_rows(self, rows: str) -> str:
         """The names of the objectives that need these rows."""
         return ", ".join(name for name in self.objectives if find_objective(name).rows == rows)
 
@@ -209,7 +209,7 @@ class DataReport:
         random_next = "none" if self.random_next_share is None else f"{self.random_next_share:.1%} random"
         masked = "none" if self.masked_share is None else f"{self.masked_share:.1%} of real tokens"
         return [
-            f"examples an epoch   {self.examples_per_epoch:,}",
+            f"examples per epoch  {self.examples_per_epoch:,}",
             f"next sentences      {random_next}",
             f"row fill            {self.row_fill:.1%}",
             f"masked              {masked}",
@@ -228,10 +228,10 @@ def report_data(source: Source, sample: int = 1024) -> DataReport:
     batch = source.batch(0, np.linspace(0, len(source) - 1, count).astype(np.int64))
     real = batch.attention_mask
     tokens = int(real.sum())
-    read = batch.input_ids if batch.input_ids.ndim == 2 else batch.input_ids[..., 0]
-    hidden = batch.labels.get("mlm", torch.full_like(read, IGNORE))
-    masked = hidden != IGNORE
-    original = hidden.where(masked, read)
+    ids = batch.input_ids if batch.input_ids.ndim == 2 else batch.input_ids[..., 0]  # of a word without its characters
+    mlm_labels = batch.labels.get("mlm", torch.full_like(ids, IGNORE))
+    masked = mlm_labels != IGNORE
+    original = mlm_labels.where(masked, ids)
     rows = {row.numpy().tobytes() for row in original}
     nsp = batch.labels.get("nsp")
     return DataReport(

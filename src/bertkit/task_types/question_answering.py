@@ -67,7 +67,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     def encode_all(
         self, examples: Iterable[SpanExample], tokenizer: Tokenizer
     ) -> Iterator[tuple[SpanExample, list[Feature]]]:
-        """The same for all; a context is tokenized once for the questions about it that follow each other."""
+        """``encode`` for many examples; a context is tokenized once for consecutive questions about it."""
         return self.encoder.encode_all(examples, tokenizer)
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
@@ -92,7 +92,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         return task, [task.decoder.decide(prediction) for prediction in predictions]
 
     def reconsider(self, prediction: SpanPrediction) -> SpanPrediction:
-        """Without ``null`` the best span, whatever the model's task decided; with it, what that task decided."""
+        """Without ``null`` the best span; with ``null`` the decision of the task that made the prediction is kept."""
         return prediction if self.null else self.decoder.decide(prediction)
 
     def describe(self, example: SpanExample, prediction: SpanPrediction) -> AnswerRecord:
@@ -123,6 +123,6 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         """``null_odds``, which the official program of SQuAD 2.0 reads."""
         return ("null_odds",) if self.null else ()
 
-    def advise_on_cuts(self) -> str:
+    def advise_on_truncation(self) -> str:
         """Only questions are cut; contexts are read in windows."""
         return f"Questions are cut to {self.max_query} tokens: --set task.max_query={2 * self.max_query}"

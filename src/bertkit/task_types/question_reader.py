@@ -41,7 +41,7 @@ class QuestionReader(Reader[SpanExample]):
         """The columns of every table of questions."""
         return COLUMNS
 
-    def look_through(self, path: Path) -> tuple[int, list[str]]:
+    def inspect_input(self, path: Path) -> tuple[int, list[str]]:
         """The number of questions in a file, and what is wrong with them."""
         faults = Faults()
         count = sum(1 for _ in make_ids_unique(read_questions(path, faults), faults))

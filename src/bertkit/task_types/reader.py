@@ -67,12 +67,12 @@ class Reader(ABC, Generic[E]):
         """The examples that a model can be trained on; all, unless a reader says otherwise."""
         return examples
 
-    def further_devs(self) -> list[str]:
+    def extra_dev_splits(self) -> list[str]:
         """Splits that are scored beside dev, such as ``dev_mismatched``, if their files exist."""
         splits = [split for split in self.files.splits if split.startswith("dev_")]
         return [split for split in splits if not self.files.missing(self.name, split)]
 
-    def look_through(self, path: Path) -> tuple[int, list[str]]:
+    def inspect_input(self, path: Path) -> tuple[int, list[str]]:
         """The number of examples in new input, and what a user should know about it, one sentence each."""
         ids = [example.id for example in self.read(path)]
         return len(ids), describe_repeated_ids(path.name, ((id, None) for id in ids))

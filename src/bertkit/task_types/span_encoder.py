@@ -16,7 +16,7 @@ from bertkit.contracts import Tokenizer
 from bertkit.errors import usage_error
 from bertkit.objectives.span_extraction import SpanExtraction
 from bertkit.task_types.squad_files import SpanExample
-from bertkit.task_types.windows import TokenArrays, owners, window_starts
+from bertkit.task_types.windows import TokenArrays, assign_windows, window_starts
 
 _CHARACTERS_AT_ONCE, _QUESTIONS_AT_ONCE = 500_000, 500
 """The most text that is tokenized in one call."""
@@ -53,9 +53,9 @@ class SpanEncoder:
     def owned(self, features: Sequence[Feature]) -> list[NDArray[np.bool_]]:
         """For each window (T,) the tokens for which it is the window with the most context."""
         before = int(np.count_nonzero(features[0].segment_ids == 0))
-        room, step = self._room(before)
+        length, step = self._window_size(before)
         sizes = [len(feature) - before - 1 for feature in features]
-        owner = owners((len(features) - 1) * step + sizes[-1], room, step)
+        owner = assign_windows((len(features) - 1) * step + sizes[-1], length, step)
         owned = []
         for window, (feature, size) in enumerate(zip(features, sizes, strict=True)):
             mask = np.zeros(len(feature), dtype=bool)
@@ -63,12 +63,12 @@ class SpanEncoder:
             owned.append(mask)
         return owned
 
-    def _room(self, before: int) -> tuple[int, int]:
+    def _window_size(self, before: int) -> tuple[int, int]:
         """Tokens of the context in a window after the question, and the distance between windows."""
-        room = self.max_length - before - 1
-        if room < 1:
+        length = self.max_length - before - 1
+        if length < 1:
             raise usage_error(f"max_length {self.max_length} has no room for {before} tokens of question and a text.")
-        return room, min(room, self.stride)
+        return length, min(length, self.stride)
 
     def _windows(
         self, example: SpanExample, question: TokenArrays, context: TokenArrays, tokenizer: Tokenizer
@@ -76,12 +76,12 @@ class SpanEncoder:
         kept = question.ids[: self.max_query]
         head = np.array([tokenizer.start_id, *kept, *tokenizer.between_ids], dtype=np.int32)
         before = len(head)
-        room, step = self._room(before)
+        length, step = self._window_size(before)
         target = example.target
         found = None if target is None else context.find(target.start, target.start + len(target.text))
         features = []
-        for start in window_starts(len(context.ids), room, step):
-            part = slice(start, start + room)
+        for start in window_starts(len(context.ids), length, step):
+            part = slice(start, start + length)
             size = len(context.ids[part])
             body = context.ids[part].reshape(-1, *head.shape[1:])
             input_ids = np.concatenate([head, body, [tokenizer.end_id]], dtype=np.int32)

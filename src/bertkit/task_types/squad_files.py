@@ -19,13 +19,13 @@ from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
 from bertkit.task_types.task_files import Columns
 
-Fault = Literal["moved", "lost", "repeated", "empty", "torn", "none", "without answer"]
+Fault = Literal["moved", "not found", "repeated", "empty", "contradictory", "unmarked", "without answer"]
 Faults = Counter[Fault]
 
 COLUMNS = Columns(first="question", second="context", label="answer", id="id")
 """The columns of a table with a question per row; an ``answer_start`` column is read too."""
 
-_NOWHERE = -1
+_NOT_FOUND = -1
 
 
 class Answer(NamedTuple):
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     @property
     def is_placed(self) -> bool:
         """Whether its place is known, so that it can be trained on."""
-        return self.start != _NOWHERE
+        return self.start != _NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +111,13 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
     """A sentence for every kind of fault that occurred."""
     sentences: Mapping[Fault, str] = {
         "moved": "{} answers of {} were not where the file says and were moved to the only place where they occur",
-        "lost": "{} answers of {} are not in their context, or more than once and not where the file says: they are "
-        "not trained on, and an evaluation counts them",
+        "not found": "{} answers of {} are not in their context, or more than once and not where the file says: they "
+        "are not trained on, and an evaluation counts them",
         "repeated": "{} questions of {} have the id of another one: they are named ID#2, ID#3, ...",
         "empty": "{} questions of {} have an empty context",
-        "torn": "{} questions of {} are marked as impossible and have answers: they are not trained on, and an "
-        "evaluation expects the answers",
-        "none": "{} questions of {} have an empty list of answers and are not marked as impossible: they are not "
+        "contradictory": "{} questions of {} are marked as impossible and have answers: they are not trained on, and "
+        "an evaluation expects the answers",
+        "unmarked": "{} questions of {} have an empty list of answers and are not marked as impossible: they are not "
         "trained on",
         "without answer": "{} questions of {} have no answer and are left out: every question of the task has one",
     }
@@ -125,7 +125,7 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
 
 
 def is_squad(path: Path) -> bool:
-    """Whether the name of a file is that of one in SQuAD's format."""
+    """Whether a file is read as SQuAD's JSON: its name ends in .json or .json.gz."""
     return Path(path.name.removesuffix(".gz")).suffix == ".json"
 
 
@@ -137,8 +137,8 @@ def has_question_columns(table: Table) -> bool:
 def _repair(example: SpanExample, faults: Faults) -> SpanExample:
     """The example with each answer at its place in the context."""
     faults["empty"] += not example.context.strip()
-    faults["torn"] += example.contradicts_itself
-    faults["none"] += example.answers == () and not example.impossible
+    faults["contradictory"] += example.contradicts_itself
+    faults["unmarked"] += example.answers == () and not example.impossible
     if not example.answers:
         return example
     placed = tuple(_place(answer, example.context) for answer in example.answers)
@@ -146,7 +146,7 @@ def _repair(example: SpanExample, faults: Faults) -> SpanExample:
         return example
     for before, after in zip(example.answers, placed, strict=True):
         faults["moved"] += before != after and after.is_placed
-        faults["lost"] += not after.is_placed
+        faults["not found"] += not after.is_placed
     return replace(example, answers=placed)
 
 
@@ -155,9 +155,9 @@ def _place(answer: Answer, context: str) -> Answer:
     text, start = answer
     if text.strip() and start >= 0 and context.startswith(text, start):
         return answer
-    found = context.find(text) if text.strip() else _NOWHERE
-    once = found != _NOWHERE and context.find(text, found + 1) == _NOWHERE
-    return Answer(text, found if once else _NOWHERE)
+    found = context.find(text) if text.strip() else _NOT_FOUND
+    once = found != _NOT_FOUND and context.find(text, found + 1) == _NOT_FOUND
+    return Answer(text, found if once else _NOT_FOUND)
 
 
 def _read_squad(path: Path) -> Iterator[SpanExample]:
@@ -227,7 +227,7 @@ def _text(record: object, name: str, place: str) -> str:
 
 
 def _read_table(path: Path) -> Iterator[SpanExample]:
-    """One question per row; an empty cell means no answer, a table without the column that answers are not known."""
+    """One question per row; an empty cell means no answer. Without the column the answers are not known."""
     table = Table(path)
     used = ["question", "context", *(name for name in ("answer", "answer_start", "id") if name in table.columns)]
     for row in table.rows(*used):
@@ -241,7 +241,7 @@ def _read_table(path: Path) -> Iterator[SpanExample]:
 
 def _offset(cell: str, path: Path, line: int) -> int:
     if not cell.strip():
-        return _NOWHERE
+        return _NOT_FOUND
     if not cell.strip().isdecimal():
         raise data_error(f'{at_line(path, line)}: answer_start is "{cell}", not a whole number.')
     return int(cell)

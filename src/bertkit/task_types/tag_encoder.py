@@ -16,7 +16,7 @@ from bertkit.contracts import Tokenizer, Tokens
 from bertkit.data.features import assemble
 from bertkit.objectives.feature_tagging import WORD_STARTS
 from bertkit.task_types.tag_reader import TagExample
-from bertkit.task_types.windows import owners, window_starts
+from bertkit.task_types.windows import assign_windows, window_starts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +44,15 @@ class TagEncoder:
                 offsets[start] = example.places[number]
                 labels[start] = IGNORE if example.label is None else self.labels.index(example.label[number])
             start += len(word)
-        room = self.max_length - 2
-        if len(ids) <= room:
-            before, after = _tokens_around(example, room - len(ids), tokenizer)
+        length = self.max_length - 2
+        if len(ids) <= length:
+            before, after = _tokens_around(example, length - len(ids), tokenizer)
             return [self._feature(tokenizer, ids, offsets, labels, before, after)]
-        step = max(1, room // 2)
-        owner = owners(len(ids), room, step)
+        step = max(1, length // 2)
+        owner = assign_windows(len(ids), length, step)
         features = []
-        for window, begin in enumerate(window_starts(len(ids), room, step)):
-            part = slice(begin, begin + room)
+        for window, begin in enumerate(window_starts(len(ids), length, step)):
+            part = slice(begin, begin + length)
             owned = owner[part] == window
             window_offsets = np.where(owned[:, None], offsets[part], 0)
             features.append(self._feature(tokenizer, ids[part], window_offsets, np.where(owned, labels[part], IGNORE)))
@@ -81,9 +81,9 @@ def tokenize_words(words: Iterable[str], tokenizer: Tokenizer) -> list[list[Toke
     return [tokens.ids for tokens in tokenizer.encode_batch([f" {word}" for word in words])]
 
 
-def _tokens_around(example: TagExample, room: int, tokenizer: Tokenizer) -> tuple[list[Token], list[Token]]:
-    """Tokens before and after the sentence, equally many where ``room`` does not suffice for all."""
+def _tokens_around(example: TagExample, length: int, tokenizer: Tokenizer) -> tuple[list[Token], list[Token]]:
+    """Tokens before and after the sentence, equally many where ``length`` does not suffice for all."""
     before = [token for word in tokenize_words(example.before, tokenizer) for token in word]
     after = [token for word in tokenize_words(example.after, tokenizer) for token in word]
-    left = min(len(before), max(room // 2, room - len(after)))
-    return before[len(before) - left :], after[: room - left]
+    left = min(len(before), max(length // 2, length - len(after)))
+    return before[len(before) - left :], after[: length - left]

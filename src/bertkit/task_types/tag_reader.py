@@ -101,7 +101,7 @@ class TagReader(Reader[TagExample]):
         if ill_formed := count_ill_formed(sentences):
             notes.append(f"{ill_formed:,} tags of {split} are ill-formed, and are read as conlleval reads them")
         if unread := sum(not _is_readable(word) for sentence in sentences for word in sentence.words):
-            notes.append(f"{unread:,} words of {split} have no character that is read; they are predicted as O")
+            notes.append(f"{unread:,} words of {split} have no character that tokenizers keep; they are predicted as O")
         return notes
 
     def _read(self, path: Path, *, tagged: bool) -> Iterator[TagExample]:

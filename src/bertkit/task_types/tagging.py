@@ -56,9 +56,9 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
     With ``context`` a sentence is read with as much of its document around it as ``max_length`` has room for. A
     sentence that is too long is read in windows; each word is predicted in the window where it has most context.
 
-    With ``features``, a name in ``nn/mixture.py`` such as ``concat-last-four``, the encoder is not trained: a BiLSTM
-    over those of its layers predicts the tags (Table 7). With ``crf`` the tags of a sentence are predicted together, as
-    by ELMo's tagger; BERT has no CRF.
+    With ``features``, a name in ``nn/mixture.py`` such as ``concat-last-four``, the encoder is frozen, and a
+    BiLSTM over these of its layers predicts the tags (Table 7). With ``crf`` the tags of a sentence are predicted
+    together, as by ELMo's tagger; BERT has no CRF.
     """
 
     pipeline_tag = "token-classification"
@@ -126,7 +126,7 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
         """The most probable tag of each word; a word without a token is O."""
         numbers = {place: number for number, place in enumerate(example.places)}
         tags, probabilities = [_OUTSIDE] * len(example.words), [1.0] * len(example.words)
-        read = 0
+        num_predicted = 0
         for feature, output in zip(features, outputs, strict=True):
             assert feature.offsets is not None
             for token in np.flatnonzero(feature.offsets[:, 1]):
@@ -134,12 +134,12 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
                 number = numbers[tuple(feature.offsets[token].tolist())]
                 tags[number] = self.labels[int(logits.argmax())]
                 probabilities[number] = float(softmax(logits).max())
-                read += 1
+                num_predicted += 1
         entities = tuple(
             _entity(example, type, start, end, min(probabilities[start:end]))
             for type, start, end in find_entities(tags)
         )
-        return TagPrediction(tuple(tags), tuple(probabilities), entities, len(tags) - read)
+        return TagPrediction(tuple(tags), tuple(probabilities), entities, len(tags) - num_predicted)
 
     def describe(self, example: TagExample, prediction: TagPrediction) -> AnswerRecord:
         """``id``, ``words``, ``tags`` and ``entities``; ``unread`` if words have no token."""

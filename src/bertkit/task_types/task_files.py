@@ -84,7 +84,7 @@ class TaskFiles:
         self._opened.clear()
 
     def replaced(self, name: str, files: tuple[str, ...]) -> TaskFiles:
-        """The same with other files for a split, read by its columns (or those of train, if the split is new).
+        """The same splits with other files for one, read by its columns (or those of train, if the split is new).
 
         Further splits of that name (``dev_mismatched`` beside ``dev``) are removed. The format of the split is kept
         only for files with the same suffixes as the split's own.

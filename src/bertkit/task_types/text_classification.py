@@ -16,14 +16,14 @@ from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthe
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
-from bertkit.task_types.class_weights import balance_classes, check_weights, parse_weights, spread_weights
+from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
     TextTask,
     count_truncated,
-    find_class,
     mean_output,
+    parse_class,
     predict_most_frequent,
     prediction_record,
     predictions_of,
@@ -66,7 +66,7 @@ class TextClassificationTask(TextTask):
 
     def read_label(self, cell: str, where: str) -> str:
         """The class that a cell names."""
-        return find_class(cell, self.labels, self.spellings, task=self.name, where=where)
+        return parse_class(cell, self.labels, self.spellings, task=self.name, where=where)
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:
         """The index of the class."""
@@ -74,7 +74,7 @@ class TextClassificationTask(TextTask):
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained classifier."""
-        weights = spread_weights(self.labels, self.class_weights)
+        weights = list_weights(self.labels, self.class_weights)
         return {"class": SequenceClassification(encoder.hidden_size, len(self.labels), weights=weights)}
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:

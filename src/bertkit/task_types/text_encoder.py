@@ -39,9 +39,9 @@ class TextEncoder:
 
     @property
     def widest_stride(self) -> int:
-        """The tokens of a long text in one window, beside as many of the other text of a pair."""
-        room = self.max_length - (3 if self.pair else 2)
-        return room - room // 2 if self.pair else room
+        """The tokens of a long text in one window; for a pair, half of the window is left to the other text."""
+        available = self.max_length - (3 if self.pair else 2)
+        return available - available // 2 if self.pair else available
 
     def encode(self, example: TextExample, tokenizer: Tokenizer, labels: Mapping[str, Label]) -> list[Feature]:
         """One feature, or several windows, each with ``labels``."""
@@ -57,7 +57,7 @@ class TextEncoder:
             return [replace(stack(rows, labels=labels), num_truncated=rows[0].num_truncated)]
         return [assemble(tokenizer, *texts, max_length=length, labels=labels)]
 
-    def advise_on_cuts(self) -> str:
+    def advise_on_truncation(self) -> str:
         """How a text that is too long can be read to its end."""
         if self.stride:
             return f"Longer windows: --set task.max_length={2 * self.max_length}"

@@ -105,8 +105,8 @@ class TextReader(Reader[TextExample]):
         if suffix == "txt":
             form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
             return Table(path, form), Columns(first="first", second="second" if self.pair else None)
-        literal = any(split.form and not split.form.quotes for split in self.files.splits.values())
-        table = Table(path, replace(sniff(path), quotes=False) if suffix == "tsv" and literal else None)
+        keeps_quotes = any(split.form and not split.form.quotes for split in self.files.splits.values())
+        table = Table(path, replace(sniff(path), quotes=False) if suffix == "tsv" and keeps_quotes else None)
         return table, self._columns_in(table)
 
     def _columns_in(self, table: Table) -> Columns:

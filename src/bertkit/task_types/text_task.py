@@ -37,8 +37,8 @@ class TextTask(FileTask[TextExample, Prediction]):
     """A prediction for a text, or for two (``pair``).
 
     ``metric`` and ``also`` are names of scores. With a ``stride`` a text that is too long is read in windows that begin
-    every ``stride`` tokens; each of them is an example in training, and the prediction is the mean of theirs. Without,
-    its end is cut off.
+    every ``stride`` tokens; each window is a training example, and the prediction is the mean over the windows. Without
+    a stride the end of the text is cut off.
 
     With ``both_orders`` a pair is read twice, the second time with its texts exchanged, and the prediction is made from
     the sum of the two states: for tasks in which the texts have no order (Radford et al. 2018, section 3.3).
@@ -53,7 +53,7 @@ class TextTask(FileTask[TextExample, Prediction]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.encoder  # which checks the settings
+        _ = self.encoder  # its constructor checks the settings
 
     @abstractmethod
     def read_label(self, cell: str, where: str) -> Answer:
@@ -101,9 +101,9 @@ class TextTask(FileTask[TextExample, Prediction]):
         answers = [prediction.label for prediction in predictions]
         return {name: self.score_answers(name, gold, answers) for name in (self.metric, *self.also)}
 
-    def advise_on_cuts(self) -> str:
+    def advise_on_truncation(self) -> str:
         """How a text that is too long can be read to its end."""
-        return self.encoder.advise_on_cuts()
+        return self.encoder.advise_on_truncation()
 
 
 def predict_most_frequent(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[Prediction]:
@@ -128,7 +128,7 @@ def count_truncated(features: Sequence[Feature]) -> int:
     return sum(feature.num_truncated for feature in features)
 
 
-def find_class(cell: str, labels: Sequence[str], spellings: Sequence[str], *, task: str, where: str) -> str:
+def parse_class(cell: str, labels: Sequence[str], spellings: Sequence[str], *, task: str, where: str) -> str:
     """The class that a cell names: by its spelling in the files, or by its own name."""
     if cell in spellings:
         return labels[spellings.index(cell)]
@@ -142,7 +142,7 @@ def find_class(cell: str, labels: Sequence[str], spellings: Sequence[str], *, ta
 def prediction_record(
     example: TextExample, prediction: Prediction, *, probability: float | None = None
 ) -> AnswerRecord:
-    """``id``, ``label``, ``probability``, ``scores`` and ``num_truncated``, without those that there are not."""
+    """``id`` and ``label``; where they exist, also ``probability``, ``scores`` and ``num_truncated``."""
     record: AnswerRecord = {"id": example.id, "label": prediction.label}
     if probability is not None:
         record["probability"] = round(probability, 6)

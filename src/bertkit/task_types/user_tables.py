@@ -25,10 +25,10 @@ from bertkit.task_types.labels import (
     are_numbers,
     are_whole_numbers,
     check_spelling,
-    count_labels,
+    collect_labels,
     find_separator,
-    in_order,
     may_hold_several,
+    sort_labels,
     split_cells,
 )
 from bertkit.task_types.multi_label import MultiLabelTask
@@ -115,7 +115,7 @@ def guess(
         return Guess(task=replace(chosen, name=name), sentence=sentence)
     columns = guess_columns(table, text=text, pair=pair, label=label)
     files = _files(columns, paths, tables)
-    labels = count_labels(files.read(first.name, "train"))
+    labels = collect_labels(files.read(first.name, "train"))
     column = _examine_labels(first, columns, labels, kind)
     if column.kind != "number" and not allow_rare_labels:
         check_spelling(column.labels)
@@ -182,7 +182,7 @@ def _guess_tags(paths: Mapping[str, Sequence[Path]], name: str, max_length: int)
     types = Counter(entity.type for sentence in sentences for entity in find_entities(sentence.tags))
     if not types:
         raise data_error(f"{paths['train'][0]}: every word has the tag O. There must be at least one entity.")
-    tags = ("O", *(f"{letter}-{type}" for type in in_order(types) for letter in "BI"))
+    tags = ("O", *(f"{letter}-{type}" for type in sort_labels(types) for letter in "BI"))
     heldout = 0.0 if "dev" in splits else _HELDOUT
     task = TaggingTask(name=name, labels=tags, files=TaskFiles(splits=splits), max_length=max_length, heldout=heldout)
     _check_rows(task, splits.keys() - {"train"})
@@ -271,8 +271,10 @@ def _build(path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, 
     if column.kind == "number":
         return RegressionTask(metric="pearson", also=("spearman",), numbers=_scale(column.labels), **shared)
     if column.kind == "labels":
-        return MultiLabelTask(labels=in_order(counts), separator=column.separator, **shared)
-    return TextClassificationTask(metric="accuracy", also=("macro_f1", "matthews"), labels=in_order(counts), **shared)
+        return MultiLabelTask(labels=sort_labels(counts), separator=column.separator, **shared)
+    return TextClassificationTask(
+        metric="accuracy", also=("macro_f1", "matthews"), labels=sort_labels(counts), **shared
+    )
 
 
 def _scale(labels: Labels) -> Numbers:
@@ -305,7 +307,7 @@ def _describe_labels(column: _LabelColumn) -> str:
 
 
 def _list_classes(counts: Counter[str]) -> str:
-    names = in_order(counts)
+    names = sort_labels(counts)
     shown = ", ".join(f"{name} {counts[name]:,}" for name in names[:_CLASSES_SHOWN])
     return f"{shown}, ..." if len(names) > _CLASSES_SHOWN else shown
 

@@ -20,7 +20,10 @@ from bertkit.contracts import OutputArrays, Tokens
 
 
 class TokenArrays(NamedTuple):
-    """A text as arrays: ``ids`` (N,), of words (N, 1 + C), and ``offsets`` (N, 2), the characters of each token."""
+    """A text as arrays: ``ids`` (N,) and ``offsets`` (N, 2), the first character of each token and the one after it.
+
+    A word-level tokenizer gives ``ids`` (N, 1 + C): of each word its id and its C characters.
+    """
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int32]
@@ -47,21 +50,21 @@ class Candidate(NamedTuple):
     end: int
 
 
-def window_starts(tokens: int, room: int, step: int) -> range:
-    """The first token of every window; a context without tokens has one window."""
-    assert 0 < step <= room, "tokens between two windows would be lost"
-    return range(0, max(tokens - room, 0) + step, step) if tokens > room else range(1)
+def window_starts(tokens: int, length: int, step: int) -> range:
+    """The first token of every window of ``length`` tokens; a context without tokens has one window."""
+    assert 0 < step <= length, "tokens between two windows would be lost"
+    return range(0, max(tokens - length, 0) + step, step) if tokens > length else range(1)
 
 
-def owners(tokens: int, room: int, step: int) -> NDArray[np.int64]:
+def assign_windows(tokens: int, length: int, step: int) -> NDArray[np.int64]:
     """(N,) the window in which each token is predicted: the first of those with the highest score.
 
     The score is the smaller number of tokens on one side of it, plus a hundredth of the length of the window.
     """
     owner = np.zeros(tokens, dtype=np.int64)
     best = np.full(tokens, -np.inf)
-    for window, start in enumerate(window_starts(tokens, room, step)):
-        size = min(room, tokens - start)
+    for window, start in enumerate(window_starts(tokens, length, step)):
+        size = min(length, tokens - start)
         place = np.arange(size)
         score = np.minimum(place, size - 1 - place) + 0.01 * size
         part = slice(start, start + size)

@@ -166,12 +166,15 @@ ax = TextClassificationTask(
 
 
 class Submitted(NamedTuple):
-    """A ``file`` of a submission: predictions for a ``split`` of ``task`` by a model fine-tuned on ``answerer``."""
+    """A file of a submission: the predictions for a split of a task, by a model that is fine-tuned on another or it.
+
+    Only the diagnostic set ``ax`` is predicted by the model of another task.
+    """
 
     file: str
     task: TextTask
     split: str
-    answerer: TextTask
+    fine_tuned_on: TextTask
 
 
 SUBMISSION = (
@@ -190,7 +193,7 @@ SUBMISSION = (
 """What GLUE's server expects in one archive."""
 
 
-class Column(NamedTuple):
+class GlueColumn(NamedTuple):
     """A column of the paper's Table 1: a score of a task. ``counts`` is False if the average leaves it out."""
 
     name: str
@@ -200,15 +203,15 @@ class Column(NamedTuple):
 
 
 TABLE = (
-    Column("MNLI-m", mnli, "accuracy"),
-    Column("MNLI-mm", mnli, "accuracy_mismatched"),
-    Column("QQP", qqp, "f1"),
-    Column("QNLI", qnli, "accuracy"),
-    Column("SST-2", sst2, "accuracy"),
-    Column("CoLA", cola, "matthews"),
-    Column("STS-B", stsb, "spearman"),
-    Column("MRPC", mrpc, "f1"),
-    Column("RTE", rte, "accuracy"),
-    Column("WNLI", wnli, "accuracy", counts=False),
+    GlueColumn("MNLI-m", mnli, "accuracy"),
+    GlueColumn("MNLI-mm", mnli, "accuracy_mismatched"),
+    GlueColumn("QQP", qqp, "f1"),
+    GlueColumn("QNLI", qnli, "accuracy"),
+    GlueColumn("SST-2", sst2, "accuracy"),
+    GlueColumn("CoLA", cola, "matthews"),
+    GlueColumn("STS-B", stsb, "spearman"),
+    GlueColumn("MRPC", mrpc, "f1"),
+    GlueColumn("RTE", rte, "accuracy"),
+    GlueColumn("WNLI", wnli, "accuracy", counts=False),
 )
 """The paper's average is that of nine columns: MNLI counts twice and WNLI not at all (Table 1; section 4.1)."""
