@@ -36,7 +36,7 @@ def write(folder: Path, name: str, code: str) -> None:
 
 def test_a_configuration_leads_to_its_module() -> None:
     assert name_architecture(bert.BertConfig(vocab_size=99)) == "bert"
-    assert name_architecture(elmo.ElmoConfig()) == "elmo", "its configuration is defined in another module"
+    assert name_architecture(elmo.ElmoConfig()) == "elmo", "although its configuration is defined in another module"
     assert spec_of_config(tagger.tiny().config) is tagger.SPEC
 
 

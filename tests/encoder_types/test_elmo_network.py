@@ -28,8 +28,9 @@ def make_batch(lengths: tuple[int, ...] = LENGTHS) -> Batch:
 
 
 def words_seen(elmo: Elmo, place: int, layer: int, side: slice) -> list[bool]:
-    """Which words of the first row reach one side of a layer's state at ``place``: every word has a letter of its own,
-    and the gradients of the letters tell.
+    """For each word of the first row, whether one side of a layer's state at ``place`` depends on it.
+
+    Every word has its own character, so that the gradient of the character embeddings shows it.
     """
     batch = make_batch()
     letters = torch.arange(1, 1 + B * T).view(B, T, 1).expand(B, T, C)
@@ -70,7 +71,7 @@ def test_the_pooled_state_is_the_final_state_of_each_direction(elmo: Elmo) -> No
 
 
 def test_a_skip_connection_adds_the_input_of_a_layer() -> None:
-    """With a second layer that gives nothing, what it reads is all there is."""
+    """If the second layer outputs zero, the skip connection returns its input."""
     elmo = tiny().eval()
     for direction in elmo.directions:
         torch.nn.init.zeros_(direction[1].projection.weight)  # type: ignore[index]
@@ -88,7 +89,7 @@ def part_of(batch: Batch, words: slice, rows: int = B) -> Batch:
 
 
 def test_a_stateful_encoder_reads_a_text_in_parts(elmo: Elmo) -> None:
-    """Forward, the parts are the whole. Backward, a part begins with what the part before it ended with."""
+    """Forward, the parts equal the whole. Backward, a part begins with the final state of the part before it."""
     elmo.stateful = True
     batch = make_batch((5, 5, 5))
     whole = elmo(batch).hidden_states
@@ -98,31 +99,31 @@ def test_a_stateful_encoder_reads_a_text_in_parts(elmo: Elmo) -> None:
     parts = torch.cat([first, second], dim=1)
     torch.testing.assert_close(parts[..., :E], whole[..., :E], rtol=0, atol=1e-6)
     elmo.reset_state()
-    turned = part_of(batch, slice(0, 2)), part_of(batch, slice(2, 5))
-    swapped = torch.cat([turned[1].input_ids, turned[0].input_ids], dim=1)
+    halves = part_of(batch, slice(0, 2)), part_of(batch, slice(2, 5))
+    swapped = torch.cat([halves[1].input_ids, halves[0].input_ids], dim=1)
     # Backward over the second part after the first is backward over one row in which the second part comes first.
     one_row = elmo(replace(batch, input_ids=swapped)).hidden_states
     torch.testing.assert_close(second[..., E:], one_row[:, :3, E:], rtol=0, atol=1e-6)
 
 
-def test_what_is_carried_has_no_gradient_and_can_be_forgotten(elmo: Elmo) -> None:
+def test_the_state_between_batches_has_no_gradient_and_can_be_reset(elmo: Elmo) -> None:
     batch = make_batch()
     fresh = elmo(batch).hidden_states
-    assert torch.equal(elmo(batch).hidden_states, fresh), "without being told so, nothing is carried"
+    assert torch.equal(elmo(batch).hidden_states, fresh), "an encoder is not stateful by default"
     elmo.stateful = True
     first = elmo(batch).hidden_states
     assert torch.equal(first, fresh)
     first.sum().backward()
     second = elmo(batch).hidden_states
     assert not torch.allclose(second, fresh)
-    second.sum().backward()  # and not through the batch before
+    second.sum().backward()  # not through the batch before, whose graph is freed
     elmo.reset_state()
     assert torch.equal(elmo(batch).hidden_states, fresh)
     elmo.stateful = False
     assert torch.equal(elmo(batch).hidden_states, fresh)
 
 
-def test_a_batch_of_other_rows_takes_and_leaves_its_own(elmo: Elmo) -> None:
+def test_the_state_of_a_row_is_kept_when_the_number_of_rows_changes(elmo: Elmo) -> None:
     elmo.stateful = True
     batch = make_batch()
     fresh = elmo(batch).hidden_states
@@ -203,7 +204,7 @@ def test_weights_are_initialised_as_published() -> None:
 
 
 def test_the_defaults_are_the_published_network() -> None:
-    """93.6 million weights without the softmax, as the authors say of theirs."""
+    """93.6 million weights without the softmax, as published."""
     with torch.device("meta"):
         elmo = Elmo(ElmoConfig())
     assert round(sum(weight.numel() for weight in elmo.parameters()) / 1e6, 1) == 93.6

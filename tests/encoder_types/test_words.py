@@ -1,4 +1,4 @@
-"""What a baseline reads of a word: the parts beside each other, ELMo text by text, and what of it learns."""
+"""Word inputs of the baselines: concatenated parts, ELMo on each text, and which weights are trained."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def reader() -> WordReader:
 
 @pytest.fixture
 def batch() -> Batch:
-    """A pair of 4 and 3 words, and 2 words alone."""
+    """A pair of 4 and 3 words, and a single text of 2 words."""
     real = torch.tensor([[True] * 7, [True] * 2 + [False] * 5])
     ids = torch.randint(1, V, (2, 7, 1 + C)) * real.unsqueeze(2)
     segment_ids = torch.tensor([[0, 0, 0, 0, 1, 1, 1], [0] * 7])
     return Batch(input_ids=ids, segment_ids=segment_ids, attention_mask=real, labels={})
 
 
-def test_the_parts_stand_side_by_side(reader: WordReader, batch: Batch) -> None:
+def test_vectors_characters_and_elmo_are_concatenated(reader: WordReader, batch: Batch) -> None:
     assert reader.vectors is not None and reader.characters is not None
     read = reader(batch)
     assert read.shape == (2, 7, reader.width) and reader.width == W + 9 + H
@@ -43,8 +43,8 @@ def test_the_parts_stand_side_by_side(reader: WordReader, batch: Batch) -> None:
     assert read.isfinite().all()
 
 
-def test_elmo_reads_every_text_alone(reader: WordReader, batch: Batch) -> None:
-    """As its own row of a batch; the mixture begins as the mean of the layers."""
+def test_elmo_encodes_each_text_of_a_pair_separately(reader: WordReader, batch: Batch) -> None:
+    """Each text is its own row; the mixture is initialised as the mean of the layers."""
     read = reader(batch)[..., W + 9 :]
     for row, part in [(0, slice(0, 4)), (0, slice(4, 7)), (1, slice(0, 2))]:
         ids = batch.input_ids[row : row + 1, part]
@@ -56,37 +56,37 @@ def test_elmo_reads_every_text_alone(reader: WordReader, batch: Batch) -> None:
         torch.testing.assert_close(read[row, part], torch.stack(layers).mean(0)[0])
 
 
-def test_elmo_never_learns_and_has_no_dropout(reader: WordReader, batch: Batch) -> None:
+def test_elmo_is_not_trained_and_has_no_dropout(reader: WordReader, batch: Batch) -> None:
     reader.train()
     reader.dropout.rate = 0.0
     assert torch.equal(reader(batch), reader(batch))
     reader(batch).cos().sum().backward()
-    learning = {name.partition(".")[0] for name, weight in reader.named_parameters() if weight.grad is not None}
-    assert learning == {"characters", "mixture"}
+    trained = {name.partition(".")[0] for name, weight in reader.named_parameters() if weight.grad is not None}
+    assert trained == {"characters", "mixture"}
 
 
-def test_dropout_is_on_the_mixture_alone(reader: WordReader, batch: Batch) -> None:
-    still = reader(batch)
-    noisy = reader.train()(batch)
-    assert torch.equal(still[..., : W + 9], noisy[..., : W + 9])
-    assert not torch.equal(still[..., W + 9 :], noisy[..., W + 9 :])
+def test_dropout_affects_the_mixture_only(reader: WordReader, batch: Batch) -> None:
+    without_dropout = reader(batch)
+    with_dropout = reader.train()(batch)
+    assert torch.equal(without_dropout[..., : W + 9], with_dropout[..., : W + 9])
+    assert not torch.equal(without_dropout[..., W + 9 :], with_dropout[..., W + 9 :])
 
 
-def test_vectors_learn_where_they_are_told_to(batch: Batch) -> None:
+def test_vectors_are_trained_with_train_vectors(batch: Batch) -> None:
     reader = WordReader(replace(CONFIG, train_vectors=True, elmo=None, filters=()))
     reader(batch).sum().backward()
     assert reader.vectors is not None and reader.vectors.weight.grad is not None
-    assert not reader.vectors.weight.grad[0].any(), "padding"
+    assert not reader.vectors.weight.grad[0].any(), "the vector of padding"
 
 
-def test_what_was_copied_is_not_drawn(reader: WordReader) -> None:
+def test_copied_weights_are_not_initialised_again(reader: WordReader) -> None:
     before = {name: weight.clone() for name, weight in reader.state_dict().items()}
     reader.reset_untrained_parameters()
     changed = {name.partition(".")[0] for name, weight in reader.state_dict().items() if not weight.equal(before[name])}
-    assert changed == {"characters"}, "the mixture has no choice of first values"
+    assert changed == {"characters"}, "the mixture is initialised with constants"
 
 
-def test_the_mixture_alone_is_penalised() -> None:
+def test_only_the_mixture_has_an_l2_penalty() -> None:
     assert WordReader(CONFIG).l2_penalties() == {}
     assert WordReader(replace(CONFIG, mixture_l2=0.1)).l2_penalties() == {"mixture.weights": 0.1, "mixture.gamma": 0.1}
 
@@ -110,6 +110,6 @@ def test_words_of_another_length_are_refused(reader: WordReader, batch: Batch, w
         ({"vocab_size": 0}, "vocab_size is 0; it must be 1 or more"),
     ],
 )
-def test_a_reader_that_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_configurations_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(BertkitError, match=message):
         replace(CONFIG, **changes)

@@ -26,7 +26,7 @@ def test_published_sizes_have_the_published_parameter_counts(name: str, millions
     assert sum(weight.numel() for weight in encoder.parameters()) / 1e6 == pytest.approx(millions, abs=0.06)
 
 
-def test_pretraining_heads_add_what_the_reference_adds() -> None:
+def test_bert_base_with_pretraining_heads_has_the_published_parameter_count() -> None:
     with torch.device("meta"):
         encoder = Bert(size("base", vocab_size=30522))
         model = Model(
@@ -35,7 +35,7 @@ def test_pretraining_heads_add_what_the_reference_adds() -> None:
     assert sum(weight.numel() for weight in model.parameters()) == 110_106_428
 
 
-def test_any_size_can_be_spelled() -> None:
+def test_a_size_can_be_given_as_layers_width_and_heads() -> None:
     config = size("3/12/2", vocab_size=99, max_positions=37)
     assert (config.num_layers, config.hidden_size, config.num_heads) == (3, 12, 2)
     assert (config.intermediate_size, config.max_positions) == (48, 37)
@@ -65,7 +65,7 @@ def test_unknown_size_lists_the_sizes(name: str) -> None:
         ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
     ],
 )
-def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], message: str) -> None:
+def test_invalid_configurations_are_refused(changes: dict[str, Any], message: str) -> None:
     fields = {"vocab_size": 99, "hidden_size": 12, "num_heads": 2, **changes}
     with pytest.raises(BertkitError) as caught:
         BertConfig(**fields)
@@ -73,13 +73,13 @@ def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], mess
     assert caught.value.exit_code == 2
 
 
-def test_unknown_setting_names_the_nearest() -> None:
+def test_an_unknown_setting_gets_the_nearest_name() -> None:
     with pytest.raises(BertkitError, match='no setting "drop_out"') as caught:
         size("tiny", vocab_size=99, drop_out=0.2)
     assert 'Did you mean "dropout"?' in str(caught.value)
 
 
-def test_too_long_a_row_is_refused() -> None:
+def test_rows_longer_than_the_positions_are_refused() -> None:
     ids = torch.full((2, 43), 7)
     batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
     with pytest.raises(BertkitError, match="rows of 43 tokens, but the model has 41 positions"):
@@ -94,28 +94,28 @@ def test_hidden_states_of_all_layers_are_returned_on_request(padded_batch: Batch
     assert states.layers[-1] is states.hidden_states
 
 
-def test_gradient_checkpointing_keeps_little_more_than_the_inputs_of_blocks(padded_batch: Batch) -> None:
-    encoder, kept = Bert(size("7/12/2", vocab_size=99, max_positions=13)), [0, 0]
+def test_gradient_checkpointing_stores_less_than_a_seventh_of_the_tensors(padded_batch: Batch) -> None:
+    encoder, stored = Bert(size("7/12/2", vocab_size=99, max_positions=13)), [0, 0]
 
     def count(tensor: Tensor) -> Tensor:
-        kept[encoder.gradient_checkpointing] += tensor.nbytes
+        stored[encoder.gradient_checkpointing] += tensor.nbytes
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
         for encoder.gradient_checkpointing in (False, True):
             encoder(padded_batch)
-    assert kept[True] < kept[False] / 7
+    assert stored[True] < stored[False] / 7
 
 
-def test_foreign_names_cover_every_weight_once() -> None:
+def test_hugging_face_names_cover_every_weight_once() -> None:
     encoder = tiny()
     ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())
-    theirs = [name for foreign in HF_NAMES.values() for name in foreign]
-    assert len(theirs) == len(set(theirs))
+    hf_names = [name for names in HF_NAMES.values() for name in names]
+    assert len(hf_names) == len(set(hf_names))
 
 
-def test_first_values_follow_the_table() -> None:
+def test_weights_are_initialised_as_published() -> None:
     encoder = Bert(size("2/256/4", vocab_size=999))
     for name, weight in encoder.named_parameters():
         if name.endswith("bias"):
@@ -123,13 +123,13 @@ def test_first_values_follow_the_table() -> None:
         elif "norm" in name:
             assert bool((weight == 1).all()), name
         else:
-            # A normal cut at two sigma keeps 0.8796 of its sigma.
+            # A normal distribution truncated at 2 sigma has 0.8796 of its standard deviation.
             assert weight.std().item() == pytest.approx(0.02 * 0.8796, rel=0.05), name
             assert weight.abs().max().item() <= 0.04, name
             assert abs(weight.mean().item()) < 0.001, name
 
 
-def test_sizes_keep_heads_of_64() -> None:
+def test_all_named_sizes_have_heads_of_64() -> None:
     assert {hidden // heads for _, hidden, heads in SIZES.values()} == {64}
 
 
@@ -144,20 +144,20 @@ def test_every_parameter_belongs_to_a_layer() -> None:
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 3])
-def test_the_last_blocks_and_the_pooler_are_drawn_anew(blocks: int) -> None:
+def test_the_last_blocks_and_the_pooler_are_reinitialised(blocks: int) -> None:
     encoder = tiny()
     torch.nn.init.constant_(encoder.get_parameter("layers.2.attention.qkv.bias"), 0.5)
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     encoder.reinitialize_top(blocks)
     for name, value in encoder.state_dict().items():
-        drawn = encoder.depth(name) > 3 - blocks
+        reinitialised = encoder.depth(name) > 3 - blocks
         if value.ndim > 1:
-            assert torch.equal(value, before[name]) is not drawn, name
-        elif drawn:
+            assert torch.equal(value, before[name]) is not reinitialised, name
+        elif reinitialised:
             assert torch.equal(value, torch.full_like(value, "norm" in name and name.endswith("weight"))), name
 
 
-def test_left_to_right_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
+def test_no_state_of_a_causal_encoder_depends_on_a_later_token(padded_batch: Batch) -> None:
     encoder, seen = Bert(replace(tiny().config, causal=True)).eval(), list[Tensor]()
     encoder.embeddings.register_forward_hook(lambda module, inputs, states: seen.append(states))
     states = encoder(padded_batch)
@@ -168,11 +168,11 @@ def test_left_to_right_no_state_depends_on_a_later_token(padded_batch: Batch) ->
         assert int(depends.sum()) == reader + 1
     for row, length in enumerate(padded_batch.attention_mask.sum(dim=1).tolist()):
         (gradient,) = torch.autograd.grad(states.pooled[row].sum(), seen, retain_graph=True)
-        assert (gradient[row, :length].abs().sum(dim=-1) > 0).all(), "the pooled state has read the whole row"
+        assert (gradient[row, :length].abs().sum(dim=-1) > 0).all(), "the pooled state depends on the whole row"
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_lstm_on_top_is_pytorchs_own(causal: bool, padded_batch: Batch) -> None:
+def test_the_lstm_on_top_equals_that_of_pytorch(causal: bool, padded_batch: Batch) -> None:
     config = replace(tiny().config, causal=causal)
     plain, topped = Bert(config).eval(), Bert(replace(config, lstm_layers=2)).eval()
     topped.load_state_dict(plain.state_dict(), strict=False)
@@ -185,5 +185,5 @@ def test_the_lstm_on_top_is_pytorchs_own(causal: bool, padded_batch: Batch) -> N
     for row, length in enumerate(padded_batch.attention_mask.sum(dim=1).tolist()):
         expected, (last, _) = official(below.hidden_states[row : row + 1, :length])
         torch.testing.assert_close(states.hidden_states[row, :length], expected[0], rtol=0, atol=1e-6)
-        ends = last[-2:].flatten()  # of the upper layer: forward behind the last token, backward before the first
+        ends = last[-2:].flatten()  # of the upper layer: forward after the last token, backward after the first
         torch.testing.assert_close(states.pooled[row], topped.pooler(ends[None])[0], rtol=0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""GLUE's baseline against its formulas, one row at a time; texts alone and in pairs; and that it learns."""
+"""GLUE's baseline against its formulas, one row at a time; single texts and pairs; overfitting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.encoders.pairs import learn_by_heart, make_pairs
+from tests.encoders.pairs import make_pairs, overfit
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
@@ -33,8 +33,8 @@ def run_lstm(lstm: nn.Module, states: Tensor) -> Tensor:
     return states
 
 
-def beside(own: Tensor, other: Tensor) -> Tensor:
-    """Each word and what it finds in the other text, by the softmax of the products."""
+def attend(own: Tensor, other: Tensor) -> Tensor:
+    """Each word and its attention to the other text, with softmax over the products."""
     return torch.cat([own, (own @ other.T).softmax(dim=1) @ other], dim=1)
 
 
@@ -44,16 +44,16 @@ def test_the_network_is_the_published_one() -> None:
     states, read = network(batch), network.words(batch)
     for row, (first, second) in enumerate(LENGTHS):
         a = run_lstm(network.reading, read[row, :first])
-        told = network.of_text(a.amax(dim=0))
+        pooled = network.of_text(a.amax(dim=0))
         if second:
             b = run_lstm(network.reading, read[row, first : first + second])
-            u, v = (run_lstm(network.comparing, each).amax(dim=0) for each in (beside(a, b), beside(b, a)))
-            told = network.of_pair(torch.cat([u, v, (u - v).abs(), u * v]))
-        torch.testing.assert_close(states.pooled[row], told.tanh(), rtol=0, atol=1e-5)
+            u, v = (run_lstm(network.comparing, each).amax(dim=0) for each in (attend(a, b), attend(b, a)))
+            pooled = network.of_pair(torch.cat([u, v, (u - v).abs(), u * v]))
+        torch.testing.assert_close(states.pooled[row], pooled.tanh(), rtol=0, atol=1e-5)
 
 
 def test_the_defaults_have_the_published_sizes() -> None:
-    """Two layers of 1,500 cells a direction over ELMo's 1,024, one over 6,000, and 3,000 or 12,000 to 512."""
+    """Two layers of 1,500 cells per direction on ELMo's 1,024, one on 6,000, and 3,000 or 12,000 to 512."""
     with torch.device("meta"):
         reader = WordReaderConfig(vocab_size=7, word_length=7, vector_size=1024)
         network = BilstmAttention(BilstmAttentionConfig(words=reader))
@@ -63,23 +63,23 @@ def test_the_defaults_have_the_published_sizes() -> None:
     assert count == lstms + (3000 + 1) * 512 + (12_000 + 1) * 512
 
 
-def test_a_text_alone_is_read_as_beside_pairs() -> None:
+def test_a_single_text_does_not_depend_on_pairs_in_the_batch() -> None:
     network, batch = tiny().eval(), make_batch()
     alone = Batch(batch.input_ids[2:3, :3], batch.segment_ids[2:3, :3], batch.attention_mask[2:3, :3], {})
     torch.testing.assert_close(network(alone).pooled[0], network(batch).pooled[2])
 
 
-def test_the_texts_of_a_pair_tell_each_other_something() -> None:
+def test_every_word_of_a_text_depends_on_the_other_text() -> None:
     network, batch = tiny().eval(), make_batch(((5, 4),))
     calls: list[Tensor] = []
-    network.comparing.register_forward_hook(lambda layer, given, found: calls.append(found))
+    network.comparing.register_forward_hook(lambda layer, inputs, output: calls.append(output))
     network(batch)
     batch.input_ids[0, 7] = 33  # in the second text
     network(batch)
-    assert (calls[0] != calls[2]).any(dim=2).all(), "every word of the first"
+    assert (calls[0] != calls[2]).any(dim=2).all(), "every word of the first text changes"
 
 
-def test_a_new_draw_is_another_network() -> None:
+def test_reset_initialises_all_parameters_but_those_of_elmo_and_the_mixture() -> None:
     network = tiny()
     before = {name: weight.clone() for name, weight in network.named_parameters()}
     network.reset_untrained_parameters()
@@ -91,24 +91,24 @@ def test_a_new_draw_is_another_network() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("changes", "message"),
     [
         ({"width": 0}, "width is 0; it must be 1 or more."),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1."),
     ],
 )
-def test_a_configuration_without_a_sense_cannot_be_made(changes: dict[str, float], problem: str) -> None:
-    with pytest.raises(BertkitError, match=problem):
+def test_invalid_configurations_are_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
         BilstmAttentionConfig(words=tiny().config.words, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("task", [mrpc, sst2], ids=lambda task: task.name)
-def test_it_learns_texts_and_pairs_by_heart(data_folder: Path, task: FileTask) -> None:
+def test_it_overfits_a_few_texts_and_pairs(data_folder: Path, task: FileTask) -> None:
     examples = task.at(data_folder / task.files.home).examples("dev")[:5]
     texts = [text for each in examples for text in (each.first, each.second or "")]
     tokenizer = words.train(texts, word_length=WORD_LENGTH)
     batch = collate([feature for each in examples for feature in task.encode(each, tokenizer)], pad_id=0)
     reader = WordReaderConfig(vocab_size=tokenizer.vocab_size, word_length=7, train_vectors=True, vector_size=30)
     network = BilstmAttention(BilstmAttentionConfig(words=reader, width=20, hidden_size=30))
-    outputs = learn_by_heart(task, network, batch, steps=25, rate=4e-3)
+    outputs = overfit(task, network, batch, steps=25, lr=4e-3)
     assert outputs["logits"].argmax(dim=1).tolist() == batch.labels["class"].tolist()

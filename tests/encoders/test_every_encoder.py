@@ -39,7 +39,7 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
 
 @pytest.fixture
 def padded_batch(encoder: Encoder, padded_batch: Batch) -> Batch:
-    """The same batch as the encoder reads it: where it reads characters, every word has some, made of its number."""
+    """The same batch in the encoder's input format: for a character encoder, characters derived from the token ids."""
     if encoder.word_length is None:
         return padded_batch
     letters = padded_batch.input_ids.unsqueeze(2) * torch.arange(1, encoder.word_length + 1) % 101
@@ -54,7 +54,7 @@ def test_shapes(encoder: Encoder, padded_batch: Batch) -> None:
 
 def test_gradients_reach_every_parameter(encoder: Encoder, padded_batch: Batch) -> None:
     states = encoder(padded_batch)
-    # Cosines make every output matter differently; a plain sum is blind behind a LayerNorm.
+    # Cosines make every output matter differently; a plain sum after a LayerNorm has a zero gradient.
     loss = (states.hidden_states * torch.cos(torch.arange(states.hidden_states.numel())).view(4, 13, -1)).sum()
     (loss + states.pooled.sum()).backward()
     trained = {name: weight for name, weight in encoder.named_parameters() if weight.requires_grad}
@@ -97,7 +97,7 @@ def test_rows_are_independent(encoder: Encoder, padded_batch: Batch) -> None:
     torch.testing.assert_close(encoder(alone).hidden_states, together, rtol=0, atol=1e-5)
 
 
-def test_wanted_states_are_the_same_as_all_states(encoder: Encoder, padded_batch: Batch) -> None:
+def test_states_at_some_positions_are_the_same_as_all_states(encoder: Encoder, padded_batch: Batch) -> None:
     encoder.eval()
     positions = torch.zeros_like(padded_batch.attention_mask)
     positions[0, 5] = positions[0, 9] = positions[2, 1] = positions[3, 1] = True
@@ -112,14 +112,14 @@ def test_fewer_positions_do_not_change_the_gradient(encoder: Encoder, padded_bat
     positions = torch.zeros_like(padded_batch.attention_mask)
     positions[0, 5] = positions[0, 9] = positions[2, 1] = positions[3, 1] = True
 
-    def gradients(asked: torch.Tensor | None) -> list[torch.Tensor]:
+    def gradients(positions_to_compute: torch.Tensor | None) -> list[torch.Tensor]:
         encoder.zero_grad()
-        states = encoder(padded_batch, asked)
+        states = encoder(padded_batch, positions_to_compute)
         (states.hidden_states[positions].sin().sum() + states.pooled.sum()).backward()
         return [weight.grad for weight in encoder.parameters() if weight.grad is not None]
 
-    for less, more in zip(gradients(positions), gradients(None), strict=True):
-        torch.testing.assert_close(less, more, rtol=1e-4, atol=1e-5)
+    for fewer, every in zip(gradients(positions), gradients(None), strict=True):
+        torch.testing.assert_close(fewer, every, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_acts_in_training_only(encoder: Encoder, padded_batch: Batch) -> None:
@@ -148,7 +148,7 @@ def test_save_and_load_are_bit_equal(encoder: Encoder, padded_batch: Batch, tmp_
 
 
 def test_gradient_checkpointing_changes_no_bit(encoder: Encoder, padded_batch: Batch) -> None:
-    """Of the states, of any gradient, or of the random state behind them; with dropout, and with few positions."""
+    """Neither of the states, nor of a gradient, nor of the random state afterwards; with dropout and some positions."""
     positions = padded_batch.attention_mask & (torch.arange(13) % 5 == 1)
     found = []
     for encoder.gradient_checkpointing in (False, True):
@@ -174,13 +174,13 @@ def test_the_last_layer_of_a_stack_is_initialised_again(encoder: Encoder) -> Non
             assert torch.equal(value, before[name]) == (encoder.depth(name) < encoder.num_layers), name
 
 
-@pytest.mark.parametrize("some", [False, True])
-def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Batch, some: bool) -> None:
-    """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
+@pytest.mark.parametrize("subset", [False, True])
+def test_the_host_never_waits_for_the_device(encoder: Encoder, padded_batch: Batch, subset: bool) -> None:
+    """Tensors on the device "meta" have no values: code that reads one, such as a count or a length, fails."""
     positions = torch.zeros_like(padded_batch.attention_mask)
     positions[0, 5] = positions[3, 1] = True
     meta = torch.device("meta")
-    states = encoder.to(meta)(padded_batch.to(meta), positions if some else None)
+    states = encoder.to(meta)(padded_batch.to(meta), positions if subset else None)
     (states.hidden_states.sum() + states.pooled.sum()).backward()
 
 

@@ -16,13 +16,13 @@ from bertkit.errors import BertkitError
 
 
 def test_the_published_size_has_the_published_shapes(data_folder: Path) -> None:
-    """The list beside OpenAI's weights: positions, words, and twelve tensors a layer."""
+    """The list of shapes that OpenAI published with the weights: positions, words, and twelve tensors per layer."""
     published = json.loads((data_folder / "vocab" / "gpt1-bpe" / "params_shapes.json").read_text(encoding="utf-8"))
     with torch.device("meta"):
         encoder = Gpt(size("base", vocab_size=40_478))
-    # Theirs are products from the left, with an axis of length one before them.
-    theirs = Counter(tuple(sorted(length for length in shape if length > 1)) for shape in published)
-    assert Counter(tuple(sorted(weight.shape)) for weight in encoder.parameters()) == theirs
+    # OpenAI's matrices are transposed and have a leading axis of length one.
+    expected = Counter(tuple(sorted(length for length in shape if length > 1)) for shape in published)
+    assert Counter(tuple(sorted(weight.shape)) for weight in encoder.parameters()) == expected
     assert sum(weight.numel() for weight in encoder.parameters()) == 116_534_784
 
 
@@ -37,13 +37,13 @@ def test_no_state_depends_on_a_later_token(padded_batch: Batch) -> None:
         assert int(depends.sum()) == reader + 1
 
 
-def test_a_row_is_its_last_token(padded_batch: Batch) -> None:
+def test_the_pooled_state_is_that_of_the_last_token(padded_batch: Batch) -> None:
     states = tiny().eval()(padded_batch)
     for row, last in enumerate((12, 6, 10, 1)):
         assert torch.equal(states.pooled[row], states.hidden_states[row, last])
 
 
-def test_segments_are_not_read(padded_batch: Batch) -> None:
+def test_segments_are_ignored(padded_batch: Batch) -> None:
     encoder = tiny().eval()
     other = replace(padded_batch, segment_ids=1 - padded_batch.segment_ids)
     assert torch.equal(encoder(padded_batch).hidden_states, encoder(other).hidden_states)
@@ -56,14 +56,14 @@ def test_hidden_states_of_all_layers_are_returned_on_request(padded_batch: Batch
     assert states.layers[-1] is states.hidden_states
 
 
-def test_too_long_a_row_is_refused() -> None:
+def test_rows_longer_than_the_positions_are_refused() -> None:
     ids = torch.full((2, 43), 7)
     batch = Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=ids > 0, labels={})
     with pytest.raises(BertkitError, match="rows of 43 tokens, but the model has 41 positions"):
         tiny()(batch)
 
 
-def test_sizes_and_settings() -> None:
+def test_sizes_and_settings_are_checked() -> None:
     config = size("3/12/2", vocab_size=99, max_positions=37)
     assert (config.num_layers, config.hidden_size, config.num_heads) == (3, 12, 2)
     assert (config.intermediate_size, config.max_positions, config.layer_norm_eps) == (48, 37, 1e-5)
@@ -82,16 +82,16 @@ def test_sizes_and_settings() -> None:
         ({"layer_norm_eps": 0.0}, "layer_norm_eps is 0.0; it must be above 0"),
     ],
 )
-def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], message: str) -> None:
+def test_invalid_configurations_are_refused(changes: dict[str, Any], message: str) -> None:
     fields = {"vocab_size": 99, "hidden_size": 12, "num_heads": 2, **changes}
     with pytest.raises(BertkitError) as caught:
         GptConfig(**fields)
     assert message in str(caught.value)
 
 
-def test_foreign_names_cover_every_weight_once() -> None:
+def test_hugging_face_names_cover_every_weight_once() -> None:
     encoder = tiny()
     ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())
-    theirs = [name for foreign in HF_NAMES.values() for name in foreign]
-    assert len(theirs) == len(set(theirs))
+    hf_names = [name for names in HF_NAMES.values() for name in names]
+    assert len(hf_names) == len(set(hf_names))

@@ -13,15 +13,15 @@ from bertkit.errors import BertkitError
 
 @pytest.mark.parametrize(("name", "parameters"), [("base", 124_645_632), ("large", 355_359_744)])
 def test_the_published_sizes_have_the_published_counts(name: str, parameters: int) -> None:
-    """Of transformers' RobertaModel with its pooler."""
+    """The counts are those of transformers' RobertaModel with its pooler."""
     with torch.device("meta"):
         encoder = Roberta(size(name, vocab_size=50_265))
     assert sum(weight.numel() for weight in encoder.parameters()) == parameters
     assert (encoder.config.max_positions, encoder.config.layer_norm_eps) == (512, 1e-5)
 
 
-def test_positions_begin_behind_the_padding_id(padded_batch: Batch) -> None:
-    """The tiny's padding is 3: its tokens have the rows from 4 on, and no others."""
+def test_positions_begin_after_the_padding_id(padded_batch: Batch) -> None:
+    """The padding id of the tiny network is 3: its tokens use the rows from 4 on, and no others."""
     encoder = tiny()
     states = encoder(padded_batch)
     states.hidden_states[padded_batch.attention_mask].sin().sum().backward()
@@ -30,13 +30,13 @@ def test_positions_begin_behind_the_padding_id(padded_batch: Batch) -> None:
     assert rows.abs().sum(dim=1).nonzero().flatten().tolist() == list(range(4, 4 + 13))
 
 
-def test_segments_are_not_read(padded_batch: Batch) -> None:
+def test_segments_are_ignored(padded_batch: Batch) -> None:
     encoder = tiny().eval()
     other = replace(padded_batch, segment_ids=1 - padded_batch.segment_ids)
     assert torch.equal(encoder(padded_batch).hidden_states, encoder(other).hidden_states)
 
 
-def test_too_long_a_row_is_refused() -> None:
+def test_rows_longer_than_the_positions_are_refused() -> None:
     encoder = tiny()
     assert encoder.config.max_positions == 37
     for tokens in (37, 38):
@@ -49,7 +49,7 @@ def test_too_long_a_row_is_refused() -> None:
             encoder(batch)
 
 
-def test_sizes_and_settings() -> None:
+def test_sizes_and_settings_are_checked() -> None:
     config = size("3/12/2", vocab_size=99)
     assert (config.num_layers, config.hidden_size, config.num_heads, config.intermediate_size) == (3, 12, 2, 48)
     with pytest.raises(BertkitError, match="There are: tiny, mini, small, medium, base, large, or layers/width/heads"):
@@ -68,14 +68,14 @@ def test_sizes_and_settings() -> None:
         ({"activation": "gleu"}, 'activation "gleu" is unknown'),
     ],
 )
-def test_impossible_configurations_cannot_be_built(changes: dict[str, Any], message: str) -> None:
+def test_invalid_configurations_are_refused(changes: dict[str, Any], message: str) -> None:
     fields = {"vocab_size": 99, "hidden_size": 12, "num_heads": 2, **changes}
     with pytest.raises(BertkitError) as caught:
         RobertaConfig(**fields)
     assert message in str(caught.value)
 
 
-def test_foreign_names_cover_every_weight_once() -> None:
+def test_hugging_face_names_cover_every_weight_once() -> None:
     encoder = tiny()
     ours = [name.format(layer=layer) for name in HF_NAMES for layer in range(encoder.num_layers)]
     assert set(ours) == set(encoder.state_dict())

@@ -41,18 +41,18 @@ def weights(folder: Path) -> dict[str, Tensor]:
 def test_the_lstm_is_initialised_by_the_seed_and_other_weights_are_kept(
     left_to_right: Path, table: Path, tmp_path: Path
 ) -> None:
-    drawn = []
+    initialised = []
     for place, seed in enumerate((3, 3, 4)):
         run = tmp_path / str(place)
         api.finetune(table, model=left_to_right, output=run, lr=0.0, first_seed=seed, set=WITH_LSTM, **QUICK)
         found = weights(run)
         for name, weight in weights(left_to_right).items():
             assert torch.equal(found[name], weight), name
-        drawn.append(found["lstm.layers.1.weight_hh_l0_reverse"])
-        assert drawn[-1].shape == (4 * 6, 6)
-        assert 0 < drawn[-1].abs().max() <= 6**-0.5
-    assert torch.equal(drawn[0], drawn[1])
-    assert not torch.equal(drawn[0], drawn[2])
+        initialised.append(found["lstm.layers.1.weight_hh_l0_reverse"])
+        assert initialised[-1].shape == (4 * 6, 6)
+        assert 0 < initialised[-1].abs().max() <= 6**-0.5
+    assert torch.equal(initialised[0], initialised[1])
+    assert not torch.equal(initialised[0], initialised[2])
 
 
 def test_the_lstm_is_saved_and_loaded_with_the_model(left_to_right: Path, table: Path, tmp_path: Path) -> None:

@@ -101,14 +101,14 @@ def test_no_direction_sees_the_word_that_it_predicts(run: PretrainRun) -> None:
     assert isinstance(model.encoder, Elmo)
     model.encoder.stateful = False
     batch = source.batch(0, np.arange(7))
-    answers = model(batch)["bilm"]["logits"][: 7 * 5 * 2].view(7, 5, 2, -1)
-    for place in range(5):
-        for side, hidden in ((0, slice(place + 1, None)), (1, slice(None, place))):
+    logits = model(batch)["bilm"]["logits"][: 7 * 5 * 2].view(7, 5, 2, -1)
+    for position in range(5):
+        for side, hidden in ((0, slice(position + 1, None)), (1, slice(None, position))):
             ids = batch.input_ids.clone()
             ids[:, hidden] = ids[:, hidden].flip(0)
             changed = model(replace(batch, input_ids=ids))["bilm"]["logits"][: 7 * 5 * 2].view(7, 5, 2, -1)
-            torch.testing.assert_close(changed[:, place, side], answers[:, place, side], rtol=0, atol=1e-6)
-            other = changed[:, place, 1 - side] - answers[:, place, 1 - side]
+            torch.testing.assert_close(changed[:, position, side], logits[:, position, side], rtol=0, atol=1e-6)
+            other = changed[:, position, 1 - side] - logits[:, position, 1 - side]
             assert bool(other.any()) == bool(ids[:, hidden].numel())
 
 

@@ -120,7 +120,7 @@ def test_if_the_disk_of_one_process_is_full_all_end_with_one_line(data: Path, tm
 @pytest.mark.parametrize("shard", [False, True])
 @pytest.mark.parametrize("victim", ["1:forward:8", "1:all-reduce:50", "0:all-reduce:51", "0:save:2"])
 def test_a_relaunch_after_a_kill_gives_the_same_result(data: Path, tmp_path: Path, victim: str, shard: bool) -> None:
-    """Bit for bit, with dropout. Tensors are compared and not files, whose headers safetensors writes in any order."""
+    """Bit for bit, with dropout. Tensors are compared, because safetensors writes the headers of files in any order."""
     ends = []
     for name in ("whole", "broken"):
         run = tmp_path / name

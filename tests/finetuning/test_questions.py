@@ -1,4 +1,4 @@
-"""Questions from a user's own file to a model, to another one, and to answers of both together."""
+"""Question answering on a user's own files: fine-tuning twice, ensembles, answers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 def write(path: Path, contexts: int, seed: int, *, impossible: bool = False) -> Path:
-    draw = random.Random(seed)
+    generator = random.Random(seed)
     paragraphs = []
     for number in range(contexts):
-        words = draw.choices(WORDS, k=13)
-        word = draw.choice(words)
-        none = impossible and number % 3 == 1
-        answers = [] if none else [{"text": word, "answer_start": " ".join(words).index(word)}]
-        row = {"id": f"q{number}", "question": f"which {word}", "answers": answers, "is_impossible": none}
+        words = generator.choices(WORDS, k=13)
+        word = generator.choice(words)
+        unanswerable = impossible and number % 3 == 1
+        answers = [] if unanswerable else [{"text": word, "answer_start": " ".join(words).index(word)}]
+        row = {"id": f"q{number}", "question": f"which {word}", "answers": answers, "is_impossible": unanswerable}
         paragraphs.append({"context": " ".join(words), "qas": [row]})
     path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
     return path
@@ -45,12 +45,12 @@ FIXED: dict[str, Any] = {"epochs": 1, "batch_size": 7, "progress": "quiet"}
 SHORT = ["task.max_length=23", "task.stride=5"]
 
 
-def heads(run: Path) -> torch.Tensor:
+def head_weights(run: Path) -> torch.Tensor:
     return load_file(run / "model" / "model.safetensors")["qa_outputs.weight"]
 
 
-def test_a_model_for_the_same_answers_keeps_its_heads(model: Path, tmp_path: Path) -> None:
-    """With a rate of nothing, what the second fine-tuning ends with is what it began with."""
+def test_a_model_fine_tuned_again_for_the_same_type_of_task_keeps_its_heads(model: Path, tmp_path: Path) -> None:
+    """With a learning rate of 0, the second fine-tuning ends with the weights of the first."""
     easy, hard = write(tmp_path / "easy.json", 37, 1), write(tmp_path / "hard.json", 37, 2, impossible=True)
     run = tmp_path / "run"
     result = api.finetune(easy, then=hard, model=model, output=run, lr=0.0, seeds=2, set=SHORT, **FIXED)
@@ -60,12 +60,12 @@ def test_a_model_for_the_same_answers_keeps_its_heads(model: Path, tmp_path: Pat
     assert len(list((run / "first" / "seeds").iterdir())) == 1
     assert read_run(run)["run"]["model"] == str(run / "first")
     assert read_run(run)["run"]["task"]["max_length"] == 23
-    assert torch.equal(heads(run), heads(run / "first"))
+    assert torch.equal(head_weights(run), head_weights(run / "first"))
     again = api.finetune(hard, model=run, output=tmp_path / "again", lr=0.0, set=SHORT, **FIXED)
-    assert torch.equal(heads(again.folder), heads(run))
+    assert torch.equal(head_weights(again.folder), head_weights(run))
 
 
-def test_the_command_of_two_fine_tunings_can_be_repeated(model: Path, tmp_path: Path) -> None:
+def test_a_repeated_command_with_then_returns_the_same_results(model: Path, tmp_path: Path) -> None:
     easy, hard = write(tmp_path / "easy.json", 13, 1), write(tmp_path / "hard.json", 13, 2)
     runs = [
         api.finetune(easy, then=hard, model=model, output=tmp_path / "run", lr=1e-3, set=SHORT, **FIXED)
@@ -134,13 +134,15 @@ def test_a_table_of_questions_is_recognised_by_its_columns(model: Path, tmp_path
     assert 'pipeline_tag: "question-answering"' in card
 
 
-def test_a_task_without_null_gets_the_best_span(model: Path, tmp_path: Path) -> None:
-    """A model of SQuAD 2.0 that would rather say nothing, asked the questions of 1.1."""
+def test_a_task_without_unanswerable_questions_gets_the_best_span(model: Path, tmp_path: Path) -> None:
+    """A model of SQuAD 2.0 whose threshold prefers no answer, evaluated on 2.0 and on 1.1."""
     hard = write(tmp_path / "hard.json", 37, 2, impossible=True)
-    asked = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)
-    asked.task = replace(asked.task, threshold=-1e9)  # type: ignore[call-arg]
+    loaded = api.load(api.finetune(hard, model=model, output=tmp_path / "run", lr=0.0, set=SHORT, **FIXED).folder)
+    loaded.task = replace(loaded.task, threshold=-1e9)  # type: ignore[call-arg]
     with Progress("quiet") as progress:
-        silent, answers = ([*predict_split(asked, read_split(task, hard, "dev"), progress)] for task in (v2, v1))
-    assert (len(silent), {each.text for each in silent}) == (37, {""})
-    assert len(answers) == sum(number % 3 != 1 for number in range(37))
-    assert all(each.text for each in answers)
+        with_null, without_null = (
+            [*predict_split(loaded, read_split(task, hard, "dev"), progress)] for task in (v2, v1)
+        )
+    assert (len(with_null), {each.text for each in with_null}) == (37, {""})
+    assert len(without_null) == sum(number % 3 != 1 for number in range(37))
+    assert all(each.text for each in without_null)

@@ -53,7 +53,7 @@ def test_a_model_for_the_same_heads_keeps_them(model: Path, tmp_path: Path) -> N
         assert torch.equal(head, expected) is not from_scratch
 
 
-def test_other_labels_or_another_kind_of_answer_get_new_heads(model: Path) -> None:
+def test_other_labels_or_another_type_of_task_get_new_heads(model: Path) -> None:
     assert not keeps_heads(run_on(model), ModelFolder.open(model))
     records = [
         MOODS.record(),
@@ -62,8 +62,8 @@ def test_other_labels_or_another_kind_of_answer_get_new_heads(model: Path) -> No
         TaggingTask(name="tags", labels=("O", "B-x", "I-x"), crf=True).record(),
         TaggingTask(name="tags", labels=("O", "B-x", "I-x"), features="last").record(),
     ]
-    for place, one in enumerate(records):
-        assert [have_same_heads(one, other) for other in records] == [place == number for number in range(len(records))]
+    for index, one in enumerate(records):
+        assert [have_same_heads(one, other) for other in records] == [index == number for number in range(len(records))]
 
 
 def test_the_name_of_a_task_does_not_matter_for_its_heads() -> None:
@@ -71,7 +71,7 @@ def test_the_name_of_a_task_does_not_matter_for_its_heads() -> None:
     assert have_same_heads(MOODS.record(), renamed.record())
 
 
-def test_a_published_gpt_gets_three_embeddings_and_keeps_the_others(published: Path) -> None:
+def test_a_published_gpt_gets_three_new_embeddings_and_keeps_its_weights(published: Path) -> None:
     old = ModelFolder.open(published).load_encoder()
     assert isinstance(old, gpt.Gpt)
     added = []

@@ -1,4 +1,4 @@
-"""The user's own tables from the command to the answers: several labels, weights, long texts, what is said of them."""
+"""Fine-tuning on a user's own table and prediction: several labels, class weights, long texts, messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bertkit.text.wordpiece import train
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder of few numbers in a folder."""
+    """The model folder of a small encoder with random weights."""
     tokenizer = train(["the old mill by the river was sold to a man from the city"] * 7, vocab_size=67)
     shape = BertConfig(
         vocab_size=tokenizer.vocab_size,
@@ -63,8 +63,8 @@ def test_thresholds_of_labels_are_set_on_dev_and_kept_with_the_model(tuned: Path
     assert _scores(tuned) == pytest.approx(results["best"]["scores"])
     model = api.load(tuned)
     prediction = model.classify("the mill")
-    told = [name for name, score in prediction.scores.items() if score >= task["thresholds"].get(name, 0.5)]
-    assert list(prediction.label) == told  # type: ignore[arg-type]
+    expected = [name for name, score in prediction.scores.items() if score >= task["thresholds"].get(name, 0.5)]
+    assert list(prediction.label) == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".jsonl", ".parquet"])
@@ -73,14 +73,14 @@ def test_several_labels_are_one_cell(suffix: str, tuned: Path, tmp_path: Path) -
     if suffix == ".csv":
         rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
         assert [row["id"] for row in rows] == [str(number) for number in range(39)], "ids are the user's"
-        told = [set(row["label"].split(";")) for row in rows if row["label"] != "[]"]
-        assert all(each <= {"city", "mill", "river"} for each in told)
+        labels = [set(row["label"].split(";")) for row in rows if row["label"] != "[]"]
+        assert all(each <= {"city", "mill", "river"} for each in labels)
         (tmp_path / "again.csv").write_text("id,text,tags\n" + "".join(f'{r["id"]},a,"{r["label"]}"\n' for r in rows))
-        answers = [list(prediction.label) for prediction in _answers(tuned, tmp_path / "t.csv")]
+        predicted = [list(prediction.label) for prediction in _predictions(tuned, tmp_path / "t.csv")]
         read = [
             list(each.label) for each in api.load(tuned).task.with_files(dev=[tmp_path / "again.csv"]).examples("dev")
         ]
-        assert read == answers, "what was written is read again"
+        assert read == predicted, "written labels are read back"
 
 
 def _scores(run: Path, **options: Any) -> dict[str, float]:
@@ -88,7 +88,7 @@ def _scores(run: Path, **options: Any) -> dict[str, float]:
     return {name: score.value for name, score in evaluation.scores.items()}
 
 
-def _answers(run: Path, table: Path) -> list[Any]:
+def _predictions(run: Path, table: Path) -> list[Any]:
     model = api.load(run)
     return list(model.stream(model.task.reader.read(table)))
 
@@ -99,9 +99,9 @@ def test_truncation_is_reported_in_training_and_prediction(
     table = str(write(tmp_path / "t.csv", length=200))
     words = ["--model", str(source), "--label", "tags", "--epochs", "1", "--progress", "plain"]
     assert app.run(["finetune", table, *words, "-o", str(tmp_path / "cut")]) == 0
-    said = capsys.readouterr().err
-    assert "training examples were cut to 128 tokens; " in said
-    assert "% of the tokens are lost. Read them whole: --set task.stride=64" in said
+    messages = capsys.readouterr().err
+    assert "training examples were cut to 128 tokens; " in messages
+    assert "% of the tokens are lost. Read them whole: --set task.stride=64" in messages
     assert app.run(["evaluate", str(tmp_path / "cut"), "--progress", "plain"]) == 0
     assert "examples were cut to 128 tokens, as in training. Read them whole: " in capsys.readouterr().err
     assert (

@@ -77,14 +77,14 @@ def test_weights_of_elmo_and_vectors_are_copied(folder: Path, elmo: Path, words:
     assert encoder.words.vectors is not None and encoder.words.elmo is not None
     (river,) = words.tokens_to_ids(["river"])
     assert encoder.words.vectors.weight[river].tolist() == [5, 4, 3, 2, 1]
-    theirs = ModelFolder.open(elmo).load_encoder().state_dict()
-    assert all(torch.equal(weight, theirs[name]) for name, weight in encoder.words.elmo.state_dict().items())
+    original = ModelFolder.open(elmo).load_encoder().state_dict()
+    assert all(torch.equal(weight, original[name]) for name, weight in encoder.words.elmo.state_dict().items())
     assert ModelFolder.open(folder).config.words.mixture_l2 == 0.1, "as the published tagger"
     assert ModelFolder.open(folder).tokenizer.fingerprint == words.fingerprint
-    about = ModelFolder.open(folder).metadata
-    assert about["kind"] == "word-model"
-    assert about["vectors"]["found"] == 3
-    assert about["vectors"]["trained"] is False
+    metadata = ModelFolder.open(folder).metadata
+    assert metadata["kind"] == "word-model"
+    assert metadata["vectors"]["found"] == 3
+    assert metadata["vectors"]["trained"] is False
 
 
 def test_a_model_without_elmo_has_no_input_for_it(words: WordLevel, glove: Path, tmp_path: Path) -> None:

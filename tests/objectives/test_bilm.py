@@ -1,4 +1,4 @@
-"""The bidirectional language model: who is asked for what, and both softmaxes."""
+"""The bidirectional language model: labels, full softmax and sampled softmax."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def states_of(hidden: Tensor) -> EncoderOutput:
     return EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0])
 
 
-def test_every_word_is_asked_for_its_neighbours() -> None:
+def test_labels_of_a_word_are_its_neighbours() -> None:
     assert label_words(np.array([7, 8, 9])).tolist() == [[8, IGNORE], [9, 7], [IGNORE, 8]]
     assert label_words(np.array([7])).tolist() == [[IGNORE, IGNORE]]
 
 
 def full_loss(head: BidirectionalLanguageModel, hidden: Tensor, batch: Batch) -> Tensor:
-    """torch's cross-entropy of either direction on its own, added up."""
+    """The sum of torch's cross-entropies of both directions."""
     forward, backward = hidden[..., : H // 2], hidden[..., H // 2 :]
     rows = batch.input_ids.masked_fill(~batch.attention_mask, IGNORE)
     after, before = F.pad(rows[:, 1:], (0, 1), value=IGNORE), F.pad(rows[:, :-1], (1, 0), value=IGNORE)
     before = before.masked_fill(~batch.attention_mask, IGNORE)
     return sum(  # type: ignore[return-value]
-        F.cross_entropy(head.output(side).flatten(0, 1), wanted.flatten(), reduction="sum")
-        for side, wanted in ((forward, after), (backward, before))
+        F.cross_entropy(head.output(side).flatten(0, 1), labels.flatten(), reduction="sum")
+        for side, labels in ((forward, after), (backward, before))
     )
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_the_full_softmax_is_torchs_cross_entropy(hidden: Tensor, padded_batch: Batch, training: bool) -> None:
+def test_the_full_softmax_is_the_cross_entropy_of_torch(hidden: Tensor, padded_batch: Batch, training: bool) -> None:
     _, batch = tiny(H, padded_batch)
     head = BidirectionalLanguageModel(H, 99, num_samples=None).train(training)
     term = head.loss(head(states_of(hidden), batch), batch)["bilm"]
@@ -51,18 +51,19 @@ def test_the_full_softmax_is_torchs_cross_entropy(hidden: Tensor, padded_batch: 
     torch.testing.assert_close(term.sum, expected)
     assert term.count == 2 * sum(length - 1 for length in (13, 7, 11, 2)) == head.counts(batch)["bilm"]
     inputs = [hidden, *head.parameters()]
-    for ours, theirs in zip(torch.autograd.grad(term.sum, inputs), torch.autograd.grad(expected, inputs), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    gradients, reference = torch.autograd.grad(term.sum, inputs), torch.autograd.grad(expected, inputs)
+    for gradient, expected_gradient in zip(gradients, reference, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_in_evaluation_nothing_is_drawn(hidden: Tensor, padded_batch: Batch) -> None:
+def test_evaluation_uses_the_full_softmax(hidden: Tensor, padded_batch: Batch) -> None:
     head, batch = tiny(H, padded_batch)
     outputs = head.eval()(states_of(hidden), batch)
     torch.testing.assert_close(head.loss(outputs, batch)["bilm"].sum, full_loss(head, hidden, batch))
     assert head.metrics(outputs, batch)["bilm_accuracy"].count == 58
 
 
-def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_batch: Batch) -> None:
+def test_training_uses_the_sampled_softmax(hidden: Tensor, padded_batch: Batch) -> None:
     head, batch = tiny(H, padded_batch)
     torch.manual_seed(5)
     outputs = head.train()(states_of(hidden), batch)
@@ -70,10 +71,10 @@ def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_
     samples = sample_words(37, 99)
     total = torch.zeros(())
     for row in range(4):
-        for at in range(13):
-            for side, label in enumerate(batch.labels["bilm"][row, at]):
+        for position in range(13):
+            for side, label in enumerate(batch.labels["bilm"][row, position]):
                 if label != IGNORE:
-                    state = hidden[row, at, side * H // 2 : (side + 1) * H // 2].unsqueeze(0)
+                    state = hidden[row, position, side * H // 2 : (side + 1) * H // 2].unsqueeze(0)
                     logits = sample_logits(state, label.view(1), head.output.weight, head.output.bias, samples)
                     total = total - logits[0].log_softmax(dim=0)[0]
     term = head.loss(outputs, batch)["bilm"]
@@ -85,6 +86,6 @@ def test_in_training_the_loss_is_that_of_the_drawn_words(hidden: Tensor, padded_
 
 
 @pytest.mark.parametrize("count", [0, -1, 99, 8192])
-def test_more_samples_than_words_are_refused(count: int) -> None:
+def test_invalid_numbers_of_samples_are_refused(count: int) -> None:
     with pytest.raises(BertkitError, match=f"num_samples is {count} and the vocabulary has 99 words"):
         BidirectionalLanguageModel(H, 99, num_samples=count)

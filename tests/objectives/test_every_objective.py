@@ -110,15 +110,16 @@ def test_metrics_are_bounded_by_their_count(case: tuple[Objective, Batch], state
 
 
 def test_the_host_never_waits_for_the_device(case: tuple[Objective, Batch], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device "meta" has no numbers: whoever asks for one, a count or a length, fails."""
+    """Tensors on the device "meta" have no values: code that reads one, such as a count or a length, fails."""
     objective, batch = case
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which "meta" does not have
-    for module in (objective, *getattr(objective, "_tied", ())):  # an encoder's table moves with the encoder
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # not implemented for "meta"
+    # Tied embeddings belong to the encoder and are not moved with the objective.
+    for module in (objective, *getattr(objective, "_tied", ())):
         module.to(META).train()
     moved = batch.to(META)
     hidden = torch.empty(4, 13, HIDDEN, device=META, requires_grad=True)
-    afar = EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0], layers=(hidden, hidden, hidden))
-    outputs = objective(afar, moved)
+    states = EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0], layers=(hidden, hidden, hidden))
+    outputs = objective(states, moved)
     objective.loss(outputs, moved)[objective.label].sum.backward()  # type: ignore[no-untyped-call]
     objective.metrics(outputs, moved)
 

@@ -19,7 +19,7 @@ CONTINUES = np.arange(VOCAB) % 3 == 0
 
 
 def make_batch(lengths: list[int], width: int | None = None) -> Batch:
-    """Rows ``[CLS] A [SEP] B [SEP]`` that are a function of their length and place alone."""
+    """Rows ``[CLS] A [SEP] B [SEP]`` that depend on their length and index only."""
     width = width or max(lengths)
     ids = torch.zeros(len(lengths), width, dtype=torch.int64)
     for row, length in enumerate(lengths):
@@ -29,7 +29,7 @@ def make_batch(lengths: list[int], width: int | None = None) -> Batch:
     return Batch(input_ids=ids, segment_ids=torch.zeros_like(ids), attention_mask=real, labels={})
 
 
-def hide(batch: Batch, masking: Masking, *, indices: Any = None, seed: int = 1, epoch: int = 0) -> Batch:
+def mask(batch: Batch, masking: Masking, *, indices: Any = None, seed: int = 1, epoch: int = 0) -> Batch:
     indices = np.arange(len(batch)) if indices is None else np.asarray(indices)
     return mask_tokens(
         batch,
@@ -43,21 +43,21 @@ def hide(batch: Batch, masking: Masking, *, indices: Any = None, seed: int = 1, 
 
 
 def counts_of(batch: Batch) -> list[int]:
-    chosen: list[int] = (batch.labels["mlm"] != IGNORE).sum(dim=1).tolist()
-    return chosen
+    counts: list[int] = (batch.labels["mlm"] != IGNORE).sum(dim=1).tolist()
+    return counts
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-def test_count_is_the_formula_of_the_paper(limit: int | None) -> None:
+def test_the_number_of_predictions_is_that_of_the_paper(limit: int | None) -> None:
     lengths = list(range(5, 129))
-    masked = hide(make_batch(lengths), Masking(max_predictions=limit))
+    masked = mask(make_batch(lengths), Masking(max_predictions=limit))
     assert counts_of(masked) == [min(limit or 999, max(1, round(0.15 * length))) for length in lengths]
 
 
-def test_rates_are_as_asked() -> None:
+def test_shares_of_masked_random_and_kept_tokens() -> None:
     batch = make_batch([128] * 512)
     masking = Masking(rate=0.2, mask=0.7, random=0.2, keep=0.1)
-    masked = hide(batch, masking)
+    masked = mask(batch, masking)
     chosen = masked.labels["mlm"] != IGNORE
     now, before = masked.input_ids[chosen], batch.input_ids[chosen]
     assert chosen.sum() == 512 * round(0.2 * 128)
@@ -66,31 +66,31 @@ def test_rates_are_as_asked() -> None:
     assert ((now != before) & (now != MASK)).float().mean().item() == pytest.approx(0.2, abs=0.02)
 
 
-def test_random_pieces_come_from_the_whole_vocabulary() -> None:
+def test_random_tokens_come_from_the_whole_vocabulary() -> None:
     batch = make_batch([128] * 2048)
-    masked = hide(batch, Masking(rate=0.5, mask=0, random=1, keep=0))
-    drawn = masked.input_ids[masked.labels["mlm"] != IGNORE]
-    seen = torch.bincount(drawn, minlength=VOCAB)
+    masked = mask(batch, Masking(rate=0.5, mask=0, random=1, keep=0))
+    random_ids = masked.input_ids[masked.labels["mlm"] != IGNORE]
+    seen = torch.bincount(random_ids, minlength=VOCAB)
     assert len(seen) == VOCAB
     assert bool((seen > 0).all())
-    expected = len(drawn) / VOCAB
+    expected = len(random_ids) / VOCAB
     chi_square = ((seen - expected) ** 2 / expected).sum().item()
     assert abs(chi_square - VOCAB) < 5 * (2 * VOCAB) ** 0.5
 
 
-def test_every_place_is_as_likely() -> None:
-    masked = hide(make_batch([37] * 4096), Masking())
+def test_all_positions_are_chosen_equally_often() -> None:
+    masked = mask(make_batch([37] * 4096), Masking())
     share = (masked.labels["mlm"] != IGNORE).float().mean(dim=0)
-    places = [place for place in range(37) if place not in (0, 18, 36)]
-    expected = round(0.15 * 37) / len(places)
-    assert share[places].min().item() > expected - 0.03
-    assert share[places].max().item() < expected + 0.03
+    positions = [position for position in range(37) if position not in (0, 18, 36)]
+    expected = round(0.15 * 37) / len(positions)
+    assert share[positions].min().item() > expected - 0.03
+    assert share[positions].max().item() < expected + 0.03
 
 
 @pytest.mark.parametrize("whole_word", [False, True])
-def test_special_tokens_and_padding_are_never_touched(whole_word: bool) -> None:
+def test_special_tokens_and_padding_are_never_chosen(whole_word: bool) -> None:
     batch = make_batch([128, 99, 37, 13, 7, 5] * 20)
-    masked = hide(batch, Masking(rate=1.0, whole_word=whole_word))
+    masked = mask(batch, Masking(rate=1.0, whole_word=whole_word))
     chosen = masked.labels["mlm"] != IGNORE
     special = (batch.input_ids == CLS) | (batch.input_ids == SEP) | ~batch.attention_mask
     assert not (chosen & special).any()
@@ -98,9 +98,9 @@ def test_special_tokens_and_padding_are_never_touched(whole_word: bool) -> None:
     assert torch.equal(masked.input_ids[special], batch.input_ids[special])
 
 
-def test_unchosen_pieces_stay_and_labels_are_the_originals() -> None:
+def test_other_tokens_are_unchanged_and_labels_are_the_original_tokens() -> None:
     batch = make_batch([37, 99])
-    masked = hide(batch, Masking(mask=0.5, random=0.5, keep=0))
+    masked = mask(batch, Masking(mask=0.5, random=0.5, keep=0))
     chosen = masked.labels["mlm"] != IGNORE
     assert torch.equal(masked.input_ids[~chosen], batch.input_ids[~chosen])
     assert torch.equal(masked.labels["mlm"][chosen], batch.input_ids[chosen])
@@ -108,9 +108,9 @@ def test_unchosen_pieces_stay_and_labels_are_the_originals() -> None:
 
 
 @pytest.mark.parametrize("whole_word", [False, True])
-def test_a_row_is_the_same_in_any_company(whole_word: bool) -> None:
+def test_masking_of_a_row_does_not_depend_on_the_other_rows(whole_word: bool) -> None:
     masking = Masking(whole_word=whole_word)
-    together = hide(make_batch([99, 37, 128]), masking, indices=[70, 71, 72])
+    together = mask(make_batch([99, 37, 128]), masking, indices=[70, 71, 72])
     row = make_batch([99, 37, 128]).input_ids[1:2]
     alone = Batch(
         input_ids=row[:, :37],
@@ -118,65 +118,65 @@ def test_a_row_is_the_same_in_any_company(whole_word: bool) -> None:
         attention_mask=torch.ones(1, 37, dtype=torch.bool),
         labels={},
     )
-    alone = hide(alone, masking, indices=[71])
+    alone = mask(alone, masking, indices=[71])
     assert torch.equal(alone.input_ids[0], together.input_ids[1, :37])
     assert torch.equal(alone.labels["mlm"][0], together.labels["mlm"][1, :37])
 
 
-def test_seed_epoch_and_index_each_matter() -> None:
+def test_masking_depends_on_seed_epoch_and_index() -> None:
     batch = make_batch([128])
-    first = hide(batch, Masking(), indices=[5], seed=1, epoch=2).labels["mlm"]
-    assert torch.equal(first, hide(batch, Masking(), indices=[5], seed=1, epoch=2).labels["mlm"])
+    first = mask(batch, Masking(), indices=[5], seed=1, epoch=2).labels["mlm"]
+    assert torch.equal(first, mask(batch, Masking(), indices=[5], seed=1, epoch=2).labels["mlm"])
     for other in ({"seed": 2, "epoch": 2}, {"seed": 1, "epoch": 3}):
-        assert not torch.equal(first, hide(batch, Masking(), indices=[5], **other).labels["mlm"])
-    assert not torch.equal(first, hide(batch, Masking(), indices=[6], seed=1, epoch=2).labels["mlm"])
+        assert not torch.equal(first, mask(batch, Masking(), indices=[5], **other).labels["mlm"])
+    assert not torch.equal(first, mask(batch, Masking(), indices=[6], seed=1, epoch=2).labels["mlm"])
 
 
 def words_of(ids: NDArray[np.int64]) -> list[list[int]]:
-    """Places of each word of a row, the plain way."""
+    """The positions of each word of a row, by a simple loop."""
     words: list[list[int]] = []
-    for place, token in enumerate(ids):
+    for position, token in enumerate(ids):
         if token in (CLS, SEP, 0):
             continue
-        if CONTINUES[token] and place and ids[place - 1] not in (CLS, SEP):
-            words[-1].append(place)
+        if CONTINUES[token] and position and ids[position - 1] not in (CLS, SEP):
+            words[-1].append(position)
         else:
-            words.append([place])
+            words.append([position])
     return words
 
 
-def test_whole_words_are_all_or_nothing_and_fill_the_budget() -> None:
+def test_whole_words_are_chosen_up_to_the_number_of_predictions() -> None:
     lengths = [128, 99, 37, 13] * 30
     batch = make_batch(lengths)
-    masked = hide(batch, Masking(whole_word=True))
+    masked = mask(batch, Masking(whole_word=True))
     chosen = (masked.labels["mlm"] != IGNORE).numpy()
     for row, length in enumerate(lengths):
         budget = max(1, round(0.15 * length))
         words = words_of(batch.input_ids[row].numpy())
-        taken = [word for word in words if chosen[row, word].any()]
-        assert all(chosen[row, word].all() for word in taken)
+        chosen_words = [word for word in words if chosen[row, word].any()]
+        assert all(chosen[row, word].all() for word in chosen_words)
         left = budget - chosen[row].sum()
         assert left >= 0
-        assert all(len(word) > left for word in words if word not in taken)
+        assert all(len(word) > left for word in words if word not in chosen_words)
 
 
-def test_whole_words_are_replaced_piece_by_piece() -> None:
+def test_tokens_of_a_whole_word_are_replaced_independently() -> None:
     batch = make_batch([128] * 64)
-    masked = hide(batch, Masking(whole_word=True))
+    masked = mask(batch, Masking(whole_word=True))
     chosen = masked.labels["mlm"] != IGNORE
     share = (masked.input_ids[chosen] == MASK).float().mean().item()
     assert share == pytest.approx(0.8, abs=0.04)
     mixed = 0
     for row in range(64):
         for word in words_of(batch.input_ids[row].numpy()):
-            fates = masked.input_ids[row, word] == MASK
-            mixed += int(bool(chosen[row, word[0]]) and bool(fates.any()) and not bool(fates.all()))
+            is_masked = masked.input_ids[row, word] == MASK
+            mixed += int(bool(chosen[row, word[0]]) and bool(is_masked.any()) and not bool(is_masked.all()))
     assert mixed > 0
 
 
 def make_head() -> tuple[MaskedLanguageModel, EncoderOutput, Batch]:
     embedding = nn.Embedding(VOCAB, 24)
-    masked = hide(make_batch([37, 13, 7]), Masking())
+    masked = mask(make_batch([37, 13, 7]), Masking())
     hidden = torch.randn(3, 37, 24)
     return MaskedLanguageModel(embedding), EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), masked
 
@@ -200,7 +200,7 @@ def test_loss_is_the_summed_cross_entropy() -> None:
     assert term.count == int((labels != IGNORE).sum())
 
 
-def test_hits_count_the_right_pieces() -> None:
+def test_accuracy_counts_the_right_tokens() -> None:
     head, _, batch = make_head()
     labels = batch.labels["mlm"]
     labels = labels[labels != IGNORE]
@@ -210,7 +210,7 @@ def test_hits_count_the_right_pieces() -> None:
     assert (int(term.sum), term.count) == (len(labels) - 3, len(labels))
 
 
-def test_the_word_table_belongs_to_the_encoder() -> None:
+def test_the_tied_embedding_is_trained_but_no_parameter_of_the_head() -> None:
     head, states, batch = make_head()
     assert {name for name, _ in head.named_parameters()} == {
         "transform.weight",

@@ -7,7 +7,7 @@ from bertkit.batch import IGNORE, Batch
 from bertkit.objectives.multi_label import MultiLabelClassification
 
 
-def test_every_cell_counts_and_unknown_ones_do_not(padded_batch: Batch) -> None:
+def test_unknown_labels_are_not_counted(padded_batch: Batch) -> None:
     labels = torch.tensor([[1, 0, 1], [IGNORE, 0, 0], [1, 1, IGNORE], [0, 0, 0]])
     batch = padded_batch.with_labels(labels=labels)
     head = MultiLabelClassification(24, 3)

@@ -6,7 +6,7 @@ from bertkit.batch import Batch
 from bertkit.objectives.nsp import IS_NEXT, IS_RANDOM, NextSentencePrediction
 
 
-def test_next_sentence_labels_are_the_papers(padded_batch: Batch) -> None:
+def test_labels_are_numbered_as_published_and_scored(padded_batch: Batch) -> None:
     assert (IS_NEXT, IS_RANDOM) == (0, 1)
     head = NextSentencePrediction(24)
     batch = padded_batch.with_labels(nsp=torch.tensor([0, 1, 1, 0]))

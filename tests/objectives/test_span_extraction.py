@@ -1,4 +1,4 @@
-"""Starts and ends: the loss over real tokens alone, and what counts as a hit."""
+"""Answer spans: the loss over real tokens only, and the accuracy of starts and ends."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_the_loss_is_the_mean_of_both_cross_entropies_over_real_tokens(padded_ba
     outputs = head(EncoderOutput(hidden_states=hidden, pooled=hidden[:, 0]), batch)
     losses = []
     for row, length in enumerate([13, 7, 11, 2]):
-        for place, name in enumerate(("start", "end")):
-            losses.append(F.cross_entropy(outputs[name][row, :length], labels[row, place]))
+        for column, name in enumerate(("start", "end")):
+            losses.append(F.cross_entropy(outputs[name][row, :length], labels[row, column]))
     term = head.loss(outputs, batch)["span"]
     torch.testing.assert_close(term.sum / term.count, torch.stack(losses).mean())
     assert term.count == head.counts(batch)["span"] == 8
 
 
-def test_padding_moves_nothing(padded_batch: Batch) -> None:
+def test_padding_has_no_gradient(padded_batch: Batch) -> None:
     head = SpanExtraction(24)
     batch = padded_batch.with_labels(span=torch.tensor([[3, 12], [0, 0], [10, 10], [1, 1]]))
     hidden = torch.randn(4, 13, 24, requires_grad=True)
@@ -34,7 +34,7 @@ def test_padding_moves_nothing(padded_batch: Batch) -> None:
     assert hidden.grad[batch.attention_mask].any(dim=-1).all()
 
 
-def test_a_hit_is_a_start_or_an_end_among_the_real_tokens(padded_batch: Batch) -> None:
+def test_accuracy_counts_starts_and_ends_among_real_tokens(padded_batch: Batch) -> None:
     head = SpanExtraction(24)
     batch = padded_batch.with_labels(span=torch.tensor([[3, 5], [0, 0], [IGNORE, IGNORE], [1, 1]]))
     start = torch.zeros(4, 13)
