@@ -77,7 +77,7 @@ class Batch:
     segment_ids: Int[Tensor, "B T"]
     attention_mask: Bool[Tensor, "B T"]
     labels: Mapping[str, Tensor]
-    choices: Int[Tensor, E] | None = None
+    choices: Int[Tensor, " E"] | None = None
     host: Batch | None = None
 
     def __len__(self) -> int:

@@ -20,6 +20,10 @@ from bertkit.report.progress import describe_duration
 FROM_SCRATCH = "from scratch"
 PRETRAINED = "pre-trained"
 
+LEARNING_RATE = 1e-3
+EPOCHS = 6
+"""The fine-tuning settings of the quickstart, which its last lines suggest for the user's own table too."""
+
 _NUM_BLANKS = 4
 _NUM_GUESSES = 4
 _WORDS_AROUND = range(6, 15)
@@ -41,8 +45,7 @@ class Blank:
 class QuickstartResult:
     """The results of the quickstart. ``scores`` has the fine-tuning from scratch and that of the pre-trained model.
 
-    ``losses`` are the masked-LM losses over the steps of pre-training, ``majority`` is the accuracy of predicting the
-    most frequent class, and ``seconds`` the total time.
+    ``losses`` are the masked-LM losses over the steps of pre-training, and ``seconds`` the total time.
     """
 
     output: Path
@@ -52,14 +55,23 @@ class QuickstartResult:
     losses: list[float]
     pretraining: PretrainResult
     blanks: list[Blank]
-    majority: float
     scores: dict[str, FinetuneResult]
     seconds: float
 
     @property
+    def baselines(self) -> dict[str, float]:
+        """The accuracy of the most frequent class and of a bag of words."""
+        return {each.name: each.scores["accuracy"] for each in self.scores[PRETRAINED].baselines}
+
+    @property
+    def alternatives(self) -> dict[str, float]:
+        """The accuracy of everything that needs no pre-training."""
+        return {**self.baselines, FROM_SCRATCH: self.scores[FROM_SCRATCH].mean}
+
+    @property
     def gain(self) -> float:
-        """Accuracy with pre-training minus accuracy without, means over the seeds."""
-        return self.scores[PRETRAINED].mean - self.scores[FROM_SCRATCH].mean
+        """Accuracy with pre-training, the mean over the seeds, minus that of the best alternative."""
+        return self.scores[PRETRAINED].mean - max(self.alternatives.values())
 
     def lines(self) -> list[str]:
         """The report as text."""
@@ -85,17 +97,19 @@ class QuickstartResult:
 
     def _score_lines(self) -> Iterator[str]:
         yield self.task
-        yield f"  {'most frequent class':<22}{self.majority:>7.1%}"
+        for name, accuracy in self.baselines.items():
+            yield f"  {name:<22}{accuracy:>7.1%}"
         for name, score in self.scores.items():
             yield f"  {name:<22}{score.mean:>7.1%}  ± {100 * (score.sd or 0.0):.1f} over {len(score.seeds)} seeds"
         yield self._verdict()
 
     def _verdict(self) -> str:
         spread = max(score.sd or 0.0 for score in self.scores.values())
+        best = max(self.alternatives, key=lambda name: self.alternatives[name])
         if self.gain > spread:
-            return f"  Pre-training gained {100 * self.gain:.1f} points."
+            return f"  Pre-training gained {100 * self.gain:.1f} points over the best alternative ({best})."
         measured = f"{100 * self.gain:+.1f} points, with a standard deviation of {100 * spread:.1f} over seeds"
-        return f"  Pre-training did not help in this time: {measured}. Try more --minutes."
+        return f"  Pre-training did not pay in this time: {measured}, against {best}. Try more --minutes."
 
     def _next_lines(self) -> list[str]:
         commands = [
@@ -108,7 +122,10 @@ class QuickstartResult:
                 "-o",
                 "predictions.csv",
             ),
-            ("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
+            (
+                *("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
+                *("--lr", f"{LEARNING_RATE:g}", "--epochs", EPOCHS),
+            ),
             ("bertkit", "pretrain", self.output / "data", "--profile", "fast", "--minutes", "60", "-o", "runs/mini"),
         ]
         total = f"Total time: {describe_duration(self.seconds)}. Next:"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +31,7 @@ from bertkit.pretraining.run import PretrainResult, pretrain
 from bertkit.pretraining.trial_steps import measure_step
 from bertkit.quick_start.docstrings import Document, Source, harvest, installed_packages, list_sources
 from bertkit.quick_start.labelling import DocumentSplit, split_documents, write_csv
-from bertkit.quick_start.report import FROM_SCRATCH, PRETRAINED, fill_blanks
+from bertkit.quick_start.report import EPOCHS, FROM_SCRATCH, LEARNING_RATE, PRETRAINED, fill_blanks
 from bertkit.quick_start.report import QuickstartResult as QuickstartResult
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
@@ -63,11 +62,10 @@ _VOCABULARY = 4000
 _SIZES = ("mini", "tiny")
 """The sizes that are tried, the larger one first."""
 
-_ENOUGH_TOKENS = 12_000_000
-"""The loss stays on the plateau of the unigram entropy for the first two million tokens or more."""
+_ENOUGH_TOKENS = 1_000_000
+"""From this many tokens on, the larger network is better: its first weights come from the corpus."""
 
 _SEEDS = 3
-_EPOCHS = 6
 _MAX_LENGTH = 96
 _MAX_EXAMPLES = 125
 _MAX_DEV_EXAMPLES = 100
@@ -111,7 +109,6 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
         losses=[each["loss/mlm"] for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"],
         pretraining=pretrained,
         blanks=fill_blanks(load(pretrained.folder), parts.heldout),
-        majority=_score_majority(task),
         scores=scores,
         seconds=time.monotonic() - begin,
     )
@@ -217,7 +214,7 @@ def _afford_examples(parts: DocumentSplit, tokenizer: WordPiece, token_seconds: 
     """The number of training examples per class for which all fine-tunings fit into ``seconds``."""
     sample = [len(tokens.ids) for tokens in tokenizer.encode_batch([each.text for each in parts.train[:200]])]
     tokens = sum(min(length + 2, _MAX_LENGTH) for length in sample) / len(sample)
-    readings = 2 * _SEEDS * _EPOCHS * len(parts.classes)
+    readings = 2 * _SEEDS * EPOCHS * len(parts.classes)
     affordable = int(seconds / (readings * tokens * token_seconds * _COST_OF_EXAMPLE))
     return max(_MIN_EXAMPLES, min(_MAX_EXAMPLES, affordable))
 
@@ -237,17 +234,10 @@ def _plan_finetuning(task: FileTask, output: Path, pretrained: PretrainResult) -
         model=pretrained.folder,
         output=output / "finetuned",
         seeds=_SEEDS,
-        epochs=_EPOCHS,
-        optimizer=OptimizerConfig(lr=1e-3, bias_correction=True),
+        epochs=EPOCHS,
+        optimizer=OptimizerConfig(lr=LEARNING_RATE, bias_correction=True),
     )
     return {FROM_SCRATCH: replace(run, from_scratch=True, output=output / "from-scratch"), PRETRAINED: run}
-
-
-def _score_majority(task: FileTask) -> float:
-    """The accuracy of always predicting the most frequent class of the training texts."""
-    most_frequent = Counter(each.label for each in task.examples("train")).most_common(1)[0][0]
-    dev = [each.label for each in task.examples("dev")]
-    return dev.count(most_frequent) / len(dev)
 
 
 def _describe_text(documents: Sequence[Document]) -> str:
@@ -262,5 +252,5 @@ def _describe_task(task: FileTask) -> str:
         f"Task: which of {len(task.labels)} packages does a text document? "
         f"{train:,} training texts, {dev:,} for evaluation.\n"
         "The modules of the latter are not used in pre-training or fine-tuning.\n"
-        f"Accuracy, the best of {_EPOCHS} epochs:"
+        f"Accuracy, the best of {EPOCHS} epochs:"
     )
