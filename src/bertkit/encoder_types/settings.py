@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from bertkit.contracts import Context, EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
@@ -57,6 +57,7 @@ def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Conf
     return kind(**fields)
 
 
+@runtime_checkable
 class _Transformer(Protocol):
     @property
     def hidden_size(self) -> int: ...
@@ -64,6 +65,7 @@ class _Transformer(Protocol):
     def num_heads(self) -> int: ...
 
 
+@runtime_checkable
 class _Padded(Protocol):
     @property
     def vocab_size(self) -> int: ...

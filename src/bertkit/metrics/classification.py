@@ -74,7 +74,7 @@ def confusion(gold: Sequence[str], predicted: Sequence[str], *, classes: Sequenc
     return counts
 
 
-def tabulate_scores(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) -> list[ClassScore]:
+def tabulate_scores(names: Sequence[str], columns: Sequence[NDArray[np.generic]]) -> list[ClassScore]:
     """The four columns of scikit-learn's ``precision_recall_fscore_support`` as one record per class."""
     precision, recall, f1, support = (column.tolist() for column in columns)
     # The support is a column of floats where a class does not occur.
