@@ -11,6 +11,7 @@ from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.evaluation.evaluate import compare_models, evaluate_model, predict_split, read_split
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
+from bertkit.task_types import TextExample
 from bertkit.tasks.glue import sst2
 
 QUIET = Progress("quiet")
@@ -35,7 +36,11 @@ def test_a_split_is_read_from_a_folder(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text("sentence\tlabel\nearly river\t1\nlate river\t0\n")
     split = read_split(sst2, tmp_path, "dev")
     assert split.name == "glue:sst2 dev"
-    assert [example.first for example in split.examples] == ["early river", "late river"]
+    texts = [example.first for example in split.examples if isinstance(example, TextExample)]
+    assert texts == [
+        "early river",
+        "late river",
+    ]
 
 
 def test_a_file_replaces_a_split(run: Path, tmp_path: Path) -> None:
@@ -55,7 +60,8 @@ def test_predictions_are_in_the_order_of_the_examples(run: Path) -> None:
     pipeline = load(run)
     split = read_split(pipeline.task, None, "dev")
     predictions = predict_split(pipeline, split, QUIET)
-    expected = [pipeline.predict([example.first])[0].label for example in split.examples]
+    texts = [example.first for example in split.examples if isinstance(example, TextExample)]
+    expected = [pipeline.predict([text])[0].label for text in texts]
     assert [prediction.label for prediction in predictions] == expected
 
 

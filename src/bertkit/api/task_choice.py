@@ -48,7 +48,7 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
         task = _name_files(find_task(str(options.task)), options)
     if options.class_weights is not None:
         if not isinstance(task, Weightable):
-            raise usage_error(f"{task.name} has no classes of texts to weigh.")
+            raise usage_error(f"{task.name} does not classify texts, so its classes cannot have weights.")
         task = task.weighted(options.class_weights)
     for note in task.reader.notes():
         bar.say(note)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
@@ -24,7 +25,7 @@ class LabelledSplit:
 
     task: FileTask
     split: str
-    examples: Sequence[Any]
+    examples: Sequence[Example]
 
     @property
     def name(self) -> str:

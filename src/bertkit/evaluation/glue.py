@@ -6,12 +6,13 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from bertkit.contracts import Example
 from bertkit.errors import data_error, usage_error
 from bertkit.finetuning.results import RESULTS, read_results
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.report.progress import Progress
+from bertkit.report.tables import summarize_scores
 from bertkit.runs import read_run
 from bertkit.storage.atomic import write_file
 from bertkit.task_types import FileTask, TextTask
@@ -128,13 +129,14 @@ def _score(column: GlueColumn, runs: Mapping[str, Path]) -> GlueScore | None:
     values = [seed.scores[column.score] for seed in result.seeds if column.score in seed.scores]
     if not values:
         return None
+    summary = summarize_scores(values)
     return GlueScore(
         column=column.name,
         score=column.score,
         best=result.best.scores[column.score],
-        mean=statistics.fmean(values),
-        sd=statistics.stdev(values) if len(values) > 1 else None,
-        seeds=len(values),
+        mean=summary.mean,
+        sd=summary.sd,
+        seeds=summary.count,
         run=run,
     )
 
@@ -148,7 +150,7 @@ def _with_files(entry: Submitted, trained: FileTask, data: Path | None) -> FileT
     return task if trained.files.folder is None or task is trained else task.at(trained.files.folder.parent / folder)
 
 
-def _write_predictions(model: Pipeline, examples: Sequence[Any], path: Path, progress: Progress) -> int:
+def _write_predictions(model: Pipeline, examples: Sequence[Example], path: Path, progress: Progress) -> int:
     task = model.task
     assert isinstance(task, TextTask), "every task of GLUE is on texts"
     progress.start(path.name, len(examples), "row")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bertkit import config
-from bertkit.contracts import E, P
+from bertkit.contracts import E, Example, P
 from bertkit.evaluation.resampling import resample
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
@@ -160,12 +160,12 @@ def _score_classes(task: FileTask[E, P], examples: Sequence[E], predictions: Seq
 
 
 def gold_and_predicted_classes(
-    task: FileTask, examples: Sequence[Any], predictions: Sequence[Any]
+    task: FileTask, examples: Sequence[Example], predictions: Sequence[Any]
 ) -> tuple[list[str], list[str]] | None:
     """The gold class and the predicted class of every example; None where predictions are not classes."""
     if not task.predicts_one_class:
         return None
-    return [example.label for example in examples], [prediction.label for prediction in predictions]
+    return [str(example.label) for example in examples], [prediction.label for prediction in predictions]
 
 
 def _calibrate(reports: Sequence[ExampleReport]) -> Calibration | None:

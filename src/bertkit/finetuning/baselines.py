@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from bertkit.contracts import Example
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS
 
@@ -20,7 +20,7 @@ class Baseline:
     seconds: float
 
 
-def fit_baselines(task: FileTask, train: Sequence[Any], dev: Sequence[Any]) -> list[Baseline]:
+def fit_baselines(task: FileTask, train: Sequence[Example], dev: Sequence[Example]) -> list[Baseline]:
     """Every trivial method of the task; none for a task that has none."""
     found = []
     for name, predict in task.baselines().items():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import SubwordTokenizer
+from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
@@ -32,8 +31,8 @@ class FinetuningData:
     model_folder: ModelFolder
     train: FeatureSource
     num_examples: int
-    dev: Sequence[Any]
-    extra_dev: Mapping[str, Sequence[Any]]
+    dev: Sequence[Example]
+    extra_dev: Mapping[str, Sequence[Example]]
     activations: ActivationCache
     baselines: Sequence[Baseline] = ()
 

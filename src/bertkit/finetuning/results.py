@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from bertkit import config
 from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
+from bertkit.report.tables import summarize_scores
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import read_json, write_json
 
@@ -55,13 +55,13 @@ def summarize_seeds(
     folder: RunFolder, metric: str, seeds: list[SeedResult], baselines: Sequence[Baseline] = ()
 ) -> FinetuneResult:
     """The result of a run from the results of all its seeds; of equal seeds the first is the best."""
-    values = [result.scores[metric] for result in seeds]
+    summary = summarize_scores([result.scores[metric] for result in seeds])
     return FinetuneResult(
         folder=folder.path,
         metric=metric,
         seeds=seeds,
-        mean=statistics.fmean(values),
-        sd=statistics.stdev(values) if len(values) > 1 else None,
+        mean=summary.mean,
+        sd=summary.sd,
         best=max(seeds, key=lambda result: result.scores[metric]),
         baselines=list(baselines),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import ModelFolder
@@ -66,7 +65,7 @@ def begin_run(
         raise usage_error(f"the data files of {folder.path} have changed since it began. Choose another -o folder.")
 
 
-def _fingerprints(task: FileTask) -> dict[str, list[dict[str, Any]]]:
+def _fingerprints(task: FileTask) -> dict[str, list[dict[str, str | int]]]:
     """The files of train, dev and every further dev set, with their SHA-256."""
     splits = ["train", *(split for split in task.files.splits if split.startswith("dev"))]
     return {split: task.files.fingerprints(task.name, split) for split in splits}
@@ -103,7 +102,7 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, pro
     if task.predicts_one_class:
         model = ModelFolder.open(folder.model).load_model(task.objectives)
         predicted = [each.label for each in predict(model, task, data.dev, data.tokenizer)]
-        gold = [example.label for example in data.dev]
+        gold = [str(example.label) for example in data.dev]
         if len(set(predicted)) == 1:
             progress.say(f'the model predicts "{predicted[0]}" for every dev example: it has learned nothing')
         plot_confusion(gold, predicted, task.labels, folder.path / "confusion.png")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -42,8 +41,8 @@ def build_word_model(
     elmo: Path | None = None,
     vectors: Path | None = None,
     words: WordLevel | None = None,
-    reader_settings: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    reader_settings: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Path:
     """Write the model folder ``output`` of the encoder ``name``, and return it.
 
@@ -56,13 +55,16 @@ def build_word_model(
     elmo_folder = None if elmo is None else ModelFolder.open(elmo)
     elmo_encoder = None if elmo_folder is None else _load_elmo(elmo_folder)
     words = words or _find_words(elmo_folder, vectors)
+    assert issubclass(spec.encoder, WordEncoder)
     fields = {**spec.encoder.reads, **(reader_settings or {})}
-    table = None if vectors is None else _find_vectors(vectors, words, fields.get("vector_size") or _VECTOR_SIZE)
+    size = fields.get("vector_size") or _VECTOR_SIZE
+    assert isinstance(size, int)
+    table = None if vectors is None else _find_vectors(vectors, words, size)
     fields |= {"vector_size": 0 if table is None else table.table.shape[1]}
     fields |= {"vocab_size": words.vocab_size, "word_length": words.word_length}
     fields |= {"elmo": elmo_encoder and elmo_encoder.config}
     reader = configure(WordReaderConfig, "a reader of words", fields)
-    encoder: WordEncoder = spec.encoder(configure(spec.config, name, {"words": reader, **(settings or {})}))
+    encoder = spec.encoder(configure(spec.config, name, {"words": reader, **(settings or {})}))
     with torch.no_grad():
         if encoder.words.vectors is not None and table is not None:
             encoder.words.vectors.weight.copy_(torch.from_numpy(table.table))
@@ -72,7 +74,7 @@ def build_word_model(
     return output
 
 
-def _find(name: str) -> Any:
+def _find(name: str) -> EncoderSpec:
     known = list_word_models()
     if name not in known:
         raise usage_error(f'no word model named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}.')
@@ -108,9 +110,9 @@ def _find_vectors(source: Path, words: WordLevel, size: int) -> WordVectors:
     return train_vectors(corpus, size)
 
 
-def _describe(name: str, elmo: Path | None, vectors: Path | None, table: WordVectors | None) -> dict[str, Any]:
+def _describe(name: str, elmo: Path | None, vectors: Path | None, table: WordVectors | None) -> dict[str, object]:
     """For ``bertkit.json``: which weights come from where, and how many words have a vector."""
-    metadata: dict[str, Any] = {"kind": WORD_MODEL, "encoder": name, "elmo": elmo and str(elmo)}
+    metadata: dict[str, object] = {"kind": WORD_MODEL, "encoder": name, "elmo": elmo and str(elmo)}
     if table is not None:
         metadata["vectors"] = {
             "from": str(vectors),

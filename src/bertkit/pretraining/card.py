@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bertkit.data.shards import read_manifest
 from bertkit.encoder_types.architectures import spec_of_config
@@ -27,10 +26,10 @@ _SHAPE = {
 def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping[str, float]) -> None:
     """Write the README.md of the model: architecture, data, held-out losses, command."""
     record = read_run(folder.path)
-    encoder: Any = run.encoder
+    encoder = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
     # The card lists the settings that are not defaults; without this a causal BERT would be its own default.
-    default_encoder: Any = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
+    default_encoder = replace(encoder, causal=False) if hasattr(encoder, "causal") else encoder
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "

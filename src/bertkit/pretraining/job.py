@@ -85,7 +85,7 @@ def build_job(
 
 
 def starts_from_counts(run: PretrainRun, corpus: Corpus) -> bool:
-    """Whether the token embeddings start from co-occurrence counts; a corpus with few tokens has no use for them."""
+    """Whether the token embeddings start from co-occurrence counts; too small a corpus has too few of them."""
     return run.token_init == "cooccurrence" and corpus.num_tokens >= LEAST_TOKENS
 
 

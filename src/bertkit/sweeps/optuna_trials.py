@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from types import ModuleType
+from typing import Any, Literal, Protocol
 
 from bertkit.optional import require
 from bertkit.sweeps.search_space import Axis, Point
@@ -16,7 +17,19 @@ _DIGITS = 3
 """Significant digits of a sampled number: more have no effect and make long folder names."""
 
 
-def load_optuna() -> Any:
+class _TrialState(Protocol):
+    name: str
+
+
+class _Trial(Protocol):
+    """The part of ``optuna.trial.Trial`` and ``FrozenTrial`` that is used here."""
+
+    number: int
+    state: _TrialState
+    params: Mapping[str, str | int | float]
+
+
+def load_optuna() -> ModuleType:
     """The library, which nothing else needs; an error that names the extra where it is not installed."""
     return require("optuna", extra="tune", purpose="--trials")
 
@@ -65,17 +78,17 @@ class Trials:
             _suggest(trial, axis)
         return True
 
-    def _trials(self) -> list[Any]:
+    def _trials(self) -> list[_Trial]:
         return list(self._study.get_trials(deepcopy=False))
 
-    def _finish_trial(self, trial: Any, mean: float | None) -> None:
+    def _finish_trial(self, trial: _Trial, mean: float | None) -> None:
         states = self._optuna.trial.TrialState
         self._study.tell(trial.number, mean, state=states.FAIL if mean is None else states.COMPLETE)
 
-    def _is_complete(self, trial: Any) -> bool:
+    def _is_complete(self, trial: _Trial) -> bool:
         return len(trial.params) == len(self._axes)
 
-    def _point(self, trial: Any) -> Point:
+    def _point(self, trial: _Trial) -> Point:
         return Point(tuple((axis.name, _format(trial.params[axis.name])) for axis in self._axes))
 
 

@@ -100,7 +100,7 @@ def _bag_of_words(
 
 
 def _texts(examples: Sequence[TextExample]) -> tuple[list[str], list[str]]:
-    """The first texts, and the second ones of pairs; a text without a word has a word of its own."""
+    """The first texts, and the second texts of pairs; an empty text becomes "-"."""
     first = [example.first[:_LONGEST_TEXT] or "-" for example in examples]
     second = [example.second[:_LONGEST_TEXT] or "-" for example in examples if example.second is not None]
     return first, second
