@@ -1,4 +1,4 @@
-"""A tiny GPT with random weights, as a model folder of this project and as OpenAI published theirs."""
+"""A tiny GPT with random weights, as a model folder of this project and as OpenAI published GPT."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def test_absent_keys_of_a_config_have_their_defaults() -> None:
 )
 def test_an_unsupported_config_is_an_error(field: str, value: Any, message: str) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
-        config_from_hf({field: value}, "theirs/config.json")
-    assert str(caught.value).startswith("theirs/config.json")
+        config_from_hf({field: value}, "model/config.json")
+    assert str(caught.value).startswith("model/config.json")
     assert str(caught.value).count("..") == 0
     assert caught.value.exit_code == 3
 

@@ -27,15 +27,15 @@ def make_batch(lengths: tuple[int, ...] = LENGTHS) -> Batch:
     return Batch(input_ids=ids, segment_ids=torch.zeros_like(real, dtype=torch.long), attention_mask=real, labels={})
 
 
-def words_seen(elmo: Elmo, place: int, layer: int, side: slice) -> list[bool]:
-    """For each word of the first row, whether one side of a layer's state at ``place`` depends on it.
+def words_seen(elmo: Elmo, position: int, layer: int, side: slice) -> list[bool]:
+    """For each word of the first row, whether one side of a layer's state at ``position`` depends on it.
 
     Every word has its own character, so that the gradient of the character embeddings shows it.
     """
     batch = make_batch()
     letters = torch.arange(1, 1 + B * T).view(B, T, 1).expand(B, T, C)
     states = elmo(replace(batch, input_ids=letters * batch.attention_mask.unsqueeze(2)), output_hidden_states=True)
-    states.layers[layer][0, place, side].sum().backward()
+    states.layers[layer][0, position, side].sum().backward()
     gradient = elmo.words.embedding.weight.grad
     assert gradient is not None
     seen = gradient[1:].any(dim=1)
@@ -44,15 +44,15 @@ def words_seen(elmo: Elmo, place: int, layer: int, side: slice) -> list[bool]:
 
 
 @pytest.mark.parametrize("layer", [1, 2])
-@pytest.mark.parametrize("place", range(T))
-def test_forward_never_sees_the_future(elmo: Elmo, place: int, layer: int) -> None:
-    assert words_seen(elmo, place, layer, slice(0, E)) == [at <= place for at in range(T)]
+@pytest.mark.parametrize("position", range(T))
+def test_forward_never_sees_the_future(elmo: Elmo, position: int, layer: int) -> None:
+    assert words_seen(elmo, position, layer, slice(0, E)) == [at <= position for at in range(T)]
 
 
 @pytest.mark.parametrize("layer", [1, 2])
-@pytest.mark.parametrize("place", range(T))
-def test_backward_never_sees_the_past(elmo: Elmo, place: int, layer: int) -> None:
-    assert words_seen(elmo, place, layer, slice(E, None)) == [at >= place for at in range(T)]
+@pytest.mark.parametrize("position", range(T))
+def test_backward_never_sees_the_past(elmo: Elmo, position: int, layer: int) -> None:
+    assert words_seen(elmo, position, layer, slice(E, None)) == [at >= position for at in range(T)]
 
 
 def test_hidden_states_are_the_words_twice_and_then_both_directions(elmo: Elmo) -> None:

@@ -42,8 +42,8 @@ def test_the_lstm_is_initialised_by_the_seed_and_other_weights_are_kept(
     left_to_right: Path, table: Path, tmp_path: Path
 ) -> None:
     initialised = []
-    for place, seed in enumerate((3, 3, 4)):
-        run = tmp_path / str(place)
+    for number, seed in enumerate((3, 3, 4)):
+        run = tmp_path / str(number)
         api.finetune(table, model=left_to_right, output=run, lr=0.0, first_seed=seed, set=WITH_LSTM, **QUICK)
         found = weights(run)
         for name, weight in weights(left_to_right).items():

@@ -38,12 +38,12 @@ QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "progress": "quiet"}
 
 
 def write_table(path: Path, columns: tuple[str, ...] = ("review",)) -> Path:
-    draw = random.Random(7)
+    generator = random.Random(7)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow((*columns, "label"))
         for row in range(67):
-            writer.writerow((*(" ".join(draw.choices(WORDS, k=5)) for _ in columns), ("bad", "good")[row % 2]))
+            writer.writerow((*(" ".join(generator.choices(WORDS, k=5)) for _ in columns), ("bad", "good")[row % 2]))
     return path
 
 
@@ -86,16 +86,16 @@ def test_tags_do_not_depend_on_later_words(left_to_right: Path) -> None:
     examples = [TagExample("1", tuple(WORDS[:count]), None) for count in (7, 3)]
     batch = collate([each for one in examples for each in task.encode(one, tokenizer)], pad_id=tokenizer.pad_id)
     logits = Model(encoder, task.objectives(encoder)).eval()(batch)["tags"]["logits"]
-    for row, place in batch.attention_mask.nonzero().tolist():
-        (gradient,) = torch.autograd.grad(logits[row, place].sin().sum(), seen, retain_graph=True)
+    for row, position in batch.attention_mask.nonzero().tolist():
+        (gradient,) = torch.autograd.grad(logits[row, position].sin().sum(), seen, retain_graph=True)
         depends = gradient.abs().sum(dim=-1) > 0
-        assert depends[row, : place + 1].all()
-        assert int(depends.sum()) == place + 1
+        assert depends[row, : position + 1].all()
+        assert int(depends.sum()) == position + 1
 
 
 def test_regression_multi_label_tagging_and_question_answering(left_to_right: Path, tmp_path: Path) -> None:
     """Classes and multiple choice are tested on real data below."""
-    texts = [" ".join(WORDS[place : place + 3]) for place in range(7)] * 3
+    texts = [" ".join(WORDS[position : position + 3]) for position in range(7)] * 3
 
     def finetune(name: str, content: str, *settings: str) -> Pipeline:
         (tmp_path / name).write_text(content, encoding="utf-8")
@@ -106,7 +106,7 @@ def test_regression_multi_label_tagging_and_question_answering(left_to_right: Pa
     numbers = finetune("numbers.csv", "text,label\n" + "".join(f"{text},{len(text) / 3:.3f}\n" for text in texts))
     assert isinstance(numbers.predict(["early garden"])[0].label, float)
     labels = ("long;dull", "long", "dull", "[]")
-    cells = "".join(f"{text},{labels[place % 4]}\n" for place, text in enumerate(texts))
+    cells = "".join(f"{text},{labels[position % 4]}\n" for position, text in enumerate(texts))
     assert isinstance(finetune("labels.csv", f"text,label\n{cells}").predict(["early garden"])[0].label, tuple)
     tagged = [[f"{word} {'B-x' if word == 'stone' else 'O'}" for word in text.split()] for text in texts]
     tags = "\n\n".join("\n".join(lines) for lines in tagged)

@@ -96,9 +96,9 @@ def test_it_is_refused_in_one_line_before_anything_is_made(
     data, message = REFUSED[fault]
     (here / "t.csv").write_bytes(data)
     assert finetune(here / "t.csv") == BAD_DATA
-    said = last_line(capsys)
-    assert said.startswith("error: t.csv")
-    assert message in said
+    message_line = last_line(capsys)
+    assert message_line.startswith("error: t.csv")
+    assert message in message_line
     assert [path.name for path in here.iterdir()] == ["t.csv"]
 
 

@@ -120,18 +120,24 @@ def test_vectors_can_be_trained_on_a_corpus(words: WordLevel, tmp_path: Path) ->
         build_word_model("tagger", tmp_path / "n", vectors=tmp_path / "data", words=others)
 
 
-def write_sentences(path: Path, count: int, draw: random.Random) -> None:
+def write_sentences(path: Path, count: int, generator: random.Random) -> None:
     rows = []
     for _ in range(count):
-        rows += [f"{draw.choice(PEOPLE)} N N B-PER", "saw V V O", "the D D O", f"{draw.choice(PLACES)} N N B-LOC", ""]
+        rows += [
+            f"{generator.choice(PEOPLE)} N N B-PER",
+            "saw V V O",
+            "the D D O",
+            f"{generator.choice(PLACES)} N N B-LOC",
+            "",
+        ]
     path.write_text("\n".join(rows), encoding="utf-8")
 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_the_tagger_learns_and_keeps_elmo_frozen(folder: Path, tmp_path: Path) -> None:
-    draw = random.Random(7)
+    generator = random.Random(7)
     for split in conll2003.files.splits.values():
-        write_sentences(tmp_path / split.files[0], 20, draw)
+        write_sentences(tmp_path / split.files[0], 20, generator)
     task = replace(conll2003, crf=True).at(tmp_path)
     rate = OptimizerConfig(lr=0.03, bias_correction=True, weight_decay=0.0, clip_norm=5.0)
     run = FinetuneRun(task=task, model=folder, output=tmp_path / "run", epochs=15, batch_size=7, optimizer=rate)

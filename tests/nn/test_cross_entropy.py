@@ -14,13 +14,13 @@ from bertkit.nn.cross_entropy import argmax_logits, sum_cross_entropy
 def test_loss_and_gradient_equal_torchs(rows: int, vocab: int) -> None:
     logits = 3 * torch.randn(rows, vocab)
     labels = torch.randint(0, vocab, (rows,))
-    ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
-    loss, expected = sum_cross_entropy(ours, labels), F.cross_entropy(theirs, labels, reduction="sum")
+    actual, reference = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    loss, expected = sum_cross_entropy(actual, labels), F.cross_entropy(reference, labels, reduction="sum")
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
     for part in (loss, expected):
         torch.autograd.backward(part * 0.37)
-    assert ours.grad is not None
-    torch.testing.assert_close(ours.grad, theirs.grad, rtol=0, atol=1e-6)
+    assert actual.grad is not None
+    torch.testing.assert_close(actual.grad, reference.grad, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("rows", "vocab"), [(0, 13), (7, 13), (99, 40_009)])

@@ -60,5 +60,5 @@ def test_states_and_gradients_equal_those_of_packed_rows(method: str) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     weights = list(lstm.parameters())
     gradients = [torch.autograd.grad(each.sin().sum(), weights) for each in (found, expected)]
-    for ours, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    for gradient, expected_gradient in zip(*gradients, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-5, atol=1e-5)

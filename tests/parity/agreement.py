@@ -8,6 +8,6 @@ from torch import Tensor
 SIMPLE, COMPOSITE = 1e-5, 1e-4
 
 
-def close(ours: Tensor, theirs: Tensor, tolerance: float) -> None:
+def close(actual: Tensor, expected: Tensor, tolerance: float) -> None:
     """Assert that no number differs by more than ``tolerance``, absolute and not relative."""
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance)

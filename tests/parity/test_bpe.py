@@ -59,7 +59,7 @@ def test_any_text_is_tokenized_as_by_transformers(published: BPE, hf_tokenizer: 
 def test_words_are_merged_as_by_openai(published: BPE, data_folder: Path) -> None:
     """It merges the pair of the lowest rank everywhere in the word, until none is left (``text_utils.py``)."""
     lines = (data_folder / "vocab" / "gpt1-bpe" / "vocab_40000.bpe").read_text(encoding="utf-8").split("\n")[1:-1]
-    ranks = {tuple(line.split(" ")): place for place, line in enumerate(lines)}
+    ranks = {tuple(line.split(" ")): rank for rank, line in enumerate(lines)}
     words = {word for text in real_texts(data_folder, 40) for word in published.pre_tokenize(text)}
     assert len(words) > 1000
     known = set(published.vocabulary)
@@ -80,7 +80,7 @@ def test_words_are_merged_as_by_openai(published: BPE, data_folder: Path) -> Non
 
 def test_the_published_vocabulary_is_complete(published: BPE) -> None:
     assert published.vocab_size == 40_478 + 3
-    assert [published.id_to_token(40_478 + place) for place in range(3)] == ["_start_", "_delimiter_", "_classify_"]
+    assert [published.id_to_token(40_478 + number) for number in range(3)] == ["_start_", "_delimiter_", "_classify_"]
 
 
 def test_transformers_loads_a_trained_vocabulary(tmp_path: Path, data_folder: Path) -> None:

@@ -80,9 +80,9 @@ def embed(word: NDArray[np.int64], weights: Mapping[str, Array]) -> Array:
     found: list[float] = []
     for number, (size, _) in enumerate(OPTIONS["char_cnn"]["filters"]):
         kernel, bias = weights[f"CNN/W_cnn_{number}"][0], weights[f"CNN/b_cnn_{number}"]
-        places = range(len(characters) - size + 1)
-        slid = [np.einsum("wd,wdn->n", characters[at : at + size], kernel) + bias for at in places]
-        found.extend(np.maximum(np.max(slid, axis=0), 0))
+        starts = range(len(characters) - size + 1)
+        convolved = [np.einsum("wd,wdn->n", characters[at : at + size], kernel) + bias for at in starts]
+        found.extend(np.maximum(np.max(convolved, axis=0), 0))
     states = np.array(found)
     for number in range(OPTIONS["char_cnn"]["n_highway"]):
         name = f"CNN_high_{number}"

@@ -76,8 +76,8 @@ def check_losses_agree(
     optimizer = torch.optim.AdamW(split_by_decay(hf_model), lr=OPTIMIZER.lr, eps=OPTIMIZER.eps)
     schedule = hf.get_linear_schedule_with_warmup(optimizer, STEPS // 2, 2 * STEPS)
     for step, our_loss in enumerate(our_losses):
-        places = batch_indices(source, rows, seed=plan.seed, epoch=0, step=step)
-        loss = hf_model.train()(**inputs(places.tolist(), source.batch(0, places))).loss
+        indices = batch_indices(source, rows, seed=plan.seed, epoch=0, step=step)
+        loss = hf_model.train()(**inputs(indices.tolist(), source.batch(0, indices))).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(hf_model.parameters(), OPTIMIZER.clip_norm)
         optimizer.step()
@@ -101,8 +101,8 @@ def test_losses_of_a_regression_agree_step_by_step(minilm: Path, data_folder: Pa
     model = hf.AutoModelForSequenceClassification.from_pretrained(minilm, num_labels=1, **NO_DROPOUT)
     tokenizer = hf.AutoTokenizer.from_pretrained(minilm)
 
-    def inputs(places: list[int], _: Batch) -> dict[str, Any]:
-        rows = [examples[place] for place in places]
+    def inputs(indices: list[int], _: Batch) -> dict[str, Any]:
+        rows = [examples[index] for index in indices]
         texts = [each.first for each in rows], [each.second for each in rows]
         cut = tokenizer(*texts, padding=True, truncation=True, max_length=stsb.max_length, return_tensors="pt")
         return {**cut, "labels": torch.tensor([each.label for each in rows])}
@@ -116,9 +116,9 @@ def test_losses_of_multiple_choice_agree_step_by_step(minilm: Path, data_folder:
     examples = swag.with_files(train=[data_folder / "swag" / "codah-train.csv"]).examples("train")[: STEPS * 8]
     model = hf.AutoModelForMultipleChoice.from_pretrained(minilm, **NO_DROPOUT)
 
-    def inputs(places: list[int], batch: Batch) -> dict[str, Any]:
-        read = {name: each.view(len(places), 4, -1) for name, each in rows_of(batch).items()}
-        return {**read, "labels": batch.labels["choice"]}
+    def inputs(indices: list[int], batch: Batch) -> dict[str, Any]:
+        stacked = {name: each.view(len(indices), 4, -1) for name, each in rows_of(batch).items()}
+        return {**stacked, "labels": batch.labels["choice"]}
 
     weights = {"classifier.weight": "vector.weight", "classifier.bias": "constant"}
     check_losses_agree(minilm, swag, examples, model, weights, inputs, rows=8)

@@ -87,8 +87,8 @@ def block(encoder: Gpt, layer: int) -> PostNormBlock:
 
 def test_embeddings(pair: tuple[Gpt, Any], padded_batch: Batch) -> None:
     ours, hf_model = pair
-    places = torch.arange(13)
-    expected = hf_model.tokens_embed(padded_batch.input_ids) + hf_model.positions_embed(places)
+    positions = torch.arange(13)
+    expected = hf_model.tokens_embed(padded_batch.input_ids) + hf_model.positions_embed(positions)
     close(ours.embeddings(padded_batch.input_ids), expected, SIMPLE)
 
 

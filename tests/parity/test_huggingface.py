@@ -120,7 +120,7 @@ def our_outputs(model: Model, batch: Batch) -> dict[str, Tensor]:
     answers = {}
     for name, output in outputs.items():
         if name == "span":
-            return {place: answer[batch.attention_mask] for place, answer in output.items()}
+            return {end: answer[batch.attention_mask] for end, answer in output.items()}
         answer = output["value"][:, None] if name == "number" else output["logits"]
         answers[name] = (
             answer.view(*batch.input_ids.shape, -1)[batch.attention_mask] if name in ("mlm", "tags") else answer
@@ -135,7 +135,7 @@ def hf_outputs(model: Any, batch: Batch) -> dict[str, Tensor]:
     with torch.no_grad():
         output = model(**hf_inputs(batch))
     if type(model).__name__ == "BertForQuestionAnswering":
-        return {place: output[f"{place}_logits"][batch.attention_mask] for place in ("start", "end")}
+        return {end: output[f"{end}_logits"][batch.attention_mask] for end in ("start", "end")}
     if type(model).__name__ == "BertForTokenClassification":
         return {"tags": output.logits[batch.attention_mask]}
     names = {"prediction_logits": "mlm", "seq_relationship_logits": "nsp"}

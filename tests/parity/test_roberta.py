@@ -1,4 +1,4 @@
-"""RoBERTa equals that of Hugging Face transformers with the same weights, in both directions: 1e-5 per layer, 1e-4."""
+"""RoBERTa equals that of Hugging Face transformers with the same weights, in both directions (1e-5; encoder 1e-4)."""
 
 from __future__ import annotations
 
@@ -242,9 +242,9 @@ def test_a_folder_of_transformers_fills_masks(tmp_path: Path, tokenizer: ByteLev
     text = "The fox  <mask> to the<mask>."
     wanted = theirs_tokenizer(text, return_tensors="pt")
     with torch.no_grad():
-        chances = hf(**wanted).logits[0][wanted.input_ids[0] == tokenizer.mask_id].softmax(dim=-1)
+        probabilities = hf(**wanted).logits[0][wanted.input_ids[0] == tokenizer.mask_id].softmax(dim=-1)
     assert ModelFolder.open(tmp_path).tokenizer.fingerprint == tokenizer.fingerprint
-    for blank, row in zip(load(tmp_path).fill(text, top_k=7), chances, strict=True):
+    for blank, row in zip(load(tmp_path).fill(text, top_k=7), probabilities, strict=True):
         close(torch.tensor([guess.probability for guess in blank]), row.topk(7).values, SIMPLE)
 
 
@@ -265,6 +265,6 @@ def test_a_folder_of_transformers_is_finetuned_and_predictions_agree(tmp_path: P
     for example, answer in zip(examples, predict(model, task, examples, ours, precision="float32"), strict=True):
         with torch.no_grad():
             inputs = hf_tokenizer(example.first, example.second, return_tensors="pt")
-            chances = hf(**inputs).logits[0].softmax(dim=-1)
-        named = {hf.config.id2label[place]: float(chance) for place, chance in enumerate(chances)}
+            probabilities = hf(**inputs).logits[0].softmax(dim=-1)
+        named = {hf.config.id2label[number]: float(probability) for number, probability in enumerate(probabilities)}
         assert answer.scores == pytest.approx(named, abs=SIMPLE)

@@ -69,13 +69,15 @@ def test_tags_have_the_names_of_the_config(tmp_path: Path) -> None:
     ours, model, tokenizer = save(tmp_path / "m", "BertForTokenClassification", id2label=names, label2id=ids)
     words = ["Seven", "rivers", "ran", "past", "adas", "mill", "."]
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
-    shares = ask(model, inputs).logits[0].softmax(-1)
-    begins = [inputs.word_ids(0).index(place) for place in range(len(words))]
-    (told,) = ours.stream([ours.task.reader.read_line("1", " ".join(words))])
-    assert list(told.label) == [names[int(shares[place].argmax())] for place in begins]
-    assert list(told.probabilities) == pytest.approx([float(shares[place].max()) for place in begins], abs=TOLERANCE)
-    assert {entity.type for entity in told.entities} <= {"LOC", "PER"}
-    assert len({round(share, 4) for share in told.probabilities}) > 3, "not one answer to everything"
+    probabilities = ask(model, inputs).logits[0].softmax(-1)
+    first_tokens = [inputs.word_ids(0).index(word) for word in range(len(words))]
+    (prediction,) = ours.stream([ours.task.reader.read_line("1", " ".join(words))])
+    assert list(prediction.label) == [names[int(probabilities[token].argmax())] for token in first_tokens]
+    assert list(prediction.probabilities) == pytest.approx(
+        [float(probabilities[token].max()) for token in first_tokens], abs=TOLERANCE
+    )
+    assert {entity.type for entity in prediction.entities} <= {"LOC", "PER"}
+    assert len({round(each, 4) for each in prediction.probabilities}) > 3, "words have different probabilities"
 
 
 def test_answers_to_questions(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_every_character_is_tokenized_as_by_the_original(tokenizer: WordPiece) -
     ]
     # The 100,000 characters of private use behave alike; Hangul and ideographs are 80 % of the rest.
     sample = [
-        each for place, each in enumerate(known) if unicodedata.category(each) not in ("Lo", "Co") or not place % 37
+        each for index, each in enumerate(known) if unicodedata.category(each) not in ("Lo", "Co") or not index % 37
     ]
     texts = [f"a{character}b A{character} {character}" for character in sample]
     for text, ids in zip(texts, tokenizer.encode_ids_batch(texts), strict=True):

@@ -82,10 +82,10 @@ def test_the_folder_is_read_by_transformers(run: PretrainRun, architecture: str)
     result = pretrain(run, Progress("quiet"))
     label = {"roberta": "mlm", "gpt": "clm"}[architecture]
     assert set(result.heldout) == {label, f"{label}_accuracy", f"{label}_perplexity"}
-    theirs = {"roberta": transformers.RobertaForMaskedLM, "gpt": transformers.OpenAIGPTLMHeadModel}[architecture]
-    model, told = theirs.from_pretrained(run.output / "model", output_loading_info=True)
-    assert not told["missing_keys"]
-    assert all("pooler" in name for name in told["unexpected_keys"])
+    model_class = {"roberta": transformers.RobertaForMaskedLM, "gpt": transformers.OpenAIGPTLMHeadModel}[architecture]
+    model, report = model_class.from_pretrained(run.output / "model", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert all("pooler" in name for name in report["unexpected_keys"])
     own = ModelFolder.open(run.output).load_model(run.task.build_objectives).eval()
     ids = torch.tensor([ModelFolder.open(run.output).tokenizer.encode("The old miller stood still.").ids])
     batch = batch_of(ids)

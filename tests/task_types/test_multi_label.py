@@ -78,9 +78,9 @@ def test_lists_of_jsonl_are_labels(tmp_path: Path) -> None:
 
 def test_gold_answers_score_perfectly(task: MultiLabelTask, tokenizer: Tokenizer) -> None:
     examples = task.examples("dev")
-    told = [task.decode(each, task.encode(each, tokenizer), [outputs(task, each)]) for each in examples]
-    assert [each.label for each in told] == [each.label for each in examples]
-    assert set(task.score(examples, told).values()) == {1.0}
+    predictions = [task.decode(each, task.encode(each, tokenizer), [outputs(task, each)]) for each in examples]
+    assert [each.label for each in predictions] == [each.label for each in examples]
+    assert set(task.score(examples, predictions).values()) == {1.0}
 
 
 def test_unlabelled_examples_are_encoded_and_not_scored(task: MultiLabelTask, tokenizer: Tokenizer) -> None:

@@ -20,7 +20,7 @@ TOKENS = sum(map(sum, DOCUMENTS))
 
 @pytest.fixture
 def source(tmp_path: Path) -> PretrainingSource:
-    """Token k of the corpus is token k; the special tokens come behind them all."""
+    """Token k of the corpus is token k; the special tokens come after all of them."""
     tokens = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     task = PretrainingTask(objectives=("mlm",), sampling=Sampling(full_sentences=True))

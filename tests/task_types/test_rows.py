@@ -1,4 +1,4 @@
-"""What is before, between and behind the texts of a task: the tokenizer's own, in every shape of task."""
+"""The special tokens before, between and after the texts are those of the tokenizer, for every type of task."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_encoding_together_is_encoding_one_by_one(task: QuestionAnsweringTask, t
     together = list(task.encode_all(examples, tokenizer))
     assert [example for example, _ in together] == examples
     for example, features in together:
-        for ours, theirs in zip(features, task.encode(example, tokenizer), strict=True):
-            assert np.array_equal(ours.input_ids, theirs.input_ids)
-            assert np.array_equal(ours.segment_ids, theirs.segment_ids)
-            assert np.array_equal(ours.labels["span"], theirs.labels["span"])
+        for feature, encoded in zip(features, task.encode(example, tokenizer), strict=True):
+            assert np.array_equal(feature.input_ids, encoded.input_ids)
+            assert np.array_equal(feature.segment_ids, encoded.segment_ids)
+            assert np.array_equal(feature.labels["span"], encoded.labels["span"])

@@ -77,7 +77,7 @@ def test_a_first_line_without_the_task_s_columns_is_an_error(here: Path) -> None
 
 def test_a_task_without_files_reads_text_and_pair(here: Path) -> None:
     (here / "in.csv").write_text("id,pair,text\n1,b,a\n", encoding="utf-8")
-    task = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"), pair=True)
+    task = TextClassificationTask(name="pairs", metric="accuracy", labels=("x", "y"), pair=True)
     assert list(task.reader.read(here / "in.csv")) == [TextExample("2", "a", "b")]
 
 

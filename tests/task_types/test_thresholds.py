@@ -104,25 +104,25 @@ CELLS = ["dull;long", "long", "", "bright", "dull; bright ;long", "[]", '["long"
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_other_threshold_is_better_on_dev(seed: int, films: MultiLabelTask) -> None:
-    draw = np.random.default_rng(seed)
-    scores = draw.random((37, 3)).round(1)  # with ties
-    gold = scores + draw.normal(0, 0.4, (37, 3)) > 0.6
+    generator = np.random.default_rng(seed)
+    scores = generator.random((37, 3)).round(1)  # with ties
+    gold = scores + generator.normal(0, 0.4, (37, 3)) > 0.6
     examples = [
         TextExample("", "", None, tuple(name for name, yes in zip(films.labels, row, strict=True) if yes))
         for row in gold
     ]
     predictions = [Prediction((), dict(zip(films.labels, row.tolist(), strict=True))) for row in scores]
-    tuned, told = films.calibrate(examples, predictions)
-    for place, name in enumerate(films.labels):
-        answers = [isinstance(each.label, tuple) and name in each.label for each in told]
-        assert answers == (scores[:, place] >= tuned.thresholds[name]).tolist()
-        others = [f1_score(gold[:, place], scores[:, place] >= cut) for cut in np.linspace(0, 1, 101)]
-        assert f1_score(gold[:, place], answers) == pytest.approx(max(others))
+    tuned, relabelled = films.calibrate(examples, predictions)
+    for column, name in enumerate(films.labels):
+        predicted = [isinstance(each.label, tuple) and name in each.label for each in relabelled]
+        assert predicted == (scores[:, column] >= tuned.thresholds[name]).tolist()
+        others = [f1_score(gold[:, column], scores[:, column] >= cut) for cut in np.linspace(0, 1, 101)]
+        assert f1_score(gold[:, column], predicted) == pytest.approx(max(others))
 
 
 def test_of_equally_good_thresholds_the_nearest_to_one_half_is_taken(films: MultiLabelTask) -> None:
     examples = [TextExample("", "", None, ("dull",)), TextExample("", "", None, ())]
     predictions = [Prediction((), {"bright": 0.9, "dull": share, "long": 0.9}) for share in (0.75, 0.125)]
-    tuned, told = films.calibrate(examples, predictions)
-    assert tuned.thresholds == {"dull": 0.4375}, "labels that dev has not keep theirs"
-    assert [each.label for each in told] == [("bright", "dull", "long"), ("bright", "long")]
+    tuned, relabelled = films.calibrate(examples, predictions)
+    assert tuned.thresholds == {"dull": 0.4375}, "a label that is not in dev keeps its threshold"
+    assert [each.label for each in relabelled] == [("bright", "dull", "long"), ("bright", "long")]

@@ -1,4 +1,4 @@
-"""The user's own table: what is guessed, what is said about it, what is refused."""
+"""A user's own table: guesses, messages about them, and refused tables."""
 
 from __future__ import annotations
 

@@ -38,22 +38,24 @@ def make(data: Corpus, tokenizer: WordLevel, **changes: int) -> StreamSource:
 
 
 def test_every_stream_is_read_part_by_part(data: Corpus, tokenizer: WordLevel) -> None:
-    """Side by side the parts of a stream are text: what follows a word is asked of it, over the ends of parts too."""
+    """The parts of a stream, concatenated, are its text; labels are the neighbouring words, also across parts."""
     source = make(data, tokenizer)
     steps = batches_in_epoch(source, 3)
     assert steps == len(source) // 3 > 5
     batches = [source.batch(2, batch_indices(source, 3, seed=1, epoch=2, step=step)) for step in range(steps)]
     read = np.concatenate([batch.input_ids[..., 0].numpy() for batch in batches], axis=1)
-    behind, before = (np.concatenate([batch.labels["bilm"][..., side] for batch in batches], axis=1) for side in (0, 1))
-    assert np.array_equal(read[:, 1:], behind[:, :-1])
-    assert np.array_equal(read[:, :-1], before[:, 1:])
+    following, preceding = (
+        np.concatenate([batch.labels["bilm"][..., side] for batch in batches], axis=1) for side in (0, 1)
+    )
+    assert np.array_equal(read[:, 1:], following[:, :-1])
+    assert np.array_equal(read[:, :-1], preceding[:, 1:])
     text = [tokenizer.vocabulary[number] for number in read[1].tolist()]
     begin = text.index("<S>") + 1
     sentence = text[begin : text.index("</S>", begin)]
     assert " ".join(sentence[:-1]) + sentence[-1] in SENTENCES
 
 
-def test_words_are_spelled_and_rare_ones_are_not_told(data: Corpus, tokenizer: WordLevel) -> None:
+def test_words_are_spelled_and_labels_of_rare_words_are_unknown(data: Corpus, tokenizer: WordLevel) -> None:
     source = make(data, tokenizer, targets=9)
     batch = source.batch(0, np.array([4, 1]))
     assert tuple(batch.input_ids.shape) == (2, 7, 10)
@@ -61,11 +63,11 @@ def test_words_are_spelled_and_rare_ones_are_not_told(data: Corpus, tokenizer: W
     assert np.array_equal(batch.input_ids.reshape(14, 10).numpy(), expected)
     labels = batch.labels["bilm"]
     assert int(labels.max()) < 9
-    told = batch.input_ids[:, 1:, 0]
-    rare = told >= 9
+    following = batch.input_ids[:, 1:, 0]
+    rare = following >= 9
     assert rare.any()
     assert (labels[:, :-1, 0][rare] == tokenizer.unk_id).all()
-    assert (labels[:, :-1, 0][~rare] == told[~rare]).all()
+    assert (labels[:, :-1, 0][~rare] == following[~rare]).all()
 
 
 def test_a_batch_is_a_function_of_its_arguments(data: Corpus, tokenizer: WordLevel) -> None:

@@ -34,7 +34,7 @@ def read_back(words: WordLevel, feature: Feature) -> list[str]:
 
 
 def check_padding(words: WordLevel, features: list[Feature]) -> None:
-    """A batch is as the features are, and zero in every column behind them."""
+    """A batch has the features, and zeros in every column after them."""
     batch = collate(features, pad_id=words.pad_id)
     assert batch.input_ids.shape == (*batch.attention_mask.shape, WIDTH)
     assert not batch.input_ids[~batch.attention_mask].any()
@@ -88,6 +88,6 @@ def test_tags(words: WordLevel, max_length: int) -> None:
     read = [word for feature in features for word in read_back(words, feature)]
     assert {"the", "<UNK>", "ran", "past"} < set(read)
     assert all(feature.segment_ids.shape == (len(feature),) for feature in features)
-    told = [np.asarray(feature.labels["tags"]).tolist() for feature in features]
-    assert sorted(label for labels in told for label in labels if label >= 0) == [0, 0, 0, 1]
+    labels_of_windows = [np.asarray(feature.labels["tags"]).tolist() for feature in features]
+    assert sorted(label for labels in labels_of_windows for label in labels if label >= 0) == [0, 0, 0, 1]
     check_padding(words, [*features, *task.encode(TagExample("2", ()), words)])

@@ -63,8 +63,8 @@ def test_cached_states_equal_those_of_the_encoder(tmp_path: Path, padded_batch: 
     for _ in range(2):
         found = cached(padded_batch).layers
         assert len(found) == len(expected) == 4
-        for ours, theirs in zip(found, expected, strict=True):
-            torch.testing.assert_close(ours[real], theirs[real], rtol=1e-3, atol=1e-3)
+        for states, reference in zip(found, expected, strict=True):
+            torch.testing.assert_close(states[real], reference[real], rtol=1e-3, atol=1e-3)
     assert encoder.rows == 8 - 4
 
 
