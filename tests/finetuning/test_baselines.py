@@ -8,7 +8,7 @@ import pytest
 from bertkit import api
 from bertkit.finetuning.baselines import Baseline, describe_baselines, verdict
 from bertkit.finetuning.results import FinetuneResult, SeedResult
-from bertkit.finetuning.run import doubts
+from bertkit.finetuning.run import list_warnings
 
 BASELINES = [
     Baseline(name="most frequent answer", scores={"accuracy": 0.5}, seconds=0.0),
@@ -56,7 +56,7 @@ def seed_result(best_epoch: int) -> SeedResult:
 def test_doubts_about_a_score(best: int, num_dev: int, expected: int) -> None:
     seed = seed_result(best)
     result = FinetuneResult(folder=Path("run"), metric="accuracy", seeds=[seed], mean=0.5, sd=None, best=seed)
-    found = doubts(result, epochs=3, num_dev=num_dev)
+    found = list_warnings(result, epochs=3, num_dev=num_dev)
     assert len(found) == expected
     assert ("--epochs 6" in " ".join(found)) == (best == 3)
     assert ("to within 14 points" in " ".join(found)) == (num_dev == 49)

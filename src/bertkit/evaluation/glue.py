@@ -142,7 +142,7 @@ def _score(column: GlueColumn, runs: Mapping[str, Path]) -> GlueScore | None:
 
 
 def _with_files(entry: Submitted, trained: FileTask, data: Path | None) -> FileTask:
-    """The task whose test set is predicted, with files from ``data`` or from beside those of the run."""
+    """The task whose test set is predicted; its files are in ``data``, or in the folder that holds those of the run."""
     task = trained if entry.task is entry.fine_tuned_on else entry.task
     folder = Path(entry.task.files.home).name
     if data is not None:

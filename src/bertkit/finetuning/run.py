@@ -78,14 +78,14 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
     result = summarize_seeds(folder, run.task.metric, results, data.baselines)
-    for warning in doubts(result, epochs=run.epochs, num_dev=len(data.dev)):
+    for warning in list_warnings(result, epochs=run.epochs, num_dev=len(data.dev)):
         progress.say(warning)
     _report(data, folder, result, progress)
     return result
 
 
-def doubts(result: FinetuneResult, *, epochs: int, num_dev: int) -> list[str]:
-    """Sentences about why the scores may not mean what they seem to."""
+def list_warnings(result: FinetuneResult, *, epochs: int, num_dev: int) -> list[str]:
+    """Reasons to distrust the scores, one sentence each."""
     found = []
     if num_dev < _FEW_DEV_EXAMPLES:
         # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).

@@ -23,7 +23,9 @@ _LONGEST_CONTEXT = 384
 
 
 def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:
-    """The task ``name`` of a model with these ``metadata`` that reads up to ``positions`` tokens; None if it has none.
+    """The task ``name`` for a model with these ``metadata``; None if its architecture has no task head.
+
+    The model reads up to ``positions`` tokens.
 
     ``metadata`` has ``architectures``, ``labels``, and ``several_labels`` for a multi-label classifier.
     """

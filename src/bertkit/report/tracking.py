@@ -1,4 +1,4 @@
-"""Convert the metrics of a run, in ``metrics.jsonl``, to TensorBoard's format; also while the run is writing them."""
+"""Convert ``metrics.jsonl`` of a run to TensorBoard's format, also while the run is still writing it."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class ReproductionPlan:
         return self._finetunings[key]
 
     def _settings(self, model: SystemModel, benchmark: Benchmark) -> Settings:
-        """Those of the task, of the published profile, and of the system; later ones override earlier ones."""
+        """The settings of the task, of the published profile, and of the system; later ones override earlier ones."""
         published: Settings = finetuning_profile_settings(model.profile, benchmark.task)
         if self._scale.profile != "paper":
             published = {path: value for path, value in published.items() if path in _SETTINGS_AT_ANY_SCALE}

@@ -1,4 +1,4 @@
-"""The networks that are pre-trained at a scale. Each differs from BERT only in what the paper says."""
+"""The pre-trainings of a scale. Each network differs from BERT only in what the paper says."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Pretraining:
 
 
 def list_pretrainings(scale: Scale) -> dict[str, Pretraining]:
-    """All of them by name: BERT in six sizes, its ablations and maskings, and the networks of others."""
+    """All pre-trainings by name: BERT in six sizes, its ablations and maskings, and GPT, RoBERTa and ELMo."""
     base = Pretraining(
         network="bert-base", scale=scale, size=scale.base, make_config=_configure_bert, tokenizer="wordpiece"
     )

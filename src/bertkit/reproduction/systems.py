@@ -82,10 +82,7 @@ class Systems:
         return replace(self._networks[name], match=match)
 
     def has_cased(self, system: System) -> bool:
-        """Whether there is a version of the system with a vocabulary that keeps capitals.
-
-        Where the scale's vocabulary keeps them anyway, and for other networks than BERT, there is none.
-        """
+        """Whether the system also has a cased version: a BERT has one, unless the vocabulary of the scale is cased."""
         network = self._networks.get(system.network)
         return not self._scale.cased and network is not None and network.tokenizer == "wordpiece"
 

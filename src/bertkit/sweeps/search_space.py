@@ -76,7 +76,7 @@ class Axis:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The values to check: if the setting can have these, it can have all others."""
+        """The values to check: the listed ones, or the ends of the range; if both are valid, so are all between."""
         return self.values or (str(self.low), str(self.high))
 
 
