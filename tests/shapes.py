@@ -1,4 +1,4 @@
-"""The type checker behind ``make test``: beartype, which lets a whole number stand where a number is asked for.
+"""The type checker of ``make test``: beartype, which accepts an int where a float is annotated.
 
 ``pytest --jaxtyping-packages=bertkit,shapes.checked`` checks every annotation of bertkit at every call: types, and the
 shapes and number formats of tensors, with each letter the same size throughout one call.

@@ -250,9 +250,9 @@ def _explain_unknown(path: str, known: Sequence[str]) -> str:
 def _nearest(path: str, known: Sequence[str]) -> str:
     """The nearest spelling among ``known`` paths; a right name in the wrong place counts as near."""
     folder, _, name = path.rpartition(".")
-    beside = {each: each.rpartition(".")[2] for each in known if each.rpartition(".")[0] == folder}
+    in_folder = {each: each.rpartition(".")[2] for each in known if each.rpartition(".")[0] == folder}
     elsewhere = {each: each.rpartition(".")[2] for each in known}
-    for candidates in (beside, elsewhere):
+    for candidates in (in_folder, elsewhere):
         for near in difflib.get_close_matches(name, candidates.values(), n=1):
             return f" Did you mean {next(each for each, last in candidates.items() if last == near)}?"
     return ""

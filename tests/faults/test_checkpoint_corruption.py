@@ -98,7 +98,7 @@ DAMAGES: dict[str, Damage] = {
 
 
 def flips(path: Path, count: int) -> Iterator[None]:
-    """The file with one bit flipped, at so many places one after the other."""
+    """Flip one bit of the file at a time, at ``count`` positions."""
     content = path.read_bytes()
     for bit in np.linspace(0, 8 * len(content) - 1, count).astype(int):
         flipped = bytearray(content)
@@ -173,7 +173,7 @@ def test_an_intact_folder_that_is_not_a_training_state_is_refused(checkpoints: P
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A small fine-tuned model of ours."""
+    """A small fine-tuned model."""
     (tmp_path / "vocab.txt").write_text(
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + "\n".join("abcdefgh"), encoding="utf-8"
     )

@@ -123,9 +123,9 @@ def job(request: pytest.FixtureRequest, tokenizer: WordPiece) -> PretrainingJob:
 
 @pytest.fixture
 def folder(tmp_path: Path, job: PretrainingJob, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Path]]:
-    """A fresh copy of the folder as it was before the save, each time it is asked for.
+    """A function that returns a new copy of the folder as it was before the save.
 
-    The end of a process loses nothing that was written, so flushing, which takes most of the time, is left out.
+    Killing a process loses nothing that was written, so flushing, which takes most of the time, is left out.
     """
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     original, copy = tmp_path / "original", tmp_path / "copy"

@@ -1,4 +1,4 @@
-"""The examples of ELMo's pre-training: streams of words, and what is asked of each."""
+"""The examples of ELMo's pre-training: streams of words, and the labels of each word."""
 
 from __future__ import annotations
 

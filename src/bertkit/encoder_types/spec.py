@@ -36,25 +36,25 @@ class PretrainingDefaults:
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFaceSpec:
-    """How Hugging Face stores this encoder; tables are read in both directions, with our names first.
+    """How Hugging Face stores this encoder; the tables are used for loading and for saving.
 
-    * ``weights``: our name -> theirs. ``{layer}`` counts from 0. Several of theirs are concatenated in this order along
-      dimension 0 to make ours; ``.T`` after a name says that theirs is the transpose of ours. ``prefix`` precedes them
-      in a file that also has heads.
-    * ``settings``: field of the configuration -> their keys. If there are several, all must have the same value.
-    * ``values``: field -> their value -> ours, where these differ; of several of theirs the first is written.
-    * ``fixed``: their key -> the one value that is supported. ``assumed``: field -> the default of their class.
-    * ``architectures``: labels of the heads -> their class with these heads; no label -> the encoder alone.
-    * ``heads``: label of a head -> its table, where it differs from ``HF_NAMES`` of the objective.
-    * ``moved``: label of a head -> their name of an encoder weight -> its name in a file with such a head.
+    * ``weights``: bertkit name -> Hugging Face names; ``{layer}`` counts from 0. Several Hugging Face tensors are
+      concatenated in this order along dimension 0. ``.T`` after a name: the stored tensor is transposed. In a file that
+      also has heads, ``prefix`` precedes the Hugging Face names.
+    * ``settings``: field of the configuration -> Hugging Face keys. If there are several, all must have the same value.
+    * ``values``: field -> Hugging Face value -> bertkit value, where these differ. If several Hugging Face values have
+      the same bertkit value, the first is written.
+    * ``fixed``: Hugging Face key -> the only supported value. ``assumed``: field -> Hugging Face's default.
+    * ``architectures``: labels of the heads -> Hugging Face class with these heads; no label -> class of the encoder.
+    * ``heads``: label of a head -> its table of names, where it differs from ``HF_NAMES`` of the objective.
+    * ``moved``: label of a head -> Hugging Face name of an encoder weight -> its name in a file with such a head.
 
-    Without ``weights`` and ``settings`` a model folder has our own names and can be read by bertkit only. The same is
+    Without ``weights`` and ``settings`` a model folder has bertkit's names, and only bertkit can load it. The same is
     true of a part of the encoder that ``weights`` does not list.
 
-    ``fresh`` is the part of ours that a file may lack; it is then initialised. ``later_tokens`` is how many tokens the
-    tokenizer may have without an embedding, because fine-tuning adds them. ``buffers`` are the ends of names of tensors
-    that are not weights. ``tied`` says which stored tensors are copies of which, by the label of the head that has
-    them.
+    ``fresh`` is the part of the encoder that a file may lack; it is then initialised. ``later_tokens`` is the number of
+    tokens that the tokenizer may have without an embedding, because fine-tuning adds them. ``buffers`` are the ends of
+    names of tensors that are not weights. ``tied``, by the label of a head, maps copies to the original tensors.
     """
 
     prefix: str = "encoder."

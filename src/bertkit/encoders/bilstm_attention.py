@@ -113,12 +113,12 @@ class BilstmAttention(WordEncoder):
     ) -> Float[Tensor, "B V"]:
         """[u; v; |u - v|; u * v] of two texts after attention."""
         found_by_a, found_by_b = align(a, b, first.mask, second.mask)
-        u = self._read_again(torch.cat([a, found_by_a], dim=2), first)
-        v = self._read_again(torch.cat([b, found_by_b], dim=2), second)
+        u = self._compose(torch.cat([a, found_by_a], dim=2), first)
+        v = self._compose(torch.cat([b, found_by_b], dim=2), second)
         return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
 
-    def _read_again(self, beside: Float[Tensor, "B S V"], part: Part) -> Float[Tensor, "B W"]:
-        return max_pool(self.dropout(self.comparing(self.dropout(beside), part.real)), part.mask)
+    def _compose(self, compared: Float[Tensor, "B S V"], part: Part) -> Float[Tensor, "B W"]:
+        return max_pool(self.dropout(self.comparing(self.dropout(compared), part.real)), part.mask)
 
 
 SPEC = EncoderSpec(

@@ -93,7 +93,7 @@ def enlarge(encoder: Any, **changes: int) -> Any:
 
 
 def add_language_model(model: Model, weight: float) -> Model:
-    """The same modules with a next-token loss of this ``weight`` beside the task's (Radford et al. 2018, equation 5).
+    """The same modules with a next-token loss of this ``weight`` in addition (Radford et al. 2018, equation 5).
 
     ``model`` itself is not changed: its predictions are computed without the language model.
     """
