@@ -46,7 +46,7 @@ def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
         (b"PK\x03\x04\x14\x00\x06\x00", "t.csv is an Excel workbook or another zip file. Save it as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Excel workbook. Save it as CSV"),
         (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
-        (gzip.compress(HEADER), "t.csv is compressed by gzip. Let its name end with .gz"),
+        (gzip.compress(HEADER, mtime=0), "t.csv is compressed by gzip. Let its name end with .gz"),
         ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
     ],
 )
