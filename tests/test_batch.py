@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import torch
 
-from bertkit.batch import Batch, number_of
+from bertkit.batch import Batch, id_of
 
 
 def test_the_id_of_a_word_is_the_first_of_its_numbers() -> None:
-    assert number_of(7) == number_of((7, 99, 37)) == 7
+    assert id_of(7) == id_of((7, 99, 37)) == 7
 
 
 def test_padding_is_not_counted(padded_batch: Batch) -> None:

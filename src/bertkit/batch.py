@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,14 +22,14 @@ Token = int | tuple[int, ...]
 """A token id; or a word as its id and then the ids of its characters, padded to a fixed number."""
 
 
-def number_of(token: Token) -> int:
+def id_of(token: Token) -> int:
     """The id of a token, without the characters of a word."""
     return token if isinstance(token, int) else token[0]
 
 
-IntArray = NDArray[np.integer[Any]]
+IntArray = NDArray[np.integer]
 
-Label = int | float | NDArray[Any]
+Label = int | float | NDArray[np.integer | np.floating]
 """The label of a feature: one number, or an array of length T or of a fixed length."""
 
 Outputs = dict[str, Tensor]
@@ -46,7 +45,7 @@ class Feature:
 
     With ``lengths`` (K,) a feature has K rows, which are the choices of a question or a pair in both orders. Its arrays
     are K x T, and the first ``lengths[k]`` tokens of row k are real. If tokens are words with characters, ``input_ids``
-    has an axis more, for the characters.
+    has one more axis, for the characters.
     """
 
     input_ids: IntArray
@@ -64,10 +63,10 @@ class Feature:
 class Batch:
     """Collated features. ``attention_mask`` is True on real tokens; padding is at the end of a row.
 
-    ``input_ids`` are token ids, (B, T), or for an encoder that reads characters the ids of words of C numbers.
+    ``input_ids`` (B, T) are token ids. For an encoder that reads characters they are (B, T, C), C numbers per word.
 
-    The choices of a question, and the two orders of a pair, are rows of their own. ``choices`` (E,) then says how many
-    rows each of the E features has, and labels belong to features. Without it every row is a feature.
+    Each choice of a question, and each order of a pair, is a row. ``choices`` (E,) then says how many rows each of the
+    E features has, and labels belong to features. Without ``choices`` every row is a feature.
 
     ``host`` is the batch before it was moved to a device. Code that needs a count or a length uses ``on_host``: reading
     it from the device would wait for all work that is queued there.

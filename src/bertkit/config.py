@@ -24,7 +24,7 @@ from bertkit.errors import BertkitError, data_error, usage_error
 
 Record = TypeVar("Record")
 
-_EXPECTED = {
+_EXPECTED: Mapping[object, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -54,7 +54,7 @@ class Setting:
     """
 
     path: str
-    value: Any
+    value: object
     origin: str
     is_text: bool = False
 
@@ -123,7 +123,7 @@ def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
     return found
 
 
-def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> Any:
+def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) -> Any:
     hints = typing.get_type_hints(type(record))
     grouped: dict[str, list[tuple[list[str], Setting]]] = {}
     for (name, *rest), setting in parts:
@@ -131,7 +131,7 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
             known = [*_paths(type(root)), *(path for path, _ in _leaves(to_json(root)))]
             raise usage_error(f"{_where(setting)}{_explain_unknown(setting.path, known)}")
         grouped.setdefault(name, []).append((rest, setting))
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     for name, group in grouped.items():
         if dataclasses.is_dataclass(getattr(record, name)) and all(rest for rest, _ in group):
             changes[name] = _apply(getattr(record, name), group, root)
@@ -152,15 +152,15 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: Any) -> An
         raise usage_error(f"{_where([parts[-1][1], *named][-1])}{error}") from error
 
 
-def _is_table(hint: Any) -> bool:
+def _is_table(hint: object) -> bool:
     """Whether a field is a mapping from names to plain values, whose entries can be set one by one."""
     return typing.get_origin(hint) is Mapping and not dataclasses.is_dataclass(typing.get_args(hint)[1])
 
 
-def _convert(setting: Setting, hint: Any) -> Any:
+def _convert(setting: Setting, hint: object) -> object:
     value = setting.value
     try:
-        if setting.is_text and value[:1] in ("[", "{"):
+        if setting.is_text and isinstance(value, str) and value[:1] in ("[", "{"):
             value = json.loads(value)
         return msgspec.convert(value, hint, strict=not setting.is_text, dec_hook=_decode)
     except (msgspec.ValidationError, json.JSONDecodeError) as error:
@@ -172,7 +172,7 @@ def _where(setting: Setting) -> str:
     return f"{setting.origin}: "
 
 
-def _describe(hint: Any) -> str:
+def _describe(hint: object) -> str:
     """A type in words."""
     if typing.get_origin(hint) is Literal:
         return " or ".join(str(choice) for choice in typing.get_args(hint))
@@ -199,7 +199,7 @@ def _decode(kind: type, value: object) -> object:
     raise TypeError(f"expected {kind.__name__}")
 
 
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in tree.items():
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{prefix}{key}.")
@@ -207,7 +207,7 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
-def _paths(kind: Any, prefix: str = "") -> list[str]:
+def _paths(kind: object, prefix: str = "") -> list[str]:
     """Every dotted path that a record of type ``kind`` has."""
     found = []
     for name, hint in typing.get_type_hints(kind).items():
@@ -216,13 +216,13 @@ def _paths(kind: Any, prefix: str = "") -> list[str]:
     return found
 
 
-def _record_in(hint: Any) -> Any:
+def _record_in(hint: object) -> object:
     """The dataclass in ``Kind`` or ``Kind | None``, else None."""
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     return next(filter(dataclasses.is_dataclass, typing.get_args(hint) if is_union else (hint,)), None)
 
 
-def _unknown_keys(hint: Any, value: Any, prefix: str = "") -> Iterator[str]:
+def _unknown_keys(hint: object, value: object, prefix: str = "") -> Iterator[str]:
     """Keys that the records in ``value`` do not have; msgspec would ignore them."""
     if record := _record_in(hint):
         hints = typing.get_type_hints(record)

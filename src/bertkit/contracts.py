@@ -28,7 +28,7 @@ from bertkit.rng import CounterRng
 class Tokens(NamedTuple):
     """The tokens of one text: their ``ids``, and the (start, end) characters of each in the text."""
 
-    ids: list[Any]  # of Token: all int, or all tuples
+    ids: list[Any]  # of Token: all int, or all tuples; a union of both lists could not be concatenated
     offsets: list[tuple[int, int]]
 
 
@@ -306,7 +306,7 @@ class PretrainingObjective(Objective):
         return {}
 
 
-OutputArrays = Mapping[str, NDArray[Any]]
+OutputArrays = Mapping[str, NDArray[np.floating]]
 """The outputs of the heads for one feature, by name, as NumPy arrays in float32."""
 
 

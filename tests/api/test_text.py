@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from bertkit import api
-from bertkit.batch import number_of
+from bertkit.batch import id_of
 from bertkit.errors import BertkitError
 
 TEXTS = [f"The mill by the river ran for {number} years. It stopped in the winter of {number}." for number in range(99)]
@@ -27,7 +27,7 @@ def test_every_kind_of_tokenizer_is_trained_shown_and_used(
 ) -> None:
     trained = api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=290, kind=kind, progress="quiet")
     shown = api.tokenizer_show(tmp_path / "tok", "The mill.")
-    assert [each.id for each in shown] == [number_of(token) for token in trained.encode("The mill.").ids]
+    assert [each.id for each in shown] == [id_of(token) for token in trained.encode("The mill.").ids]
     manifest = api.prepare([file], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="quiet")
     assert manifest.vocab_size == trained.vocab_size
 

@@ -30,7 +30,7 @@ def test_absent_keys_of_a_config_have_their_defaults() -> None:
         ("model_type", "gpt2", 'model_type is "gpt2"; bertkit reads "bert"'),
         ("position_embedding_type", "relative_key", "position_embedding_type"),
         ("is_decoder", "True", "Expected `bool`, got `str` - at `is_decoder`"),
-        ("hidden_act", "silu", 'hidden_act is "silu"; bertkit has gelu'),
+        ("hidden_act", "silu", 'hidden_act is "silu"; bertkit supports gelu'),
         ("hidden_act", ["gelu"], "hidden_act"),
         ("num_hidden_layers", "12", "Expected `int`, got `str` - at `num_hidden_layers`"),
         ("hidden_size", -1, "hidden_size is -1; it must be 1 or more"),
@@ -83,4 +83,7 @@ def test_labels_that_are_not_numbered_from_0_are_an_error(labels: object) -> Non
 def test_a_number_is_a_regression_with_the_identity_as_activation() -> None:
     content = number_to_hf()
     assert content["problem_type"] == "regression"
-    assert content["sentence_transformers"]["activation_fn"] == "torch.nn.modules.linear.Identity"
+    assert content["sentence_transformers"] == {
+        "activation_fn": "torch.nn.modules.linear.Identity",
+        "version": "6.2.0",
+    }

@@ -15,7 +15,7 @@ import torch
 
 from bertkit.checkpoint import elmo as bilm
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.encoders.elmo import HF_NAMES, Elmo, ElmoConfig
+from bertkit.encoders.elmo import HDF5_NAMES, Elmo, ElmoConfig
 from bertkit.errors import BertkitError
 from bertkit.text.words import train
 
@@ -81,7 +81,7 @@ def test_absent_options_have_the_defaults_of_bilm_tf(tmp_path: Path) -> None:
         ),
         ({"lstm__dim": None}, "has no lstm.dim;"),
         ({"char_cnn__n_characters": 60}, "char_cnn.n_characters is 60; it must be 262"),
-        ({"lstm__dim": 512}, "LSTMs without a projection are not supported."),
+        ({"lstm__dim": 512}, "bertkit does not support LSTMs without a projection."),
         ({"char_cnn__activation": "gelu"}, 'activation is "gelu"; there are relu, tanh'),
         ({"char_cnn__filters": [[1, 2, 3]]}, r"Expected `array` of length 2, got 3 - at `\$.filters"),
     ],
@@ -106,14 +106,14 @@ def write_weights(path: Path, elmo: Elmo) -> None:
     with importlib.import_module("h5py").File(path, "w") as file:
         for name, tensor in elmo.state_dict().items():
             array = tensor.numpy()
-            hf_folder = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+            published = HDF5_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
             if name == "words.embedding.weight":
                 array = array[1:]
             elif array.ndim == 3:
                 array = array.T[None]
             else:
                 array = array.T
-            file[hf_folder] = array
+            file[published] = array
 
 
 def test_an_hdf5_file_is_converted_to_a_model_folder(tmp_path: Path) -> None:
@@ -151,4 +151,4 @@ def test_errors_of_a_file_that_is_not_hdf5_and_of_missing_h5py(tmp_path: Path, m
 
 
 def test_published_names_are_distinct() -> None:
-    assert len(set(HF_NAMES.values())) == len(HF_NAMES)
+    assert len(set(HDF5_NAMES.values())) == len(HDF5_NAMES)

@@ -128,7 +128,7 @@ def test_absent_keys_of_a_config_have_the_defaults_of_transformers(folder: Path)
     ("changes", "message"),
     [
         ({"is_decoder": True}, 'is_decoder is "True"; bertkit reads "False"'),
-        ({"hidden_act": "silu"}, 'hidden_act is "silu"; bertkit has gelu'),
+        ({"hidden_act": "silu"}, 'hidden_act is "silu"; bertkit supports gelu'),
         ({"max_position_embeddings": 2}, "num_positions is 2; it must be 3 or more"),
         ({"max_position_embeddings": 43}, "position_embeddings.weight as 41 x 14 instead of 43 x 14"),
         ({"num_hidden_layers": 4}, r"config\.json says 4 layers and model\.safetensors has 3"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.data.output_folder import JOB, begin, hold
+from bertkit.data.output_folder import JOB, lock_output, start_job
 from bertkit.data.shards import MANIFEST
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import TEMPORARY_PREFIX
@@ -16,62 +16,62 @@ WANTED = {"files": [["a.txt", "0"]], "heldout": 0.25}
 
 
 def test_a_folder_is_made_with_its_parents(tmp_path: Path) -> None:
-    with hold(tmp_path / "new" / "data"):
+    with lock_output(tmp_path / "new" / "data"):
         assert (tmp_path / "new" / "data").is_dir()
 
 
 def test_a_folder_can_be_held_only_once_at_a_time(tmp_path: Path) -> None:
-    with hold(tmp_path / "data"):
+    with lock_output(tmp_path / "data"):
         with (
             pytest.raises(BertkitError, match="is being written by another process") as caught,
-            hold(tmp_path / "data"),
+            lock_output(tmp_path / "data"),
         ):
             pass
         assert caught.value.exit_code == 2
-    with hold(tmp_path / "data"):
+    with lock_output(tmp_path / "data"):
         pass
 
 
 def test_temporary_files_are_removed_from_a_folder_of_its_own(tmp_path: Path) -> None:
     (tmp_path / JOB).write_text(json.dumps(WANTED))
     (tmp_path / f"{TEMPORARY_PREFIX}1-train-00000.safetensors").touch()
-    with hold(tmp_path):
+    with lock_output(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == [JOB]
 
 
 def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> None:
     for name in ("thesis.doc", f"{TEMPORARY_PREFIX}mine"):
         (tmp_path / name).touch()
-    with pytest.raises(BertkitError, match="is not empty and was not made by bertkit prepare"), hold(tmp_path):
+    with pytest.raises(BertkitError, match="is not empty and was not made by bertkit prepare"), lock_output(tmp_path):
         pass
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_new_job_is_recorded(tmp_path: Path) -> None:
-    assert begin(tmp_path, WANTED)
+    assert start_job(tmp_path, WANTED)
     assert json.loads((tmp_path / JOB).read_text()) == WANTED
-    assert begin(tmp_path, WANTED), "an unfinished job continues"
+    assert start_job(tmp_path, WANTED), "an unfinished job continues"
 
 
 def test_a_job_without_a_finished_shard_is_replaced(tmp_path: Path) -> None:
-    begin(tmp_path, WANTED)
-    assert begin(tmp_path, {**WANTED, "heldout": 0.5})
+    start_job(tmp_path, WANTED)
+    assert start_job(tmp_path, {**WANTED, "heldout": 0.5})
     assert json.loads((tmp_path / JOB).read_text())["heldout"] == 0.5
 
 
 @pytest.mark.parametrize("finished", ["journal-00000.json", MANIFEST])
 def test_another_job_with_a_finished_shard_is_refused(tmp_path: Path, finished: str) -> None:
-    begin(tmp_path, WANTED)
+    start_job(tmp_path, WANTED)
     (tmp_path / finished).touch()
     with pytest.raises(BertkitError, match="holds a corpus with other heldout"):
-        begin(tmp_path, {**WANTED, "heldout": 0.5})
+        start_job(tmp_path, {**WANTED, "heldout": 0.5})
     assert json.loads((tmp_path / JOB).read_text()) == WANTED
 
 
 def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
-    begin(tmp_path, WANTED)
+    start_job(tmp_path, WANTED)
     (tmp_path / MANIFEST).write_text("{")
-    assert begin(tmp_path, WANTED)
+    assert start_job(tmp_path, WANTED)
     assert not (tmp_path / MANIFEST).exists()
 
 
@@ -79,5 +79,5 @@ def test_a_damaged_result_is_made_again(tmp_path: Path) -> None:
 def test_a_file_of_another_program_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / JOB).write_text(content)
     with pytest.raises(BertkitError, match="was not written by bertkit prepare"):
-        begin(tmp_path, WANTED)
+        start_job(tmp_path, WANTED)
     assert (tmp_path / JOB).read_text() == content

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertkit.batch import number_of
+from bertkit.batch import id_of
 from bertkit.data import shard_writer, sources, work_units
 from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
@@ -324,7 +324,7 @@ def test_a_document_has_the_same_tokens_as_its_text(
     corpus = Corpus.open(tmp_path / "data")
     assert corpus.load_tokenizer().fingerprint == trained.fingerprint
     found = [shard.tokens[begin:end].tolist() for shard in corpus.shards for begin, end in document_bounds(shard)]
-    expected = [list(map(number_of, trained.encode(f"{text} {text}").ids)) for text in PARAGRAPHS[:37]]
+    expected = [list(map(id_of, trained.encode(f"{text} {text}").ids)) for text in PARAGRAPHS[:37]]
     assert found == expected
     assert corpus.num_sentences == 2 * len(expected)
 

@@ -56,7 +56,7 @@ def test_an_unknown_architecture_lists_those_that_can_be_pretrained() -> None:
 
 
 def test_an_encoder_that_is_not_for_pretraining_is_refused() -> None:
-    with pytest.raises(BertkitError, match="esim is not for pre-training: its SPEC has no pretraining"):
+    with pytest.raises(BertkitError, match="esim cannot be pre-trained: its SPEC has no pretraining"):
         find_architecture("esim")
 
 
@@ -71,7 +71,7 @@ def test_a_broken_module_does_not_affect_other_encoders(plug_ins: Path, code: st
 
 def test_a_module_without_a_spec_is_named_when_it_is_used(plug_ins: Path) -> None:
     write(plug_ins, "without_spec", "value = 7")
-    with pytest.raises(BertkitError, match=r"without_spec\.py has no SPEC; an encoder module states one"):
+    with pytest.raises(BertkitError, match=r"without_spec\.py has no SPEC; an encoder module defines one"):
         find_architecture("without_spec")
 
 

@@ -173,7 +173,10 @@ def test_tokens_without_characters_or_of_another_length_are_refused(
     [
         ({"cell_size": 0}, "cell_size is 0; it must be 1 or more."),
         ({"num_highways": -1}, "num_highways is -1; it must be 0 or more."),
-        ({"filters": ((51, 3),)}, r"filters has \(51, 3\); expected 1 to 50 characters and at least one."),
+        (
+            {"filters": ((51, 3),)},
+            r"filters has \(51, 3\); expected a width from 1 to 50 characters and at least 1 filter.",
+        ),
         ({"filters": ((2, 0),)}, r"filters has \(2, 0\)"),
         ({"filters": ()}, "filters is empty"),
         ({"activation": "gelu"}, 'activation is "gelu"; there are relu, tanh.'),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bertkit.encoders.elmo import HF_NAMES, SIZES, ElmoConfig, size, tiny
+from bertkit.encoders.elmo import HDF5_NAMES, SIZES, ElmoConfig, size, tiny
 from bertkit.errors import BertkitError
 
 
@@ -28,4 +28,4 @@ def test_an_unknown_size_lists_the_sizes() -> None:
 
 def test_every_parameter_has_a_name_in_the_published_files() -> None:
     ours = {re.sub(r"\d+", "{}", name) for name, _ in tiny().named_parameters()}
-    assert ours == set(HF_NAMES)
+    assert ours == set(HDF5_NAMES)

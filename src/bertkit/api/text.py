@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertkit.api.paths import existing
 from bertkit.api.verb import verb
-from bertkit.batch import number_of
+from bertkit.batch import id_of
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
@@ -75,7 +75,7 @@ def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
     """The tokens of the text. Of an ELMo vocabulary the ids of whole words, without their characters."""
     tokenizer = load_tokenizer(Path(options.tokenizer))
     tokens = tokenizer.encode(options.text)
-    ids = map(number_of, tokens.ids)
+    ids = map(id_of, tokens.ids)
     return [TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Hugging Face's ``config.json`` for our configuration, in both directions."""
+"""Hugging Face's ``config.json`` from our configuration, and our configuration from it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def config_to_hf(config: EncoderConfig) -> dict[str, object]:
     table = spec.huggingface
     if not table.settings:
         return {MODEL_TYPE: spec.model_type, **records.to_json(config)}
-    spelled = {
+    hf_fields = {
         theirs: _spell(table, ours, getattr(config, ours)) for ours, keys in table.settings.items() for theirs in keys
     }
-    return {MODEL_TYPE: spec.model_type, **spelled, "dtype": "float32"}
+    return {MODEL_TYPE: spec.model_type, **hf_fields, "dtype": "float32"}
 
 
 def config_from_hf(content: object, source: str) -> Any:
@@ -44,11 +44,11 @@ def config_from_hf(content: object, source: str) -> Any:
             raise data_error(f'{source}: {key} is "{content[key]}"; bertkit reads "{supported}".')
     fields = dict(table.assumed)
     for ours, keys in table.settings.items():
-        stated = {theirs: content[theirs] for theirs in keys if content.get(theirs) is not None}
-        if len(set(map(str, stated.values()))) > 1:
-            values = " and ".join(f"{theirs} {value}" for theirs, value in stated.items())
-            raise data_error(f"{source} has {values}; bertkit has one {ours} for both.")
-        for theirs, value in stated.items():
+        present = {theirs: content[theirs] for theirs in keys if content.get(theirs) is not None}
+        if len(set(map(str, present.values()))) > 1:
+            values = " and ".join(f"{theirs} {value}" for theirs, value in present.items())
+            raise data_error(f"{source} has {values}; bertkit has one {ours} for both, so they must be equal.")
+        for theirs, value in present.items():
             fields[ours] = _read(table, ours, value, f"{source}: {theirs}")
     try:
         return records.from_json(spec.config, fields, source=source)
@@ -61,7 +61,7 @@ def config_from_hf(content: object, source: str) -> Any:
 
 def _spell(table: HuggingFaceSpec, ours: str, value: object) -> object:
     spellings = table.values.get(ours)
-    return value if spellings is None else next(theirs for theirs, meant in spellings.items() if meant == value)
+    return value if spellings is None else next(theirs for theirs, own in spellings.items() if own == value)
 
 
 def _read(table: HuggingFaceSpec, ours: str, value: object, place: str) -> object:
@@ -69,11 +69,11 @@ def _read(table: HuggingFaceSpec, ours: str, value: object, place: str) -> objec
     if spellings is None:
         return value
     if str(value) not in spellings:
-        raise data_error(f'{place} is "{value}"; bertkit has {", ".join(spellings)}.')
+        raise data_error(f'{place} is "{value}"; bertkit supports {", ".join(spellings)}.')
     return spellings[str(value)]
 
 
-def classes_to_hf(labels: Sequence[str] | None, count: int, *, several: bool = False) -> dict[str, Any]:
+def classes_to_hf(labels: Sequence[str] | None, count: int, *, several: bool = False) -> dict[str, object]:
     """The keys of ``config.json`` for a head that predicts one of ``count`` classes, or ``several`` at once.
 
     Classes without names are numbered.
@@ -87,7 +87,7 @@ def classes_to_hf(labels: Sequence[str] | None, count: int, *, several: bool = F
     }
 
 
-def number_to_hf() -> dict[str, Any]:
+def number_to_hf() -> dict[str, object]:
     """The keys of ``config.json`` for a head that predicts a number.
 
     sentence-transformers applies a sigmoid to a single output unless ``activation_fn`` is the identity.

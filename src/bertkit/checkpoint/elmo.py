@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bertkit import config as records
 from bertkit.checkpoint.model_folder import save_model
-from bertkit.encoders.elmo import HF_NAMES, Elmo, ElmoConfig
+from bertkit.encoders.elmo import HDF5_NAMES, Elmo, ElmoConfig
 from bertkit.errors import data_error, usage_error
 from bertkit.model import Model
 from bertkit.optional import require
 from bertkit.storage.atomic import read_json
 from bertkit.text.characters import NUM_CHARACTERS
 from bertkit.text.words import WordLevel
+
+PublishedArrays = Mapping[str, ArrayLike]
+"""The arrays of the published ``weights.hdf5``, by their names in it."""
 
 _OPTIONS = {
     "word_length": "char_cnn.max_characters_per_token",
@@ -59,16 +62,21 @@ def read_options(path: Path | str) -> ElmoConfig:
     for name, place in _OPTIONS.items():
         if fields[name] is None and name not in _ABSENT:
             raise data_error(f"{path} has no {place}; bertkit reads the options of a character-based ELMo.")
-    known = _find(options, _CHARACTERS)
-    if known not in (NUM_CHARACTERS - 1, NUM_CHARACTERS):
-        raise data_error(f"{path}: {_CHARACTERS} is {known}; it must be {NUM_CHARACTERS} (or one less, in training).")
+    num_characters = _find(options, _CHARACTERS)
+    if num_characters not in (NUM_CHARACTERS - 1, NUM_CHARACTERS):
+        raise data_error(
+            f"{path}: {_CHARACTERS} is {num_characters}; "
+            f"it must be {NUM_CHARACTERS}, or {NUM_CHARACTERS - 1} in a file from training."
+        )
     if fields["projection_size"] == fields["cell_size"]:
-        raise data_error(f"{path}: lstm.dim equals lstm.projection_dim: LSTMs without a projection are not supported.")
+        raise data_error(
+            f"{path}: lstm.dim equals lstm.projection_dim: bertkit does not support LSTMs without a projection."
+        )
     present = {name: value for name, value in fields.items() if value is not None}
     return records.from_json(ElmoConfig, {**_ABSENT, **present}, source=str(path))
 
 
-def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
+def load(options: Path | str, weights: Path | str | PublishedArrays) -> Elmo:
     """The network with weights from an HDF5 file, which needs h5py, or from arrays by their published names."""
     elmo = Elmo(read_options(options))
     if isinstance(weights, Path | str):
@@ -79,8 +87,8 @@ def load(options: Path | str, weights: Path | str | Mapping[str, Any]) -> Elmo:
     return elmo
 
 
-def convert(options: Path | str, weights: Path | str | Mapping[str, Any], *, words: WordLevel, output: Path) -> Path:
-    """Write the model folder ``output``, from which word-level baselines of BERT are built, and return it.
+def convert(options: Path | str, weights: Path | str | PublishedArrays, *, words: WordLevel, output: Path) -> Path:
+    """Write the model folder ``output``, which the word-level baselines read, and return its path.
 
     ``words`` must have the characters per word that the network reads.
     """
@@ -102,22 +110,22 @@ def _open(path: Path) -> Any:
         raise data_error(f"{path} cannot be read as HDF5: {error}.") from error
 
 
-def _read_all(elmo: Elmo, weights: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def _read_all(elmo: Elmo, weights: PublishedArrays) -> dict[str, torch.Tensor]:
     return {name: _read(name, own.shape, weights) for name, own in elmo.state_dict().items()}
 
 
-def _find(options: object, place: str) -> Any:
+def _find(options: object, place: str) -> object:
     """The value at a dotted path; None if there is none."""
     for key in place.split("."):
         options = options.get(key) if isinstance(options, dict) else None
     return options
 
 
-def _read(name: str, shape: torch.Size, weights: Mapping[str, Any]) -> torch.Tensor:
+def _read(name: str, shape: torch.Size, weights: PublishedArrays) -> torch.Tensor:
     """The published array for the parameter ``name``, which has ``shape``."""
-    published = HF_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
+    published = HDF5_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
     if published not in weights:
-        raise data_error(f"the weights have no {published}, which the options require.")
+        raise data_error(f"the weights have no {published}, which the options require. Use the two files of one model.")
     array = _to_ours(name, np.asarray(weights[published], dtype=np.float32))
     if array.shape != shape:
         raise data_error(f"the weights' {published} has the shape {array.shape}; the options require {tuple(shape)}.")

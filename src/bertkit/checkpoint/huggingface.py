@@ -61,7 +61,7 @@ def normalize_state_dict(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor], s
 
 
 def encoder_from_hf(encoder: Encoder, tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor]:
-    """The state of ``encoder`` from normalized tensors, without its ``fresh`` part if they have nothing of it.
+    """The state of ``encoder`` from normalized tensors, without its optional part if they have nothing of it.
 
     Tensors of heads are ignored. A tensor of the encoder that is missing, unknown or of another shape is a data error
     that names it.
@@ -72,7 +72,7 @@ def encoder_from_hf(encoder: Encoder, tensors: Mapping[str, Tensor], source: str
     known = {name.removesuffix(_TRANSPOSED) for theirs in names.values() for name in theirs}
     unexpected = [name for name in tensors if name.startswith(roots) and name not in known]
     if not has_all_parts(spec, tensors):
-        names = {ours: theirs for ours, theirs in names.items() if not ours.startswith(f"{spec.fresh}.")}
+        names = {ours: theirs for ours, theirs in names.items() if not ours.startswith(f"{spec.optional_part}.")}
     return _from_hf(encoder, names, tensors, source, unexpected)
 
 
@@ -91,8 +91,10 @@ def objective_from_hf(
 
 
 def has_all_parts(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor]) -> bool:
-    """Whether normalized tensors have something of the ``fresh`` part of the encoder, which may be missing."""
-    parts = [name for ours, theirs in spec.weights.items() if ours.startswith(f"{spec.fresh}.") for name in theirs]
+    """Whether normalized tensors have something of the optional part of the encoder, which may be missing."""
+    parts = [
+        name for ours, theirs in spec.weights.items() if ours.startswith(f"{spec.optional_part}.") for name in theirs
+    ]
     return not parts or any(name in tensors for name in parts)
 
 

@@ -48,8 +48,8 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 class ModelFolder:
     """A model folder that is opened once and passed on.
 
-    Each file is read at its first use, after a check against the SHA-256 in ``bertkit.json``, and its content is kept.
-    Only the weights are read, and checked, at each load: they may be as large as the memory that is left.
+    Each file is checked against its SHA-256 in ``bertkit.json`` and read at its first use; then its content is kept.
+    Only the weights are checked and read at every load, because keeping them could need all the memory that is left.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +87,7 @@ class ModelFolder:
 
     @property
     def spec(self) -> EncoderSpec:
-        """The record of the encoder's architecture."""
+        """What the encoder's module states about it."""
         return spec_of_config(self.config)
 
     @cached_property
@@ -99,10 +99,10 @@ class ModelFolder:
         self._check(*set(self._checksums.get("files", ())) - {CONFIG, WEIGHTS})
         tokenizer = self.spec.load_tokenizer(self.path)
         vocab_size = getattr(self.config, "vocab_size", tokenizer.vocab_size)  # character encoders have none
-        if tokenizer.vocab_size > vocab_size + self.spec.huggingface.later_tokens:
+        if tokenizer.vocab_size > vocab_size + self.spec.huggingface.extra_tokens:
             raise data_error(
                 f"{self.path}: its tokenizer has {tokenizer.vocab_size:,} tokens and its model {vocab_size:,} "
-                "embeddings; they do not belong together."
+                "embeddings. Use the tokenizer that the model was trained with."
             )
         return tokenizer
 
@@ -174,21 +174,27 @@ def _explain_absence(path: Path) -> str:
 
 
 def _load_encoder(spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor], source: str) -> Encoder:
-    # Built on the meta device: initial weights of BERT-base, only to overwrite them, would take seconds.
+    # Built on the meta device: computing the initial weights of BERT-base would take seconds, and they are overwritten.
     with torch.device("meta"), _SkipNormalInit():
         encoder: Encoder = spec.encoder(config)
     state = huggingface.encoder_from_hf(encoder, tensors, source)
     absent = {name: torch.empty(each.shape) for name, each in encoder.state_dict().items() if name not in state}
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
-        initialize(encoder.get_submodule(str(spec.huggingface.fresh)), config.initializer_range)
+        initialize(encoder.get_submodule(str(spec.huggingface.optional_part)), config.initializer_range)
     return encoder
 
 
 class _SkipNormalInit(TorchFunctionMode):
     """Skips ``normal_``: ``nn.Embedding`` calls it, and on the meta device it imports 800 modules in 2 s."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **kwargs)
 
@@ -198,8 +204,7 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
 
     ``metadata`` is plain JSON; its ``["task"]["labels"]`` name the classes.
     """
-    encoder: Any = model.encoder
-    assert tokenizer.vocab_size <= getattr(encoder.config, "vocab_size", tokenizer.vocab_size)
+    assert tokenizer.vocab_size <= getattr(model.encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_hf(model)
     config = _describe(model, tensors, metadata)
 
@@ -216,7 +221,7 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_folder(folder, fill)
 
 
-def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> dict[str, object]:
     """``config.json`` of a model with its heads."""
     spec = spec_of_encoder(model.encoder).huggingface
     heads = {str(each.label) for each in model.objectives.values()}

@@ -1,7 +1,7 @@
-"""The order of the examples, which of them form a batch, and making batches ahead of their use.
+"""The order of examples, their division into batches, and prefetching of batches.
 
 The order is a pure function of (seed, epoch): any process can compute which examples are in batch 7 of epoch 3 without
-the batches before it. So any number of threads may make them.
+the batches before it. So any number of threads may make batches.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FeatureSource:
 
 
 def batches_in_epoch(source: BatchSource, batch_size: int) -> int:
-    """Number of batches in an epoch, with the last one, which may be short."""
+    """Number of batches in an epoch, including the last one, which may be short."""
     if isinstance(source, OrderedSource):
         return source.num_batches(batch_size)
     return -(-len(source) // batch_size)
@@ -67,7 +67,8 @@ def batches_in_epoch(source: BatchSource, batch_size: int) -> int:
 def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
     """(B,) the indices of the examples in batch ``step`` of an epoch; the last batch may be short.
 
-    They are the next ``batch_size`` of a permutation that differs in every epoch, or what an ``OrderedSource`` says.
+    An ``OrderedSource`` decides them itself. For other sources they are the next ``batch_size`` entries of a
+    permutation that differs in every epoch.
     """
     if isinstance(source, OrderedSource):
         return source.order(batch_size, step)
@@ -79,7 +80,8 @@ def batch_indices(source: BatchSource, batch_size: int, *, seed: int, epoch: int
 def prefetch(calls: Iterable[Callable[[], T]], workers: int) -> Generator[T, None, None]:
     """The results of ``calls`` in order; ``workers`` threads compute the next ones while the caller uses the last.
 
-    With 0 workers each call is made when its result is asked for. An exception is raised in place of its result.
+    With 0 workers each call is made when its result is requested. If a call raises, the exception is raised in place of
+    its result.
     """
     if not workers:
         yield from (call() for call in calls)

@@ -29,7 +29,7 @@ def assemble(
 ) -> Feature:
     """``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, at most ``max_length`` tokens.
 
-    The tokenizer gives the special tokens at the ends of a row and between A and B; those between are of segment 0.
+    The tokenizer defines the special tokens at the ends of a row and between A and B; those between have segment 0.
     A pair that is too long loses tokens one by one from the end of whichever text is longer at that moment
     (google-research/bert ``run_classifier.py``, ``_truncate_seq_pair``).
     """
@@ -63,11 +63,10 @@ def assemble_windows(
     stride: int,
     labels: Mapping[str, Label] | None = None,
 ) -> list[Feature]:
-    """The same as overlapping windows, which begin every ``stride`` tokens of the longer text until one reaches its
-    end.
+    """The texts as overlapping windows: one begins every ``stride`` tokens of the longer text up to its end.
 
-    Every window contains the other text of a pair, truncated to half of a window. Windows are placed as in
-    google-research/bert ``run_squad.py``, which covers a paragraph with them.
+    Every window contains the other text of a pair, truncated to half of a window. Windows over a paragraph are placed
+    as in google-research/bert ``run_squad.py``.
     """
     a = tokenizer.encode(first)
     b = _NO_TOKENS if second is None else tokenizer.encode(second)
@@ -96,8 +95,8 @@ def _slice(tokens: Tokens, start: int, size: int) -> Tokens:
 def truncated_lengths(first: int, second: int, max_tokens: int) -> tuple[int, int]:
     """Lengths of two texts after the longer one has lost tokens, one by one, until both fit ``max_tokens``."""
     excess = max(0, first + second - max_tokens)
-    # First the longer one is shortened to the length of the other, then both in turn, beginning with the second, as the
-    # loop of the reference does: it takes from the second where both are equally long.
+    # First the longer text is shortened to the length of the other; then both lose a token in turn, the second first,
+    # because the loop of the reference shortens the second where both are equally long.
     to_equal = min(excess, abs(first - second))
     rest = excess - to_equal
     if first > second:

@@ -2,8 +2,8 @@
 
 Every sentence of the corpus is in one row, in the order of the corpus. A row ends where the next sentence does not fit,
 and at the end of a shard. A separator token is between two documents. A sentence that is longer than a row is split
-over several. The rows are the same in every epoch, as in fairseq (``break_mode`` ``complete``); their masks need not
-be.
+over several. The rows are the same in every epoch, as in fairseq (``break_mode`` ``complete``); which tokens are masked
+may differ.
 
 Positions count the tokens of a shard from its beginning, with one separator after every document.
 """
@@ -53,7 +53,7 @@ class FullSentences:
 
 
 def _find_document_starts(shard: Shard) -> NDArray[np.int64]:
-    """The position where every document begins, and that after the last one."""
+    """The position where every document begins, and the position after the last document."""
     starts: NDArray[np.int64] = shard.sentence_offsets[shard.document_offsets]
     return starts + np.arange(len(starts))
 

@@ -121,7 +121,7 @@ def _inspect(file: Path, reading: ReadOptions) -> tuple[FileReport, array[int]]:
         problem = str(error)
     counts = tally.counts
     counts.invalid_characters = log.decoding.replaced
-    # Reading has replaced the invalid bytes by U+FFFD, which were counted with those of the text itself.
+    # The U+FFFD that replaced invalid bytes were counted with those of the text itself.
     counts.replacement_characters -= log.decoding.replaced
     report = FileReport(
         file=str(file),

@@ -1,4 +1,4 @@
-"""The output folder of a preparation: locked by one process, marked with its job, refused if it has other content."""
+"""The output folder of a preparation: one process locks it, and records its job in it; other content is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOB = "prepare.json"
 
 
 @contextmanager
-def hold(output: Path) -> Iterator[None]:
+def lock_output(output: Path) -> Iterator[None]:
     """Make and lock the folder until the context ends.
 
     Raises a usage error if it cannot be written, is locked by another process, or has files of other programs.
@@ -50,15 +50,16 @@ def _is_temporary(path: Path) -> bool:
     return path.name.startswith(TEMPORARY_PREFIX)
 
 
-def begin(output: Path, job: Mapping[str, object]) -> bool:
+def start_job(output: Path, job: Mapping[str, object]) -> bool:
     """Prepare the folder to start or continue ``job``; False if its complete result exists.
 
-    Raises a usage error if another job has finished a shard in the folder. One that has not is replaced.
+    Raises a usage error if another job has finished a shard in the folder. The record of another job without a shard is
+    replaced.
     """
-    known = read_json(output / JOB) if (output / JOB).is_file() else job
-    if not isinstance(known, dict) or known.keys() != job.keys():
+    recorded = read_json(output / JOB) if (output / JOB).is_file() else job
+    if not isinstance(recorded, dict) or recorded.keys() != job.keys():
         raise usage_error(f"{output / JOB} was not written by bertkit prepare. Choose another -o folder.")
-    differing = [name for name in job if known[name] != job[name]]
+    differing = [name for name in job if recorded[name] != job[name]]
     if differing and ((output / MANIFEST).is_file() or has_journal(output)):
         raise usage_error(
             f"{output} holds a corpus with other {', '.join(differing)}. Choose another -o folder, or delete that one."

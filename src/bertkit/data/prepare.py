@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
-from bertkit.data.output_folder import begin, hold
+from bertkit.data.output_folder import lock_output, start_job
 from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import ReadOptions, kind_of
@@ -44,29 +44,29 @@ def prepare(
 ) -> Manifest:
     """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the documents is kept for evaluation.
 
-    A folder that the same command has finished is left as it is; one that it has begun is completed; one with any other
-    content is refused.
+    A folder that the same command has finished is left as it is, and one that it has begun is completed. A folder with
+    other content is refused with a usage error.
     """
     reading = reading or ReadOptions()
     _check(files, workers, heldout)
-    with hold(output):
-        # Input that has changed since an interruption makes this another job, which ``begin`` refuses.
+    with lock_output(output):
+        # Input that has changed since an interruption makes this another job, which ``start_job`` refuses.
         hashes = {str(file): _hash(file) for file in files}
-        if not begin(output, _job(hashes, tokenizer, heldout, reading)):
+        if not start_job(output, _job(hashes, tokenizer, heldout, reading)):
             return read_manifest(output)
         write_folder(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading)
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
-        # The units of finished shards are read again: their documents must be numbered and hashed. They are not
-        # tokenized.
+        # After a restart the units of finished shards are read again, because their documents must be numbered and
+        # hashed, but not tokenized again.
         pending = islice(reader.units(), writer.units, None)
         for unit, chunks in tokenize_all(pending, tokenizer_file, workers or _default_workers(reader.total_bytes)):
             writer.add(chunks)
             if report is not None:
                 report(unit.done_bytes, reader.total_bytes)
         writer.finish()
-        # Only now is it known: the text may be blank, or have control characters only, which give no token.
+        # Checked last, because text of control characters only is not blank, but gives no token.
         if not writer.records:
             raise data_error(f"there is no text in {_names(files)}: every document is empty or blank.")
         manifest = _manifest(tokenizer, writer, reader, hashes)

@@ -1,8 +1,8 @@
 """Rows of running text: consecutive tokens of the corpus, across the ends of sentences and documents.
 
-OpenAI GPT is pre-trained so (Radford et al. 2018, section 4.1: "contiguous sequences of 512 tokens"), and ELMo, whose
-sentences have a token at either end (allenai/bilm-tf ``data.py``). Every epoch begins its first row at another random
-position, so that no two epochs split the text alike; the text is circular, and its end is followed by its beginning.
+OpenAI GPT is pre-trained on such rows (Radford et al. 2018, section 4.1: "contiguous sequences of 512 tokens"). So is
+ELMo, with a token before and after every sentence (allenai/bilm-tf ``data.py``). The first row of every epoch begins at
+another random position, so that epochs split the text differently; the end of the text is followed by its beginning.
 
 Positions count tokens, including those at the ends of sentences.
 """
@@ -49,7 +49,7 @@ class RunningText:
         """``count`` tokens from this position on, shard by shard."""
         parts: list[TokenIds] = []
         while count:
-            # The text is circular: a row at its end continues at its beginning.
+            # A row at the end of the text continues at its beginning.
             position %= self._size
             number = int(np.searchsorted(self._shard_starts, position, side="right")) - 1
             start, end = self._shard_starts[number : number + 2].tolist()
@@ -76,6 +76,8 @@ class RunningText:
 
 
 def _find_sentence_starts(shard: Shard, num_boundaries: int) -> NDArray[np.int64]:
-    """The position where every sentence begins, and that after the last one; each has ``num_boundaries`` more
-    tokens."""
+    """The position where every sentence begins, and the position after the last sentence.
+
+    A sentence has ``num_boundaries`` tokens more than in the shard.
+    """
     return shard.sentence_offsets + num_boundaries * np.arange(len(shard.sentence_offsets))

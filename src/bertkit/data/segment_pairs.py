@@ -4,12 +4,12 @@ An example is a pure function of (seed, epoch, index): nothing is written to dis
 another way, and any example can be made at any time.
 
 The reference code goes through each document from its beginning and passes unused sentences on to the next example
-(google-research/bert ``create_pretraining_data.py``). Here the corpus is divided into strides instead, as long as what
-that procedure uses per example on average, and shifted by a random amount in every epoch; an example begins with the
-sentence in which its stride begins. The lengths, the end of A, the choice of B, the truncation, and the share of random
-pairs, which is above 50 % because a single sentence has no next one, are the reference's. Two things differ: short
-sequences are chosen per example, not per document; and the sentences that follow a pair with a random B are not used by
-the next example, but come with the shift of another epoch.
+(google-research/bert ``create_pretraining_data.py``). Here the corpus is divided into strides instead, which are as
+long as the text that the reference uses per example on average, and which are shifted by a random amount in every
+epoch. An example begins with the sentence in which its stride begins. As in the reference are the lengths, the end of
+A, the choice of B, the truncation, and the share of random pairs, which is above 50 % because a single sentence has no
+next one. Two things differ: short sequences are chosen per example, not per document; and the sentences that follow a
+pair with a random B are not used by the next example, but come with the shift of another epoch.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Sampling:
     """How examples are taken from a corpus; the objectives decide whether they are pairs or single segments.
 
     ``random_next`` is the share of pairs whose second segment is from another document, ``short_sequences`` the share
-    of examples with a random shorter length. ``full_sentences`` fills rows across the ends of documents, and none is
-    short on purpose, see ``full_sentences.py``; ``running_text`` fills rows with text without special tokens, which may
-    end inside a sentence, see ``running_text.py``.
+    of examples with a random shorter length. ``full_sentences`` fills rows across the ends of documents, without
+    random shorter lengths (``full_sentences.py``). ``running_text`` fills rows with text without special tokens, which
+    may end inside a sentence (``running_text.py``).
     """
 
     random_next: float = 0.5
@@ -105,10 +105,10 @@ class SegmentPairs:
         shard, in_shard = self.corpus.shards[shard_number], position - self._shard_starts[shard_number]
         begin = int(np.searchsorted(shard.sentence_offsets, in_shard, side="right")) - 1
         document = int(np.searchsorted(shard.document_offsets, begin, side="right")) - 1
-        end = _last_sentence(shard, begin, int(shard.document_offsets[document + 1]), max_tokens)
+        end = _end_of_sentences(shard, begin, int(shard.document_offsets[document + 1]), max_tokens)
         cut_first, cut_second, split, kind = draws[:4].tolist()
         if not self.pairs:
-            return SegmentPair(_fit(_tokens_of(shard, begin, end), max_tokens, cut_first))
+            return SegmentPair(_truncate(_tokens_of(shard, begin, end), max_tokens, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end
         first = _tokens_of(shard, begin, middle)
@@ -120,10 +120,12 @@ class SegmentPairs:
         else:
             second = _tokens_of(shard, middle, end)
         keep_first, keep_second = truncated_lengths(len(first), len(second), max_tokens)
-        return SegmentPair(_fit(first, keep_first, cut_first), _fit(second, keep_second, cut_second), is_random)
+        return SegmentPair(
+            _truncate(first, keep_first, cut_first), _truncate(second, keep_second, cut_second), is_random
+        )
 
     def _from_another_document(self, own: int, max_tokens: int, draws: NDArray[np.float64]) -> TokenIds:
-        """A segment from a random sentence of another document on, which fills what A has left of the row."""
+        """A segment of another document, from a random sentence on, for the part of the row that A leaves free."""
         sentence_draw, *document_draws = draws.tolist()
         for draw in document_draws:
             number = int(draw * self.corpus.num_documents)
@@ -136,12 +138,11 @@ class SegmentPairs:
         document = number - int(self._document_starts[shard_number])
         start, stop = shard.document_offsets[document : document + 2].tolist()
         begin = start + int(sentence_draw * (stop - start))
-        return _tokens_of(shard, begin, _last_sentence(shard, begin, stop, max(1, max_tokens)))
+        return _tokens_of(shard, begin, _end_of_sentences(shard, begin, stop, max(1, max_tokens)))
 
 
-def _last_sentence(shard: Shard, begin: int, stop: int, max_tokens: int) -> int:
-    """The sentence after the first one with which sentences from ``begin`` on have ``max_tokens`` tokens, or
-    ``stop``."""
+def _end_of_sentences(shard: Shard, begin: int, stop: int, max_tokens: int) -> int:
+    """The end (exclusive) of the fewest sentences from ``begin`` that have ``max_tokens`` tokens; at most ``stop``."""
     goal = int(shard.sentence_offsets[begin]) + max_tokens
     ends = shard.sentence_offsets[begin + 1 : min(stop, begin + max_tokens) + 1]
     return min(begin + 1 + int(np.searchsorted(ends, goal)), stop)
@@ -152,7 +153,7 @@ def _tokens_of(shard: Shard, begin: int, end: int) -> TokenIds:
     return shard.tokens[shard.sentence_offsets[begin] : shard.sentence_offsets[end]]
 
 
-def _fit(tokens: TokenIds, keep: int, draw: float) -> TokenIds:
+def _truncate(tokens: TokenIds, keep: int, draw: float) -> TokenIds:
     """``keep`` tokens of a segment; a coin decides for each removed token whether it is the first or the last one."""
     excess = len(tokens) - keep
     if excess <= 0:

@@ -51,8 +51,9 @@ class ShardWriter:
     """Writes chunks into shards of about eight million tokens, document by document, with train and held out apart.
 
     A document is held out if its key is in the lowest ``heldout`` of all keys. That depends on its text alone, so all
-    copies of a document are in one split. If this holds out fewer than two documents, or fewer than one of two or
-    three, those with the lowest keys in the first shard are held out as well; one document is always left to train on.
+    copies of a document are in one split. If this holds out fewer than two documents (fewer than one if there are
+    only two or three), the documents with the lowest keys in the first shard are held out as well. At least one
+    document is always left for training.
     """
 
     def __init__(self, folder: Path, *, heldout: float) -> None:
@@ -111,7 +112,7 @@ class ShardWriter:
             self._flush()
 
     def _flush(self) -> None:
-        # Reversed, so that the key of a document is that of its first chunk.
+        # Reversed, so that the first chunk of a document, written last, sets its key.
         keys = {chunk.number: chunk.key for chunk in reversed(self._waiting)}
         continued = keys.pop(self._state.last_document, None)
         heldout = self._choose(keys)

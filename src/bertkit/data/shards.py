@@ -155,7 +155,7 @@ def _map(path: Path, start: int, entry: _ArrayEntry) -> NDArray[Any]:
 def write_shard(path: Path, tokens: TokenIds, sentences: ArrayLike, documents: ArrayLike) -> str:
     """Write a shard completely or not at all; ``sentences`` and ``documents`` are the offsets, from 0 to the end.
 
-    Returns the SHA-256 of the content in memory, so that reading finds out if the disk has stored something else.
+    Returns the SHA-256 of the content in memory, so that a later check notices if the disk stored something else.
     """
     content = save(
         {
@@ -188,8 +188,8 @@ class Corpus:
         """Open a split. Unless ``verify`` is False, the checksum of every shard is compared with the manifest first."""
         manifest = read_manifest(folder)
         records = [record for record in manifest.shards if record.split == split]
-        # Taken before the checksums, so that ``check_untouched`` also finds a shard that is written while they are
-        # computed.
+        # Taken before the checksums are computed, so that ``check_untouched`` also finds a shard that changes
+        # meanwhile.
         stamps = {path: _stamp(path) for path in (_path_of(folder, record) for record in records)}
         for record in records if verify else ():
             verify_shard(folder, record)

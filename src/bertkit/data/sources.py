@@ -33,8 +33,8 @@ MAX_CHUNK_CHARACTERS = 200_000
 _GUESS_LINES = 1000
 _GUESS_CHARACTERS = 200_000
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]」』]*$")
-_LEAST_ENDS = 0.7
-_MOST_CROWDED = 0.2
+_LEAST_ENDING = 0.7
+_MOST_WITH_SEVERAL = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +112,11 @@ def kind_of(path: Path) -> str:
         raise usage_error(f"{path} is a folder; name the files inside it.")
     # Checked before the work starts, so that a misspelt name does not end it after an hour.
     if not path.is_file():
-        raise data_error(f"no file at {path}.{_neighbours(path)}")
+        raise data_error(f"no file at {path}.{_suggest_name(path)}")
     return kind
 
 
-def _neighbours(path: Path) -> str:
+def _suggest_name(path: Path) -> str:
     if not path.parent.is_dir():
         return f" There is no folder {path.parent} either."
     return did_you_mean(path.name, [each.name for each in path.parent.iterdir()])
@@ -154,7 +154,7 @@ def _read_text(path: Path, reading: ReadOptions, log: ReadLog) -> Iterator[TextC
     log.boundary, log.sentence_lines = _guess_form(head)
     if reading.boundary != "auto":
         log.boundary = reading.boundary
-    # The file is read once: the lines that the guess has used come first.
+    # The file is read once, so the lines that were read for the guess are put back.
     lines = itertools.chain(head, lines)
     for number, document in enumerate(_paragraphs(lines) if log.boundary == "blank-line" else [lines]):
         for text in _pack(document):
@@ -162,7 +162,7 @@ def _read_text(path: Path, reading: ReadOptions, log: ReadLog) -> Iterator[TextC
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[Iterator[str]]:
-    """The lines between blank lines. Each group must be read before the next one is requested."""
+    """The groups of lines between blank lines. Each group must be read before the next one is requested."""
     return (group for is_blank, group in itertools.groupby(lines, key=lambda line: not line.strip()) if not is_blank)
 
 
@@ -183,9 +183,9 @@ def _guess_form(head: list[str]) -> tuple[Boundary, bool]:
     sentence if at least 70 % of the lines end like one and at most 20 % contain several.
     """
     full = [line.strip() for line in head if line.strip()]
-    if sum(bool(_SENTENCE_END.search(line)) for line in full) < max(1, _LEAST_ENDS * len(full)):
+    if sum(bool(_SENTENCE_END.search(line)) for line in full) < max(1, _LEAST_ENDING * len(full)):
         return "file", False
-    crowded = sum(len(split_sentences(line)) > 1 for line in full)
+    with_several = sum(len(split_sentences(line)) > 1 for line in full)
     paragraphs = sum(1 for _ in _paragraphs(head))
     by_blank_line = len(full) < len(head) and len(full) >= 2 * paragraphs
-    return "blank-line" if by_blank_line else "file", crowded <= _MOST_CROWDED * len(full)
+    return "blank-line" if by_blank_line else "file", with_several <= _MOST_WITH_SEVERAL * len(full)

@@ -51,7 +51,7 @@ class UnitReader:
         keys: list[int] = []
         size = 0
         for chunk, key in self._chunks():
-            # The size depends on the text alone, never on the number of workers, so that the shards do not either.
+            # The size depends on the text alone, not on the number of workers, so that the same holds for the shards.
             if held and size + len(chunk.text) > _UNIT_CHARACTERS:
                 yield WorkUnit(tuple(held), tuple(keys), self._done_bytes())
                 held, keys, size = [], [], 0

@@ -50,7 +50,7 @@ def start_worker(tokenizer_file: TokenizerFile) -> Worker:
 
 
 def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:
-    """The same in processes; one thread per worker sends it a unit and waits for the result."""
+    """``tokenize_all`` in processes; one thread per worker sends it units and waits for the results."""
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)

@@ -1,7 +1,7 @@
 """Encoders by name, by configuration, and by the ``model_type`` of a model folder.
 
 A name is a module of ``encoders/``, or the dotted path of a module outside bertkit, such as ``my_lab.bag``. A module
-that cannot be used raises its error when it is used itself, and never when another encoder is.
+that cannot be imported, or has no ``SPEC``, raises its error only when its own encoder is requested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find_encoder(name: str) -> EncoderSpec:
     module = load_module(_PACKAGE, name)
     spec = getattr(module, "SPEC", None)
     if not isinstance(spec, EncoderSpec):
-        raise usage_error(f"{module.__file__} has no SPEC; an encoder module states one: SPEC = EncoderSpec(...).")
+        raise usage_error(f"{module.__file__} has no SPEC; an encoder module defines one: SPEC = EncoderSpec(...).")
     return spec
 
 
@@ -38,7 +38,7 @@ def find_architecture(name: str) -> EncoderSpec:
     spec = find_encoder(name)
     if spec.pretraining is None:
         raise usage_error(
-            f"{name} is not for pre-training: its SPEC has no pretraining. Those that are: "
+            f"{name} cannot be pre-trained: its SPEC has no pretraining. These can be: "
             f"{', '.join(_list_pretrainable())}."
         )
     return spec
@@ -71,7 +71,7 @@ def name_architecture(config: EncoderConfig) -> str:
     for name, each in _list_usable().items():
         if each.config is kind:
             return name
-    raise usage_error(f"{kind.__module__} has no SPEC with config={kind.__name__}; an encoder module states one.")
+    raise usage_error(f"{kind.__module__} has no SPEC with config={kind.__name__}; an encoder module defines one.")
 
 
 def spec_of_config(config: EncoderConfig) -> EncoderSpec:
@@ -87,7 +87,7 @@ def spec_of_encoder(encoder: Encoder) -> EncoderSpec:
 def find_spec(model_type: object, source: str) -> EncoderSpec:
     """The encoder whose ``config.json`` has this ``model_type``; ``source`` names the file in the error.
 
-    A dotted one is a module outside bertkit, which is imported if the user trusts it.
+    A ``model_type`` with a dot is a module outside bertkit, which is imported if the user trusts it.
     """
     name = str(model_type).replace("-", "_")
     if "." in name:
@@ -108,7 +108,7 @@ def _list_pretrainable() -> list[str]:
 
 
 def _list_usable() -> dict[str, EncoderSpec]:
-    """The encoders of bertkit by name; a module with an error is left out, as another one is being looked for."""
+    """The encoders of bertkit by name; a module with an error is left out, so that it does not affect the others."""
     found = {}
     for name in list_modules(_PACKAGE):
         with suppress(Exception):

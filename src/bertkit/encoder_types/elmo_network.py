@@ -62,7 +62,8 @@ class ElmoConfig:
         for width, count in self.filters:
             if not 1 <= width <= self.word_length or count < 1:
                 raise usage_error(
-                    f"filters has {width, count}; expected 1 to {self.word_length} characters and at least one."
+                    f"filters has {width, count}; "
+                    f"expected a width from 1 to {self.word_length} characters and at least 1 filter."
                 )
         if not self.filters:
             raise usage_error("filters is empty; the network needs at least one.")
@@ -81,14 +82,14 @@ class ElmoConfig:
 
 
 class Elmo(Encoder):
-    """Words from characters, and a stack of LSTMs in each direction; no direction sees what the other has read.
+    """Words from characters, and a stack of LSTMs in each direction; neither direction reads the states of the other.
 
-    ``layers`` are the word vectors, twice side by side, and then both directions of every layer side by side.
+    ``layers`` are the word vectors concatenated with themselves, then both directions of every layer concatenated.
     ``pooled`` is the final state of each direction: forward at the last word of a row, backward at the first. The words
     that begin and end a sentence have states like all others; the published programs remove them.
 
     With ``stateful`` a row starts from the final state of the same row of the batch before; gradients do not flow back
-    to it, and ``reset_state`` discards it. In allenai/bilm-tf it is always so. Without it rows are independent.
+    to it, and ``reset_state`` discards it. allenai/bilm-tf always does so. Without it rows are independent.
     """
 
     config: ElmoConfig
@@ -141,7 +142,7 @@ class Elmo(Encoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words, at every position: a direction computes what it passes.
+        """The states of all words; ``positions`` is ignored, because an LSTM computes every word of a row anyway.
 
         If a word has one number more than ``word_length``, the first is the id of the word and is ignored. Raises a
         usage error if words have another number of characters.
@@ -155,16 +156,16 @@ class Elmo(Encoder):
         return EncoderOutput(hidden_states=hidden, pooled=_pool(hidden, real), layers=kept)
 
     def count_macs(self, batch: Batch, positions: Bool[Tensor, "B T"], *, pooled: bool) -> int:
-        """Those of all words: their filters, highways and projection, and every LSTM. ``positions`` change nothing."""
+        """The multiply-accumulates for all words: filters, highways, projection and LSTMs; ``positions`` is ignored."""
         config = self.config
         filters = sum(
             (config.word_length - size + 1) * size * config.character_width * count for size, count in config.filters
         )
         width = sum(count for _, count in config.filters)
         projection = 0 if isinstance(self.projection, nn.Identity) else width * config.projection_size
-        word = filters + config.num_highways * 2 * width * width + projection
-        layer = 2 * config.projection_size * 4 * config.cell_size + config.cell_size * config.projection_size
-        return batch.num_tokens * (word + 2 * config.num_layers * layer)
+        per_word = filters + config.num_highways * 2 * width * width + projection
+        per_layer = 2 * config.projection_size * 4 * config.cell_size + config.cell_size * config.projection_size
+        return batch.num_tokens * (per_word + 2 * config.num_layers * per_layer)
 
     def _read_words(self, batch: Batch) -> Float[Tensor, "B T E"]:
         """A vector for every real word; values at padding are undefined."""
@@ -181,7 +182,10 @@ class Elmo(Encoder):
     def _run(
         self, direction: int, words: Float[Tensor, "B T E"], real: Bool[Tensor, "B T"]
     ) -> list[Float[Tensor, "B T E"]]:
-        """The outputs of all layers of one direction. Dropout precedes the skip, as in allenai/bilm-tf."""
+        """The outputs of all layers of one direction.
+
+        The skip connection adds the input after dropout, as in allenai/bilm-tf.
+        """
         states = words if direction == FORWARD else reverse_rows(words, real)
         layers = self.directions[direction]
         assert isinstance(layers, nn.ModuleList)
@@ -207,14 +211,14 @@ class Elmo(Encoder):
         return output
 
     def _initial_state(self, direction: int, layer: int, rows: int) -> LstmState | None:
-        """The state that ``rows`` rows start from; zeros for rows that the batch before did not have."""
+        """The initial state of ``rows`` rows; zeros for rows that the batch before did not have."""
         stored = self._final_states.get((direction, layer))
         if stored is None or not self.stateful:
             return None
         return LstmState(*(F.pad(part, (0, 0, 0, max(0, rows - len(part))))[:rows] for part in stored))
 
     def _store(self, direction: int, layer: int, final: LstmState) -> None:
-        """Store the final states; rows that this batch does not have keep theirs."""
+        """Store the final states; the stored states of further rows, which this batch does not have, remain."""
         before = self._final_states.get((direction, layer), final)
         rows = len(final.output)
         parts = (torch.cat([new.detach(), old[rows:].detach()]) for new, old in zip(final, before, strict=True))

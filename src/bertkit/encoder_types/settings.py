@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from bertkit.contracts import Context, EncoderConfig
 from bertkit.errors import did_you_mean, usage_error
@@ -13,7 +13,7 @@ from bertkit.nn.neighbour_heads import fits
 Config = TypeVar("Config")
 
 PositionInit = Literal["normal", "sinusoidal", "neighbour_heads"]
-"""How learned position embeddings are initialised; sinusoidal ones are learned from in fewer steps."""
+"""How learned position embeddings are initialised; with sinusoidal ones pre-training needs fewer steps."""
 
 
 def context_of(config: EncoderConfig) -> Context:
@@ -46,7 +46,7 @@ def read_size(name: str, sizes: Mapping[str, tuple[int, int, int]]) -> dict[str,
     return dict(zip(("num_layers", "hidden_size", "num_heads"), numbers, strict=True))
 
 
-def configure(kind: type[Config], model: str, fields: Mapping[str, Any]) -> Config:
+def configure(kind: type[Config], model: str, fields: Mapping[str, object]) -> Config:
     """The configuration with these fields; an error for an unknown one names the ``model``."""
     known: Mapping[str, object] = kind.__dataclass_fields__  # type: ignore[attr-defined]
     for field in fields:

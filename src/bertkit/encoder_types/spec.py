@@ -52,9 +52,10 @@ class HuggingFaceSpec:
     Without ``weights`` and ``settings`` a model folder has bertkit's names, and only bertkit can load it. The same is
     true of a part of the encoder that ``weights`` does not list.
 
-    ``fresh`` is the part of the encoder that a file may lack; it is then initialised. ``later_tokens`` is the number of
-    tokens that the tokenizer may have without an embedding, because fine-tuning adds them. ``buffers`` are the ends of
-    names of tensors that are not weights. ``tied``, by the label of a head, maps copies to the original tensors.
+    ``optional_part`` is the module of the encoder that a file may lack, such as the pooler; it is then initialised.
+    ``extra_tokens`` is how many tokens the tokenizer may have without an embedding, because fine-tuning adds them.
+    ``buffers`` are the ends of the names of tensors that are not weights. ``tied`` maps the label of a head to its
+    tied tensors: name of the copy -> name of the original.
     """
 
     prefix: str = "encoder."
@@ -66,8 +67,8 @@ class HuggingFaceSpec:
     architectures: Mapping[frozenset[str], str] = field(default_factory=dict)
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    fresh: str | None = None
-    later_tokens: int = 0
+    optional_part: str | None = None
+    extra_tokens: int = 0
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

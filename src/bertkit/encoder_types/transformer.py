@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
-from bertkit.contracts import Encoder
+from bertkit.contracts import Encoder, EncoderConfig
+from bertkit.encoder_types.settings import PositionInit
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
@@ -31,7 +32,39 @@ _SEGMENT_SHARE = 0.2
 """Segments begin this much smaller than tokens where most rows have only one of them."""
 
 
-def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNormBlock:
+@runtime_checkable
+class _TransformerConfig(EncoderConfig, Protocol):
+    """The fields of a configuration that a transformer reads."""
+
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def num_layers(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+    @property
+    def intermediate_size(self) -> int: ...
+    @property
+    def dropout(self) -> float: ...
+    @property
+    def attention_dropout(self) -> float: ...
+    @property
+    def layer_norm_eps(self) -> float: ...
+    @property
+    def initializer_range(self) -> float: ...
+    @property
+    def position_init(self) -> PositionInit: ...
+
+
+@runtime_checkable
+class _PooledTransformerConfig(_TransformerConfig, Protocol):
+    """A configuration with a choice of activations."""
+
+    @property
+    def activation(self) -> str: ...
+
+
+def build_block(config: _TransformerConfig, *, activation: str, causal: bool = False) -> PostNormBlock:
     """A post-norm transformer block with the sizes and dropout rates of ``config``."""
     hidden = config.hidden_size
     return PostNormBlock(
@@ -52,36 +85,38 @@ def build_block(config: Any, *, activation: str, causal: bool = False) -> PostNo
     )
 
 
-def _count_block_macs(config: Any, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool) -> int:
-    """The multiply-accumulates of a stack of blocks on ``real`` tokens, if the last block computes only those ``read``.
+def _count_block_macs(
+    config: _TransformerConfig, real: Bool[Tensor, "B T"], read: Bool[Tensor, "B T"], *, causal: bool
+) -> int:
+    """The multiply-accumulates of a stack of blocks on ``real`` tokens, of which the last block computes only ``read``.
 
     For n tokens that attend to s tokens each, r tokens read, L layers, width H and intermediate width I, a row needs::
 
         (L - 1) * n * (4 H^2 + 2 H I + 2 s H)             layers below the last
-        + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values of all, the rest of those read
+        + 2 n H^2 + r * (2 H^2 + 2 H I + 2 s H)           the last: keys and values of all n, the rest of r
     """
     hidden, inner = config.hidden_size, config.intermediate_size
-    spans = real.cumsum(dim=1) if causal else real.sum(dim=1, keepdim=True).expand(real.shape)
-    tokens, rows = int(real.sum()), int(read.sum())
-    everything, reading = int((spans * real).sum()), int((spans * read).sum())
-    token = 2 * hidden * hidden + 2 * hidden * inner
-    below = tokens * (token + 2 * hidden * hidden) + 2 * hidden * everything
-    last = tokens * 2 * hidden * hidden + rows * token + 2 * hidden * reading
-    return int((config.num_layers - 1) * below + last)
+    attended = real.cumsum(dim=1) if causal else real.sum(dim=1, keepdim=True).expand(real.shape)
+    num_real, num_read = int(real.sum()), int(read.sum())
+    real_pairs, read_pairs = int((attended * real).sum()), int((attended * read).sum())
+    per_token = 2 * hidden * hidden + 2 * hidden * inner
+    lower_block = num_real * (per_token + 2 * hidden * hidden) + 2 * hidden * real_pairs
+    last_block = num_real * 2 * hidden * hidden + num_read * per_token + 2 * hidden * read_pairs
+    return int((config.num_layers - 1) * lower_block + last_block)
 
 
 class Transformer(Encoder):
     """Embeddings and a stack of post-norm blocks; the pooled state is that of the first token of a row.
 
-    In causal blocks it is that of the last, because the first token attends to no other.
+    With causal blocks it is that of the last token, because the first one attends to no other.
     """
 
-    config: Any
+    config: _TransformerConfig
     embeddings: Embeddings | PlainEmbeddings
 
     def __init__(
         self,
-        config: Any,
+        config: _TransformerConfig,
         embeddings: Embeddings | PlainEmbeddings,
         *,
         activation: str,
@@ -184,12 +219,14 @@ class PooledTransformer(Transformer):
     """A transformer with a pooler.
 
     With ``lstm_layers`` a BiLSTM as wide as the blocks is on top of them (paper, section 5.1). Hidden states are then
-    those of the LSTM, and the pooler takes the final state of each direction. ``layers`` are still those of the blocks.
+    those of the LSTM, and the pooler takes the final state of each direction. ``layers`` remain those of the blocks.
     """
 
     embeddings: Embeddings
 
-    def __init__(self, config: Any, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0) -> None:
+    def __init__(
+        self, config: _PooledTransformerConfig, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0
+    ) -> None:
         super().__init__(config, embeddings, activation=config.activation, causal=causal, lstm_layers=lstm_layers)
         self.lstm: BiLstm | None = None
         if lstm_layers:
@@ -271,7 +308,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pad_id": ("pad_token_id",),
     "activation": ("hidden_act",),
 }
-"""Our field -> their keys; see ``HuggingFaceSpec``. The number of positions is not here: it differs between models."""
+"""Our field -> Hugging Face's keys; see ``HuggingFaceSpec``. The number of positions differs by model."""
 
 ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu": "gelu",
@@ -280,4 +317,4 @@ ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
 }
-"""Their name of an activation -> ours."""
+"""Hugging Face's name of an activation -> ours."""

@@ -30,10 +30,11 @@ from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
 class WordReaderConfig:
     """The parts of a word representation, at least one of which is present.
 
-    A vector of ``vector_size`` numbers for each of ``vocab_size`` words, 0 for none, trained only with
-    ``train_vectors``; a CNN over the ``word_length`` characters of a word, whose ``filters`` are pairs (width, number);
-    and a weighted mean of the layers of ``elmo``, with ``elmo_dropout``. ``mixture_l2`` times the squares of the
-    weights of that mean is added to the loss.
+    * A vector of ``vector_size`` numbers (0: no vectors) for each of ``vocab_size`` words; it is trained only with
+      ``train_vectors``.
+    * A CNN over the ``word_length`` characters of a word; its ``filters`` are pairs (width, number of filters).
+    * A weighted mean of the layers of ``elmo``, with ``elmo_dropout``. The squares of its weights times ``mixture_l2``
+      are added to the loss.
     """
 
     vocab_size: int
@@ -51,18 +52,20 @@ class WordReaderConfig:
             if getattr(self, name) < least:
                 raise usage_error(f"{name} is {getattr(self, name)}; it must be {least} or more.")
         if not (self.vector_size or self.filters or self.elmo):
-            raise usage_error("words have neither vectors nor filters nor ELMo; give at least one of them.")
+            raise usage_error("words have neither vectors nor filters nor ELMo; configure at least one of them.")
         if self.elmo is not None and self.elmo.word_length != self.word_length:
-            raise usage_error(f"words have {self.word_length} characters, and ELMo's {self.elmo.word_length}.")
+            raise usage_error(
+                f"word_length is {self.word_length}, but that of elmo is {self.elmo.word_length}; they must be equal."
+            )
         check_rates(self, "elmo_dropout")
         if self.mixture_l2 < 0:
             raise usage_error(f"mixture_l2 is {self.mixture_l2}; it must be 0 or more.")
 
 
 class WordReader(nn.Module):
-    """The concatenation [vector; characters; mean of ELMo's layers] of every word, as far as they are configured.
+    """The concatenation [vector; characters; mean of ELMo's layers] of every word, of those parts that are configured.
 
-    ELMo reads every text of a row separately, without dropout, and is not trained; the weights of the mean are.
+    ELMo reads every text of a row separately, without dropout, and is not trained; the weights of the mean are trained.
     """
 
     def __init__(self, config: WordReaderConfig) -> None:
@@ -105,9 +108,9 @@ class WordReader(nn.Module):
             layout = PackedRows.of(batch.on_host.attention_mask).to(batch.input_ids.device)
             words = batch.input_ids.flatten(0, 1)
             words = words if layout.indices is None else words[layout.indices]
-            listed = [self.vectors(words[:, 0])] if self.vectors is not None else []
-            listed += [self.characters(words[:, 1:])] if self.characters is not None else []
-            parts.append(layout.pad(torch.cat(listed, dim=1)))
+            packed = [self.vectors(words[:, 0])] if self.vectors is not None else []
+            packed += [self.characters(words[:, 1:])] if self.characters is not None else []
+            parts.append(layout.pad(torch.cat(packed, dim=1)))
         if self.elmo is not None:
             parts.append(self._read_elmo(self.elmo, batch))
         return torch.cat(parts, dim=2)
@@ -120,7 +123,10 @@ class WordReader(nn.Module):
             self.mixture.reset_parameters()
 
     def count_macs(self, batch: Batch) -> int:
-        """The multiply-accumulates for all words; a third of ELMo's, which has no backward pass (twice as many)."""
+        """The multiply-accumulates for all words, with a third of ELMo's.
+
+        ``training.flops`` multiplies by 3 for the backward pass, which a frozen ELMo does not have.
+        """
         characters = 0 if self.characters is None else self.characters.count_macs(self.word_length - 1)
         elmo = 0 if self.elmo is None else self.elmo.count_macs(batch, batch.attention_mask, pooled=False)
         return batch.num_tokens * characters + elmo // 3
@@ -135,26 +141,26 @@ class WordReader(nn.Module):
         """The mixture of ELMo's layers; each text of a row is read separately."""
         assert self.mixture is not None
         device = batch.input_ids.device
-        texts, apart, together = _separate(batch.on_host)
+        texts, text_layout, row_layout = _split_texts(batch.on_host)
         texts = texts.to(device)
         with torch.no_grad():
             layers = elmo(texts, output_hidden_states=True).layers
         mixed = self.mixture(layers, texts.attention_mask)
-        return together.to(device).pad(self.dropout(apart.to(device).unpad(mixed)))
+        return row_layout.to(device).pad(self.dropout(text_layout.to(device).unpad(mixed)))
 
 
 class WordEncoder(Encoder):
     """An encoder that reads words through ``words``: a baseline for BERT.
 
-    ``reads`` are the fields of ``WordReaderConfig`` in which the published network differs from the defaults.
+    ``reader_defaults`` are the fields of ``WordReaderConfig`` in which the published network differs from the defaults.
     """
 
-    reads: ClassVar[Mapping[str, object]] = {}
+    reader_defaults: ClassVar[Mapping[str, object]] = {}
     words: WordReader
 
     @abstractmethod
     def reset_untrained_parameters(self) -> None:
-        """Initialise again whatever is neither pre-trained nor read from a file, so that every seed starts afresh."""
+        """Initialise again what is neither pre-trained nor read from a file, so that it differs between seeds."""
 
     def l2_penalties(self) -> Mapping[str, float]:
         """The penalties of the reader."""
@@ -169,10 +175,10 @@ def _build_characters(config: WordReaderConfig) -> CharacterCnn:
     )
 
 
-def _separate(batch: Batch) -> tuple[Batch, PackedRows, PackedRows]:
-    """The texts of a batch on the host as separate rows, and the places of their tokens in the new rows and the old.
+def _split_texts(batch: Batch) -> tuple[Batch, PackedRows, PackedRows]:
+    """Every text of a batch on the host as a row of its own, and the layouts of the tokens in the new and the old rows.
 
-    The first text of a row comes before the second, so that both lists of places have the tokens in the same order.
+    The first text of a row comes before the second, so that both layouts have the tokens in the same order.
     """
     real = batch.attention_mask
     both = torch.stack([real & (batch.segment_ids == 0), real & (batch.segment_ids != 0)], dim=1)

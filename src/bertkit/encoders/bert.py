@@ -44,9 +44,9 @@ class BertConfig:
 
     ``dropout`` acts on the embeddings and on every sub-layer's output, ``attention_dropout`` on the attention
     probabilities. ``layer_norm_eps`` and ``initializer_range`` are google-research/bert's. ``position_init`` is how
-    learned position embeddings are initialised; sinusoidal ones need fewer steps. With ``causal`` tokens attend to
-    earlier ones only and the pooler reads the last of a row: the paper's left-to-right model (section 5.1).
-    ``lstm_layers`` of a BiLSTM on top are for fine-tuning.
+    learned position embeddings are initialised; with sinusoidal ones pre-training needs fewer steps. With ``causal``
+    tokens attend to earlier ones only and the pooler reads the last token of a row: the paper's left-to-right model
+    (section 5.1). ``lstm_layers`` of a BiLSTM on top are for fine-tuning.
     """
 
     vocab_size: int
@@ -152,7 +152,7 @@ SPEC = EncoderSpec(
             frozenset({"span"}): "BertForQuestionAnswering",
             frozenset({"choice"}): "BertForMultipleChoice",
         },
-        fresh="pooler",
+        optional_part="pooler",
         buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
         tied={
             "mlm": {

@@ -58,16 +58,16 @@ class Bidaf(WordEncoder):
     """A context that attends to a query: ``hidden_states`` are [G; M; M2] of every word of the context.
 
     G is the attention flow, M the modelling layers over it, and M2 one more LSTM over M. In the paper starts are read
-    from [G; M] and ends from [G; M2]; here a head is free to read all of it for both. In
-    allenai/allennlp-models M2 also reads the predicted start; in the paper it does not.
+    from [G; M] and ends from [G; M2]; here a head reads all three for both. In allenai/allennlp-models M2 also reads
+    the predicted start; in the paper and here it does not.
 
-    The context is the second segment of a row after the row's first word ``<S>``, whose score is that of "no answer"
-    and whose state is ``pooled``. The query is the first segment. Its words have states of 0, so that a head gives all
-    of them one score, which training makes small.
+    The context is the first word ``<S>`` of a row, then the second segment. The score of ``<S>`` is that of "no
+    answer", and its state is ``pooled``. The query is the first segment. The states of its words are 0, so a head gives
+    all of them the same score, which training makes small.
     """
 
     config: BidafConfig
-    reads: ClassVar[Mapping[str, object]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
+    reader_defaults: ClassVar[Mapping[str, object]] = {"vector_size": 100, "filters": ((5, 100),), "elmo_dropout": 0.0}
 
     def __init__(self, config: BidafConfig) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Bidaf(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words of the context; ``positions`` change nothing."""
+        """The states of all words of the context; ``positions`` is ignored."""
         context, query = (part.to(batch.input_ids.device) for part in _find_texts(batch.on_host))
         words = self.highways(self.words(batch))
         h, u = (self.contextual(part.take(words), part.real) for part in (context, query))

@@ -49,7 +49,7 @@ class BilstmAttentionConfig:
 
 
 class BilstmAttention(WordEncoder):
-    """A BiLSTM reads every text; a second one reads the texts of a pair with what each word attends to in the other.
+    """A BiLSTM reads every text; in a pair a second one reads each word with what it attends to in the other text.
 
     ``pooled`` is the hidden layer of the classifier, which is one layer for single texts and another for pairs. It
     reads the maximum over the words of a text; for a pair u, v those of both, |u - v| and u * v. ``hidden_states`` are
@@ -83,7 +83,7 @@ class BilstmAttention(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words; ``positions`` change nothing."""
+        """The states of all words; ``positions`` is ignored."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
         words = self.dropout(self.words(batch))
@@ -101,24 +101,25 @@ class BilstmAttention(WordEncoder):
         host = batch.on_host
         first, second = split_segments(host.segment_ids, host.attention_mask)
         paired = second.real.any(dim=1)
-        again = int(host.attention_mask[paired].sum())
-        found = 3 * 2 * self.config.width * count_pairs(first, second)
-        lstms = self.reading.count_macs(batch.num_tokens) + self.comparing.count_macs(again)
+        paired_tokens = int(host.attention_mask[paired].sum())
+        attention = 3 * 2 * self.config.width * count_pairs(first, second)
+        lstms = self.reading.count_macs(batch.num_tokens) + self.comparing.count_macs(paired_tokens)
         classifiers = (int((~paired).sum()) + int(positions.sum())) * self.of_text.weight.numel()
         classifiers += int(paired.sum()) * self.of_pair.weight.numel()
-        return self.words.count_macs(batch) + lstms + found + classifiers
+        return self.words.count_macs(batch) + lstms + attention + classifiers
 
     def _compare(
         self, a: Float[Tensor, "B S W"], b: Float[Tensor, "B R W"], first: Part, second: Part
     ) -> Float[Tensor, "B V"]:
         """[u; v; |u - v|; u * v] of two texts after attention."""
-        found_by_a, found_by_b = align(a, b, first.mask, second.mask)
-        u = self._compose(torch.cat([a, found_by_a], dim=2), first)
-        v = self._compose(torch.cat([b, found_by_b], dim=2), second)
+        aligned_to_a, aligned_to_b = align(a, b, first.mask, second.mask)
+        u = self._compose(torch.cat([a, aligned_to_a], dim=2), first)
+        v = self._compose(torch.cat([b, aligned_to_b], dim=2), second)
         return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
 
-    def _compose(self, compared: Float[Tensor, "B S V"], part: Part) -> Float[Tensor, "B W"]:
-        return max_pool(self.dropout(self.comparing(self.dropout(compared), part.real)), part.mask)
+    def _compose(self, states: Float[Tensor, "B S V"], part: Part) -> Float[Tensor, "B W"]:
+        """The maximum of a text after the second LSTM, which reads ``states`` with the aligned states of the other."""
+        return max_pool(self.dropout(self.comparing(self.dropout(states), part.real)), part.mask)
 
 
 SPEC = EncoderSpec(

@@ -13,14 +13,14 @@ from bertkit.encoder_types.settings import configure
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.text.words import WordLevel
 
-__all__ = ["BACKWARD", "FORWARD", "HF_NAMES", "SIZES", "SPEC", "Elmo", "ElmoConfig", "size", "tiny"]
+__all__ = ["BACKWARD", "FORWARD", "HDF5_NAMES", "SIZES", "SPEC", "Elmo", "ElmoConfig", "size", "tiny"]
 
 SIZES: Mapping[str, Mapping[str, int]] = {
     "small": {"cell_size": 1024, "projection_size": 128, "num_highways": 1},
     "medium": {"cell_size": 2048, "projection_size": 256, "num_highways": 1},
     "original": {"cell_size": 4096, "projection_size": 512, "num_highways": 2},
 }
-"""The fields in which the published models differ, all with two layers and 2,048 filters (allennlp's page of ELMo)."""
+"""The fields in which the published models differ, all with two layers and 2,048 filters (allennlp's ELMo page)."""
 
 _MINIATURES: Mapping[str, str] = {"tiny": "2/64/256", "mini": "2/128/512"}
 """layers/width/cells; both directions together are as wide as the small BERT of the same name."""
@@ -50,7 +50,7 @@ def size(name: str, *, vocab_size: int = 0, **changes: object) -> ElmoConfig:
 
 _CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell/"
 
-HF_NAMES: Mapping[str, str] = {
+HDF5_NAMES: Mapping[str, str] = {
     "words.embedding.weight": "char_embed",
     "words.convolutions.{}.weight": "CNN/W_cnn_{}",
     "words.convolutions.{}.bias": "CNN/b_cnn_{}",
@@ -64,7 +64,7 @@ HF_NAMES: Mapping[str, str] = {
     "directions.{}.{}.gates.bias": f"{_CELL}B",
     "directions.{}.{}.projection.weight": f"{_CELL}W_P_0",
 }
-"""Our name -> that in the published ``weights.hdf5``, with the numbers in the same order.
+"""Our name of a weight -> its name in the published ``weights.hdf5``, with the numbers in the same order.
 
 Matrices are transposed there, and the character embeddings lack the row of "no word" (``checkpoint/elmo.py``).
 """

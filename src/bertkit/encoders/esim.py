@@ -58,7 +58,7 @@ class Esim(WordEncoder):
     """
 
     config: EsimConfig
-    reads: ClassVar[Mapping[str, object]] = {"vector_size": 300, "elmo_dropout": 0.0}
+    reader_defaults: ClassVar[Mapping[str, object]] = {"vector_size": 300, "elmo_dropout": 0.0}
 
     def __init__(self, config: EsimConfig) -> None:
         super().__init__()
@@ -87,13 +87,13 @@ class Esim(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words; ``positions`` change nothing."""
+        """The states of all words; ``positions`` is ignored."""
         host, device = batch.on_host, batch.input_ids.device
         first, second = (part.to(device) for part in split_segments(host.segment_ids, host.attention_mask))
         words = self.words(batch)
         a, b = (self.encoding(self.row_dropout(part.take(words)), part.real) for part in (first, second))
-        found_by_a, found_by_b = align(a, b, first.mask, second.mask)
-        a, b = self._compare(a, found_by_a), self._compare(b, found_by_b)
+        aligned_to_a, aligned_to_b = align(a, b, first.mask, second.mask)
+        a, b = self._compare(a, aligned_to_a), self._compare(b, aligned_to_b)
         pooled = torch.cat([self._compose(a, first), self._compose(b, second)], dim=1)
         pooled = self.dropout(F.relu(self.output(self.dropout(pooled))))
         return EncoderOutput(hidden_states=first.put(a) + second.put(b), pooled=pooled)
@@ -106,9 +106,9 @@ class Esim(WordEncoder):
         layers = tokens * self.projection.weight.numel() + len(batch) * self.output.weight.numel()
         return self.words.count_macs(batch) + lstms + alignment + layers
 
-    def _compare(self, own: Float[Tensor, "B S W"], found: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
+    def _compare(self, own: Float[Tensor, "B S W"], aligned: Float[Tensor, "B S W"]) -> Float[Tensor, "B S H"]:
         """A word, what it is aligned with in the other text, their difference and their product."""
-        return F.relu(self.projection(torch.cat([own, found, own - found, own * found], dim=2)))
+        return F.relu(self.projection(torch.cat([own, aligned, own - aligned, own * aligned], dim=2)))
 
     def _compose(self, compared: Float[Tensor, "B S H"], part: Part) -> Float[Tensor, "B V"]:
         """The mean and the maximum of a text's states."""

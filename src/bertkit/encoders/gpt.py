@@ -38,7 +38,7 @@ SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)
 class GptConfig:
     """The hyper-parameters of GPT; defaults are the paper's.
 
-    ``vocab_size`` includes the three tokens that fine-tuning adds, once it has. ``dropout`` acts on the
+    After fine-tuning ``vocab_size`` includes the three tokens that it adds. ``dropout`` acts on the
     embeddings and on every sub-layer's output, ``attention_dropout`` on the attention probabilities. The intermediate
     width is always four times the hidden width. ``position_init`` is as in BERT.
     """
@@ -166,7 +166,7 @@ SPEC = EncoderSpec(
         fixed={"afn": "gelu"},  # their name for the tanh approximation
         assumed={"vocab_size": 40478},
         architectures={frozenset(): "OpenAIGPTModel", frozenset({"clm"}): "OpenAIGPTLMHeadModel"},
-        later_tokens=3,  # _start_, _delimiter_ and _classify_
+        extra_tokens=3,  # _start_, _delimiter_ and _classify_
         buffers=("position_ids", ".attn.bias"),
         tied={"clm": {"lm_head.weight": "tokens_embed.weight"}},
     ),

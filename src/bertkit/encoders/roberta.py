@@ -169,7 +169,7 @@ SPEC = EncoderSpec(
             "number": {f"regressor.{part}": (f"classifier.out_proj.{part}",) for part in ("weight", "bias")},
         },
         moved=dict.fromkeys(("class", "labels", "number"), _POOLER_IN_CLASSIFIER),
-        fresh="pooler",
+        optional_part="pooler",
         buffers=("embeddings.position_ids", "embeddings.token_type_ids"),
         tied={
             "mlm": {

@@ -50,7 +50,7 @@ class Tagger(WordEncoder):
     """Words, and a BiLSTM over them. ``pooled`` is the maximum of each dimension over a row."""
 
     config: TaggerConfig
-    reads: ClassVar[Mapping[str, object]] = {
+    reader_defaults: ClassVar[Mapping[str, object]] = {
         "vector_size": 50,
         "train_vectors": True,
         "filters": ((3, 128),),
@@ -76,7 +76,7 @@ class Tagger(WordEncoder):
     def forward(
         self, batch: Batch, positions: Bool[Tensor, "B T"] | None = None, *, output_hidden_states: bool = False
     ) -> EncoderOutput:
-        """The states of all words; ``positions`` change nothing."""
+        """The states of all words; ``positions`` is ignored."""
         states = self.dropout(self.lstm(self.words(batch), batch.on_host.attention_mask))
         return EncoderOutput(hidden_states=states, pooled=max_pool(states, batch.attention_mask))
 

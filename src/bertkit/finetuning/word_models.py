@@ -56,7 +56,7 @@ def build_word_model(
     elmo_encoder = None if elmo_folder is None else _load_elmo(elmo_folder)
     words = words or _find_words(elmo_folder, vectors)
     assert issubclass(spec.encoder, WordEncoder)
-    fields = {**spec.encoder.reads, **(reader_settings or {})}
+    fields = {**spec.encoder.reader_defaults, **(reader_settings or {})}
     size = fields.get("vector_size") or _VECTOR_SIZE
     assert isinstance(size, int)
     table = None if vectors is None else _find_vectors(vectors, words, size)

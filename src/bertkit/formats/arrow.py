@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from bertkit.errors import data_error
@@ -65,7 +66,7 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of one split; classes by their names, -1 (no class) as None."""
     info = folder / "dataset_info.json"
     features = (_read_json(info).get("features") or {}) if info.is_file() else {}
-    readers = [_reader(features.get(column), info) for column in columns]
+    converters = [_build_converter(features.get(column), info) for column in columns]
     for file in _arrow_files(folder):
         number = 0
         with _open_stream(file) as stream:
@@ -73,7 +74,7 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
                 for batch in stream:
                     for row in _rows(batch, columns):
                         number += 1
-                        yield tuple(read(value) for read, value in zip(readers, row, strict=True))
+                        yield tuple(convert(value) for convert, value in zip(converters, row, strict=True))
             except (OSError, ValueError) as error:
                 raise data_error(f"{file}, row {number + 1:,}: cannot be read ({error}).") from error
 
@@ -94,8 +95,8 @@ def _arrow_files(folder: Path) -> list[Path]:
     return files
 
 
-def _reader(feature: object, source: Path) -> Callable[[object], object]:
-    """A function that reads a value of a column: a class by its name, also inside lists."""
+def _build_converter(feature: object, source: Path) -> Callable[[object], object]:
+    """A function that converts a value of a column: the number of a class to its name, also inside lists."""
     if isinstance(feature, list) and len(feature) == 1:
         feature = {"feature": feature[0]}
     if not isinstance(feature, dict):
@@ -104,8 +105,8 @@ def _reader(feature: object, source: Path) -> Callable[[object], object]:
         names = [str(name) for name in feature.get("names") or []]
         return lambda value: _class_name(value, names, source)
     if "feature" in feature:
-        read = _reader(feature["feature"], source)
-        return lambda values: [read(value) for value in values] if isinstance(values, list) else None
+        convert = _build_converter(feature["feature"], source)
+        return lambda values: [convert(value) for value in values] if isinstance(values, list) else None
     return _unchanged
 
 
@@ -157,5 +158,5 @@ def _open_stream(path: Path) -> Iterator[Any]:
         yield reader
 
 
-def _pyarrow(module: str, path: Path) -> Any:
+def _pyarrow(module: str, path: Path) -> ModuleType:
     return require(f"pyarrow.{module}", extra="parquet", purpose=str(path))

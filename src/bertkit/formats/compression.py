@@ -16,7 +16,7 @@ COMPRESSIONS = (".gz", ".zst")
 
 _BLOCK = 1 << 20
 _ZSTD_INPUT = 1 << 12
-"""Bytes that zstd gets at a time. Each can expand to 32,768 bytes, so that the result has at most 128 MB."""
+"""Bytes that zstd gets at a time. Each can expand to 32,768 bytes, so the result has at most 128 MB."""
 
 
 class ByteStream:

@@ -47,7 +47,7 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
 
 
 class Lines:
-    """The lines of a file that is opened once for a look at its beginning and the first complete reading.
+    """The lines of a file, which is opened once for looking at its beginning and for the first complete reading.
 
     ``peek`` keeps what it reads, and ``read`` continues from there. Every further reading opens the file again.
     """

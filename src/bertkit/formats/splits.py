@@ -30,8 +30,8 @@ def find_splits(folder: Path) -> dict[str, list[Path]]:
     """
     splits = _splits(folder)
     if "train" not in splits:
-        there = dataset_splits(folder) or list(splits) or ["no train.csv, .tsv, .jsonl or .parquet"]
-        raise usage_error(f"{folder} has no train split. It has {', '.join(there)}.")
+        present = dataset_splits(folder) or list(splits) or ["no train.csv, .tsv, .jsonl or .parquet"]
+        raise usage_error(f"{folder} has no train split. It has {', '.join(present)}.")
     return splits
 
 

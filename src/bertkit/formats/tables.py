@@ -66,8 +66,8 @@ class Table:
         if len(self.columns) > _MOST_COLUMNS:
             raise data_error(f"{path} has {len(self.columns):,} columns; {_MOST_COLUMNS:,} are the most.")
 
-    def place(self, column: str) -> int:
-        """Where ``column`` is in a row; a wrong name is an error with the right ones."""
+    def column_index(self, column: str) -> int:
+        """The index of ``column`` in a row; a wrong name is an error with the right ones."""
         if column in self.columns:
             return self.columns.index(column)
         raise usage_error(
@@ -104,19 +104,19 @@ class Table:
             return self._arrow_rows(columns)
         if self.form.kind == "jsonl":
             for column in columns:
-                self.place(column)
+                self.column_index(column)
             return _json_rows(self.path, self._lines.read(), columns)
         return self._delimited_rows(self._lines.read(), columns)
 
     def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
         for column in columns:
-            self.place(column)
+            self.column_index(column)
         rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
         for number, values in enumerate(rows(self.path, columns), start=1):
             yield Row(number, [_cell(value) for value in values])
 
     def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
-        places = [self.place(column) for column in columns]
+        places = [self.column_index(column) for column in columns]
         self.broken = 0
         rows = _line_rows(lines) if self.form.kind == "lines" else _split_rows(self.path, lines, self.form)
         if not self.form.names:

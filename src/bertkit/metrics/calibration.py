@@ -30,8 +30,8 @@ class Bin:
 
 def reliability(confidences: ArrayLike, correct: ArrayLike, *, bins: int = 10) -> list[Bin]:
     """Bins of equal width from 0 to 1, from ``confidences`` (N,) and ``correct`` (N,); empty bins are left out."""
-    probabilities, hits = np.asarray(confidences, dtype=np.float64), np.asarray(correct, dtype=np.float64)
-    assert probabilities.shape == hits.shape and probabilities.ndim == 1
+    probabilities, is_correct = np.asarray(confidences, dtype=np.float64), np.asarray(correct, dtype=np.float64)
+    assert probabilities.shape == is_correct.shape and probabilities.ndim == 1
     if not len(probabilities):
         raise data_error("there is nothing to calibrate: no prediction has a probability.")
     edges = np.linspace(0, 1, bins + 1)
@@ -39,7 +39,7 @@ def reliability(confidences: ArrayLike, correct: ArrayLike, *, bins: int = 10) -
     found = []
     for number in np.unique(numbers).tolist():
         inside = numbers == number
-        means = float(probabilities[inside].mean()), float(hits[inside].mean())
+        means = float(probabilities[inside].mean()), float(is_correct[inside].mean())
         found.append(Bin(float(edges[number]), float(edges[number + 1]), int(inside.sum()), *means))
     return found
 

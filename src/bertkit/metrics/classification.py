@@ -90,7 +90,7 @@ def require_pairs(gold: Sequence[object], predicted: Sequence[object]) -> None:
 
 @contextmanager
 def _checked(gold: Sequence[str], predicted: Sequence[str]) -> Iterator[None]:
-    """Check the arguments, and silence scikit-learn's warnings about few classes and many: both are ordinary here."""
+    """Check the arguments, and silence scikit-learn's warnings about very few or very many classes."""
     require_pairs(gold, predicted)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         yield

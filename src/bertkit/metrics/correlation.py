@@ -17,7 +17,7 @@ def pearson(gold: Sequence[float], predicted: Sequence[float]) -> float:
     """Linear correlation of the predictions with the gold numbers."""
     if _is_undefined(gold, predicted):
         return 0.0
-    # scipy's pearsonr, equal but for rounding, warns of predictions that are almost constant, as a first epoch's are.
+    # Not scipy's pearsonr, which warns of almost constant predictions, as after a first epoch; it differs by rounding.
     return float(np.corrcoef(gold, predicted)[0, 1])
 
 

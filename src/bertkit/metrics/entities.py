@@ -29,7 +29,7 @@ class Entity(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """From 0 to 1; 0 where undefined."""
+    """Precision, recall and F1 from 0 to 1; 0 where undefined."""
 
     precision: float
     recall: float

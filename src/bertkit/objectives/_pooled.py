@@ -15,7 +15,7 @@ from bertkit.batch import Batch, EncoderOutput
 def sum_rows(states: EncoderOutput, batch: Batch) -> Float[Tensor, "E H"]:
     """The pooled state of every feature; if it is a pair in both orders, the sum of both rows' states.
 
-    GPT does so for pairs without an order (Radford et al. 2018, section 3.3).
+    GPT does so for pairs that have no natural order (Radford et al. 2018, section 3.3).
     """
     rows = batch.on_host.choices
     if rows is None:

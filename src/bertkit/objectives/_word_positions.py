@@ -33,11 +33,12 @@ def find_starts(batch: Batch) -> Bool[Tensor, "B T"]:
 
 
 def find_words(starts: Bool[Tensor, "B T"]) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
-    """The first position of every word, and which entries are words; for a row without words, its first token."""
+    """The first position of every word, and which entries are words. A row without words has its first token."""
     counts = starts.sum(dim=1).clamp(min=1)
-    most = int(counts.max())
-    places = (~starts).byte().argsort(dim=1, stable=True)[:, :most]
-    return places, torch.arange(most, device=starts.device) < counts[:, None]
+    width = int(counts.max())
+    # A stable sort keeps the starts, which sort first, in reading order.
+    columns = (~starts).byte().argsort(dim=1, stable=True)[:, :width]
+    return columns, torch.arange(width, device=starts.device) < counts[:, None]
 
 
 def index_positions(positions: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
@@ -45,6 +46,6 @@ def index_positions(positions: Bool[Tensor, "B T"]) -> Int[Tensor, " N"]:
     return positions.flatten().nonzero().squeeze(1)
 
 
-def pick(states: Float[Tensor, "B T H"], places: Int[Tensor, "B W"]) -> Float[Tensor, "B W H"]:
+def pick(states: Float[Tensor, "B T H"], columns: Int[Tensor, "B W"]) -> Float[Tensor, "B W H"]:
     """The states at these positions of each row."""
-    return states.gather(1, places[:, :, None].expand(-1, -1, states.shape[-1]))
+    return states.gather(1, columns[:, :, None].expand(-1, -1, states.shape[-1]))

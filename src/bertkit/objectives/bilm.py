@@ -28,7 +28,7 @@ _SAMPLES = 8192
 
 
 def label_words(words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(T, 2) for every word of a text the word after it and the word before it; IGNORE at the ends.
+    """(T, 2) the word after and the word before every word of a text; IGNORE at the ends of the text.
 
     A long text is labelled before it is divided into rows, so that words at the ends of rows have labels too.
     """
@@ -42,8 +42,8 @@ class BidirectionalLanguageModel(PretrainingObjective):
     """One softmax for both directions: the first half of a state predicts the word after, the second the word before.
 
     In training the softmax is over the target and ``num_samples`` random words, for which the vocabulary must be sorted
-    by falling frequency (``nn/sampled_softmax.py``); with None, and in evaluation, it is over all words. Departure from
-    allenai/bilm-tf: both directions share the samples.
+    by falling frequency (``nn/sampled_softmax.py``); with None, and in evaluation, it is over all words. Unlike in
+    allenai/bilm-tf, both directions share the samples.
     """
 
     label = "bilm"
@@ -88,8 +88,10 @@ class BidirectionalLanguageModel(PretrainingObjective):
         return (batch.labels[self.label] != IGNORE).any(dim=2) if self.label in batch.labels else None
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``logits`` (M, V) of all predictions, word by word, first of the word after and then of the word before; of
-        all positions if there are no labels. In training with samples it is ``sampled`` (M, 1 + S), target first.
+        """``logits`` (M, V): for every word the prediction of the word after it, then that of the word before it.
+
+        Without labels all positions are predicted. In training with samples the output is ``sampled`` (M, R) instead,
+        whose first column is the target.
 
         Unused rows at the end fill up M to a round number (see ``nn/packing.py``).
         """
@@ -114,7 +116,7 @@ class BidirectionalLanguageModel(PretrainingObjective):
         return {self.label: LossTerm(total, len(targets))}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``bilm_accuracy``: targets with the highest logit. With samples there is none: it would mean little."""
+        """``bilm_accuracy``: targets with the highest logit. With samples there is none."""
         if "sampled" in outputs:
             return {}
         _, targets = self._predictions(batch)
@@ -123,9 +125,9 @@ class BidirectionalLanguageModel(PretrainingObjective):
         return {f"{self.label}_accuracy": LossTerm(correct, len(targets))}
 
     def count_macs(self, batch: Batch) -> int:
-        """The products with the output vectors of all words, or of the target and the samples."""
-        compared = self.output.out_features if self.num_samples is None or not self.training else 1 + self.num_samples
-        return self.counts(batch)[self.label] * self.output.in_features * compared
+        """The multiply-accumulates with the output vectors of all words, or of the target and the samples."""
+        num_words = self.output.out_features if self.num_samples is None or not self.training else 1 + self.num_samples
+        return self.counts(batch)[self.label] * self.output.in_features * num_words
 
     def _predictions(self, batch: Batch) -> tuple[Int[Tensor, " M"], Int[Tensor, " M"]]:
         """The indices of all predictions in the flattened labels, and their targets; on the host."""

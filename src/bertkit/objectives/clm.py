@@ -20,7 +20,7 @@ from bertkit.rng import CounterRng
 
 
 def label_next(batch: Batch) -> Batch:
-    """``labels["clm"]`` (B, T) is the token after each, IGNORE at the last one and on padding."""
+    """``labels["clm"]`` (B, T) is the token after each token, IGNORE at the last one of a row and on padding."""
     following = torch.where(batch.attention_mask, batch.input_ids, IGNORE)[:, 1:]
     return batch.with_labels(clm=F.pad(following, (0, 1), value=IGNORE))
 
@@ -60,7 +60,7 @@ class CausalLanguageModel(VocabularyHead):
         return {"logits": F.linear(self.pick_rows(states, batch), self._tied[0].weight)}
 
     def count_macs(self, batch: Batch) -> int:
-        """The vocabulary, at the labelled positions."""
+        """The multiply-accumulates of the vocabulary projection, at the labelled positions."""
         return self.counts(batch)[self.label] * self._tied[0].weight.numel()
 
 

@@ -1,8 +1,9 @@
 """Tags for the words of a sentence, predicted jointly by a CRF with the states of the BIOUL scheme.
 
-The tags of the task are IOB2. The CRF has two states for each tag but O: the entity ends with this word, or continues.
-These are U and B, L and I of the scheme BIOUL, in which Peters et al. (arXiv 1802.05365) tag CoNLL-2003. A state that
-continues must be followed by an I of the same type; all others must not be followed by an I.
+The tags of the task are IOB2. The CRF has two states for each tag but O: one for a word that ends its entity, one for a
+word after which it continues. For the tag B these are U and B of the scheme BIOUL, in which Peters et al. (arXiv
+1802.05365) tag CoNLL-2003; for the tag I they are L and I. After a state that continues only an I of the same type is
+allowed; after all others no I.
 
 Letters: B examples, T tokens, W words of the longest example, H hidden width, C tags of the task, S states, R = S + 1.
 """
@@ -31,16 +32,16 @@ from bertkit.objectives._word_positions import (
     pick,
 )
 
-_SURE = 30.0
-"""The logit of the predicted tag; those of all others are 0."""
+_PREDICTED_LOGIT = 30.0
+"""The logit of the predicted tag; those of all others are 0, so its probability is nearly 1."""
 
 
 class CrfTagging(Objective):
     """One linear layer and a CRF over the words; a word is represented by its first token.
 
     ``forward`` returns ``emissions`` (B, T, S) and ``logits`` (B, T, C), which give nearly all probability to the tags
-    of the best sequence: a CRF has probabilities of sequences, not of single tags. Logits are zero on tokens that do
-    not begin a word.
+    of the best sequence, because a CRF has probabilities of sequences and not of single tags. Logits are 0 on tokens
+    that do not begin a word.
     """
 
     label = "crf_tags"
@@ -51,7 +52,7 @@ class CrfTagging(Objective):
         continuing = [number for number, tag in enumerate(tags) if tag != "O"]
         self.num_tags = len(tags)
         self.classifier = nn.Linear(hidden_size, len(tags) + len(continuing))
-        self.crf = Crf(_allow([*tags, *(tags[number] for number in continuing)], last=len(tags)))
+        self.crf = Crf(_allowed_transitions([*tags, *(tags[number] for number in continuing)], num_tags=len(tags)))
         initialize(self.classifier, initializer_range)
         self._tag_of: Tensor
         self._continuing_state: Tensor
@@ -66,23 +67,23 @@ class CrfTagging(Objective):
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``emissions`` (B, T, S) and ``logits`` (B, T, C)."""
         emissions = self.classifier(states.hidden_states).float()
-        host = find_starts(batch.on_host)
-        places, is_word = _find_words(host, emissions.device)
-        tags = self._tag_of[self.crf.decode(pick(emissions, places), is_word.to(emissions.device))]
-        certain = _SURE * F.one_hot(tags, self.num_tags).float()
-        rows, width = host.shape
-        flat = select_tokens(certain.flatten(0, 1), index_positions(is_word).to(emissions.device))
-        logits = PackedRows(rows, width, index_positions(host).to(emissions.device)).pad(flat)
+        starts = find_starts(batch.on_host)
+        columns, is_word = _find_words(starts, emissions.device)
+        tags = self._tag_of[self.crf.decode(pick(emissions, columns), is_word.to(emissions.device))]
+        logits_of_words = _PREDICTED_LOGIT * F.one_hot(tags, self.num_tags).float()
+        rows, width = starts.shape
+        flat = select_tokens(logits_of_words.flatten(0, 1), index_positions(is_word).to(emissions.device))
+        logits = PackedRows(rows, width, index_positions(starts).to(emissions.device)).pad(flat)
         return {"emissions": emissions, "logits": logits}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The negative log-likelihood of every row's sequence, summed; words without a label are ignored."""
         labels, emissions = batch.labels[self.label], outputs["emissions"]
-        places, is_word = _find_words(batch.on_host.labels[self.label] != IGNORE, emissions.device)
+        columns, is_word = _find_words(batch.on_host.labels[self.label] != IGNORE, emissions.device)
         mask = is_word.to(emissions.device)
-        numbered_states = self._find_states(labels.gather(1, places).masked_fill(~mask, 0), mask)
-        emissions = pick(emissions, places)
-        total = (self.crf.log_partition(emissions, mask) - self.crf.score(emissions, numbered_states, mask)).sum()
+        states = self._find_states(labels.gather(1, columns).masked_fill(~mask, 0), mask)
+        emissions = pick(emissions, columns)
+        total = (self.crf.log_partition(emissions, mask) - self.crf.score(emissions, states, mask)).sum()
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
@@ -102,8 +103,8 @@ class CrfTagging(Objective):
 
 def _find_words(starts: Bool[Tensor, "B T"], device: torch.device) -> tuple[Int[Tensor, "B W"], Bool[Tensor, "B W"]]:
     """First positions of words, on the device, and which entries are words, on the host; a row may have none."""
-    places, is_word = find_words(starts)
-    return places.to(device, non_blocking=True), is_word & starts.any(dim=1, keepdim=True)
+    columns, is_word = find_words(starts)
+    return columns.to(device, non_blocking=True), is_word & starts.any(dim=1, keepdim=True)
 
 
 def _continues(tag: str, following: str) -> bool:
@@ -111,13 +112,16 @@ def _continues(tag: str, following: str) -> bool:
     return tag != "O" and following == f"I{tag[1:]}"
 
 
-def _allow(tags: Sequence[str], *, last: int) -> Bool[Tensor, "R R"]:
-    """Allowed transitions; the last row and column are the ends of a sentence. States from ``last`` on continue."""
+def _allowed_transitions(tags: Sequence[str], *, num_tags: int) -> Bool[Tensor, "R R"]:
+    """Allowed transitions between states, given by their tags; states from ``num_tags`` on continue their entity.
+
+    The last row is the beginning of a sentence, the last column its end.
+    """
     ends = "O"  # a sentence neither begins nor ends inside an entity
     tags = [*tags, ends]
     allowed = torch.zeros(len(tags), len(tags), dtype=torch.bool)
     for one, tag in enumerate(tags):
-        continues = last <= one < len(tags) - 1
+        continues = num_tags <= one < len(tags) - 1
         for other, following in enumerate(tags):
             allowed[one, other] = _continues(tag, following) if continues else not following.startswith("I-")
     return allowed

@@ -59,11 +59,11 @@ class FeatureTagging(Objective):
         device = batch.input_ids.device
         starts = self.reads(batch.on_host)
         rows, width = starts.shape
-        places, is_word = find_words(starts)
-        places = places.to(device, non_blocking=True)
-        words = self.mixture([pick(layer, places) for layer in states.layers])
+        columns, is_word = find_words(starts)
+        columns = columns.to(device, non_blocking=True)
+        words = self.mixture([pick(layer, columns) for layer in states.layers])
         logits = self.classifier(self.dropout(self.lstm(words, is_word)))
-        is_word &= starts.any(dim=1, keepdim=True)
+        is_word &= starts.any(dim=1, keepdim=True)  # a row without words was given its first token
         logits_of_words = select_tokens(logits.flatten(0, 1), index_positions(is_word).to(device))
         return {"logits": PackedRows(rows, width, index_positions(starts).to(device)).pad(logits_of_words)}
 

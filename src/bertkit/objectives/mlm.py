@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
-from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs, number_of
+from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs, id_of
 from bertkit.contracts import Context, Encoder, SubwordTokenizer
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
@@ -56,6 +56,7 @@ def mask_tokens(
     else:
         chosen = _choose_subwords(candidates, budget, rng)
     width = ids.shape[1]
+    # The names of the streams are part of the random numbers: other names would mask other tokens.
     action = rng.uniform("mlm.fate", width)
     masked_ids = np.where(action < masking.mask, mask_id, ids)
     becomes_random = (action >= masking.mask) & (action < masking.mask + masking.random)
@@ -103,8 +104,7 @@ def _choose_words(
 ) -> NDArray[np.bool_]:
     """All subwords of words taken in random order; a word that would exceed the budget is left out.
 
-    A row may fall short of its budget, as in the paper's code. The loop is over the words of a row, for all rows at
-    once.
+    A row may have fewer than its budget, as in the paper's code. Each iteration decides on one word of every row.
     """
     rows, width = words.shape
     row_numbers = np.arange(rows)
@@ -127,8 +127,7 @@ class MaskedLanguageModel(VocabularyHead):
     """Transform, LayerNorm, and the token embeddings as the output layer, with a bias of its own.
 
     ``embedding`` belongs to the encoder: it is neither saved nor counted here. Only the labelled positions are
-    transformed and projected, so the logits are (M, V) and the other 85 % of the vocabulary projection are not
-    computed.
+    transformed and projected, so the logits are (M, V) and 85 % of the vocabulary projection is saved.
     """
 
     label = "mlm"
@@ -173,14 +172,14 @@ class MaskedLanguageModel(VocabularyHead):
     ) -> Batch:
         """Mask tokens of every row; see ``mask_tokens``."""
         if tokenizer.mask_id == tokenizer.unk_id:
-            raise usage_error("task.objectives has mlm, and this tokenizer has no mask token.")
+            raise usage_error("task.objectives has mlm, but this tokenizer has no mask token. Use one that has.")
         return mask_tokens(
             batch,
             rng,
             settings.masking,
             vocab_size=tokenizer.vocab_size,
             mask_id=tokenizer.mask_id,
-            special_ids=[number_of(tokenizer.cls_id), number_of(tokenizer.sep_id)],
+            special_ids=[id_of(tokenizer.cls_id), id_of(tokenizer.sep_id)],
             continues_word=tokenizer.continues_word,
         )
 
@@ -192,7 +191,7 @@ class MaskedLanguageModel(VocabularyHead):
         return {"logits": logits.add_(self.bias.to(logits.dtype))}
 
     def count_macs(self, batch: Batch) -> int:
-        """The transform and the vocabulary, at the labelled positions."""
+        """The multiply-accumulates of the transform and the vocabulary projection, at the labelled positions."""
         vocab_size, hidden_size = self._tied[0].weight.shape
         return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
 

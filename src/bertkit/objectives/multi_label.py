@@ -24,8 +24,8 @@ class MultiLabelClassification(Objective):
     """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
 
     ``forward`` returns ``logits`` (B, C). Labels (B, C) are 1 if a label applies, 0 if not and IGNORE if unknown; each
-    cell counts as one. ``weights`` (C) multiply the loss of the cells that are 1. It is the same as Hugging Face's
-    ``multi_label_classification``.
+    known entry counts as one label. ``weights`` (C) multiply the loss of the entries that are 1. The head is that of
+    Hugging Face's ``multi_label_classification``.
     """
 
     label = "labels"
@@ -67,7 +67,7 @@ class MultiLabelClassification(Objective):
         return {self.label: LossTerm(losses.masked_fill(labels == IGNORE, 0).sum(), self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``labels_accuracy``: cells on the right side of one half."""
+        """``labels_accuracy``: entries whose probability is on the right side of one half."""
         labels = batch.labels[self.label]
         right = ((outputs["logits"] > 0) == (labels == 1)) & (labels != IGNORE)
         return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}

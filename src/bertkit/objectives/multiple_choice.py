@@ -24,8 +24,8 @@ class MultipleChoice(Objective):
     """Dropout and one vector on the pooled [CLS] of every choice (paper, section 4.4).
 
     ``forward`` returns ``logits`` (E, K), zero where an example has fewer choices. Without ``Batch.choices`` the rows
-    are the choices of one example. ``constant`` is added to every score: Hugging Face's head has it, and it is not
-    trained, because it changes no probability.
+    are the choices of one example. ``constant`` is added to every score: it is the bias of Hugging Face's head, and is
+    not trained here, because it changes no probability.
     """
 
     label = "choice"

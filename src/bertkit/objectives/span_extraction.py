@@ -21,9 +21,10 @@ from bertkit.nn.init import BERT_SIGMA, initialize
 class SpanExtraction(Objective):
     """One linear layer on every token, without dropout (google-research/bert ``run_squad.py``).
 
-    ``forward`` returns ``start`` and ``end`` (B, T). The label of a row is the positions of the first and the last
-    token, or twice 0, [CLS], if the window has no answer. The loss is the mean of both cross-entropies over the real
-    tokens; the original includes padding, and so has to learn to avoid it.
+    ``forward`` returns ``start`` and ``end`` (B, T). The labels of a row are the positions of the first and the last
+    token; both are 0, the position of [CLS], if the window has no answer. The loss is the mean of both
+    cross-entropies over the real tokens. In the original the softmax includes padding, so the model has to learn to
+    avoid it.
     """
 
     label = "span"
@@ -49,19 +50,19 @@ class SpanExtraction(Objective):
         """Cross-entropy, summed over starts and ends; each counts as one label."""
         labels = batch.labels[self.label]
         total = sum(
-            F.cross_entropy(_on_tokens(outputs[name], batch), labels[:, place], ignore_index=IGNORE, reduction="sum")
+            F.cross_entropy(_mask_padding(outputs[name], batch), labels[:, place], ignore_index=IGNORE, reduction="sum")
             for place, name in enumerate(("start", "end"))
         )
         return {self.label: LossTerm(torch.as_tensor(total), self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``span_accuracy``: starts and ends whose token has the highest score."""
-        best = torch.stack([_on_tokens(outputs[name], batch).argmax(dim=-1) for name in ("start", "end")], dim=-1)
+        best = torch.stack([_mask_padding(outputs[name], batch).argmax(dim=-1) for name in ("start", "end")], dim=-1)
         right = (best == batch.labels[self.label]).sum()
         return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
 
 
-def _on_tokens(scores: Tensor, batch: Batch) -> Float[Tensor, "B T"]:
+def _mask_padding(scores: Tensor, batch: Batch) -> Float[Tensor, "B T"]:
     """Scores in float32, minus infinity at padding."""
     return scores.float().masked_fill(~batch.attention_mask, -torch.inf)
 

@@ -70,7 +70,7 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_folder(path: Path, fill: Callable[[Path], object]) -> None:
-    """Let ``fill`` fill a temporary folder beside ``path``, flush it, and put it in the place of ``path``."""
+    """Let ``fill`` fill a temporary folder beside ``path``, flush it to disk, and rename it to ``path``."""
     with explain_writing(path), _temporary_sibling(path) as temporary:
         temporary.mkdir()
         fill(temporary)
@@ -98,11 +98,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
-    except (
-        OSError,
-        ValueError,
-        RecursionError,
-    ) as error:  # bad UTF-8 and bad JSON are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # bad UTF-8 and bad JSON are ValueErrors
         raise data_error(f"{path} is not readable JSON: {error}.") from error
 
 

@@ -1,7 +1,7 @@
 """JSON records that carry checksums: their own SHA-256, and those of the files beside them.
 
 ``sha256`` is the hash of the record's own text without that line; ``files`` has the size and the hash of each file. So
-a bit that flips anywhere, in the record too, is found.
+a bit that flips anywhere, also in the record itself, is detected.
 """
 
 from __future__ import annotations

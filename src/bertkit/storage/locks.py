@@ -1,7 +1,7 @@
 """An exclusive lock between processes, on a file or a folder.
 
-The operating system releases the lock when the process that holds it ends, however it ends. So nothing is done twice at
-the same time, and the work of a process that was killed is free for the next.
+The operating system releases the lock when the process that holds it ends, however it ends. So two
+processes never do the same work at the same time, and the work of a killed process can be taken by another.
 """
 
 from __future__ import annotations

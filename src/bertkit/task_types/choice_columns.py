@@ -57,7 +57,7 @@ def find_columns(
 ) -> Columns:
     """The other columns, found by their names; a given ``prompt`` or ``label`` is used as it is."""
     if label is not None:
-        table.place(label)
+        table.column_index(label)
     answer = label or _first_match(_LABELS, [name for name in table.columns if name not in choices])
     if answer is None:
         raise usage_error(f"{table.path} has choices and no column called label. Name it: --label COLUMN.")
@@ -68,7 +68,7 @@ def find_texts(table: Table, choices: Sequence[str], *, prompt: str | None = Non
     """The other columns without the label."""
     others = [name for name in table.columns if name not in choices]
     if prompt is not None:
-        table.place(prompt)
+        table.column_index(prompt)
     found = prompt or _first_match(_PROMPTS, others)
     if found is None:
         raise usage_error(f"{table.path} has choices and no column called prompt. Name it: --text COLUMN.")

@@ -50,7 +50,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     """
     for name in (text, pair, label):
         if name is not None:
-            table.place(name)
+            table.column_index(name)
     rows = table.sample(_SAMPLE_ROWS)
     if not rows:
         raise data_error(f"{table.path} has a line of column names and no rows.")

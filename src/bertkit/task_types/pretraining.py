@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.batch import IGNORE, Batch, Feature, Token, number_of
+from bertkit.batch import IGNORE, Batch, Feature, Token, id_of
 from bertkit.contracts import Encoder, Objective, PretrainingObjective, SubwordTokenizer
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
@@ -186,7 +186,7 @@ class PretrainingSource:
 
 def _numbers(*tokens: Token) -> NDArray[np.int64]:
     """(T,) the ids of these tokens."""
-    return np.array([number_of(token) for token in tokens], dtype=np.int64)
+    return np.array([id_of(token) for token in tokens], dtype=np.int64)
 
 
 Source = PretrainingSource | StreamSource

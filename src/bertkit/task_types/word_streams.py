@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertkit.batch import Batch, number_of
+from bertkit.batch import Batch, id_of
 from bertkit.data.running_text import RunningText
 from bertkit.data.shards import Corpus
 from bertkit.errors import data_error, usage_error
@@ -34,7 +34,7 @@ class StreamSource:
         self.tokenizer = tokenizer
         self.targets = targets
         self.seq_length = seq_length
-        marks = (number_of(tokenizer.cls_id), number_of(tokenizer.sep_id))
+        marks = (id_of(tokenizer.cls_id), id_of(tokenizer.sep_id))
         self._rows = RunningText(corpus, row_length=seq_length, seed=seed, boundary_ids=marks)
 
     def __len__(self) -> int:

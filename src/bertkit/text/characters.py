@@ -38,7 +38,7 @@ def spell_word(word: str, *, length: int = WORD_LENGTH) -> NDArray[np.int64]:
 
     Lone surrogates are left out. The words ``<S>`` and ``</S>`` are the markers of a sentence, as in the original.
     """
-    assert length >= 3, f"a word of {length} characters has no room for a byte between its two markers"
+    assert length >= 3, "a word needs at least 3 characters: a byte and two markers"
     marker = _SENTENCE_MARKERS.get(word)
     characters = [marker] if marker else [byte + 1 for byte in word.encode("utf-8", "ignore")[: length - 2]]
     ids = np.full(length, NO_CHARACTER, dtype=np.int64)

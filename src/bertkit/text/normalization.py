@@ -28,7 +28,7 @@ _DROPPED = Regex(r"[\p{Cc}\p{Cf}\x{fffd}&&[^\t\n\r]]")
 _ACCENT = Regex(r"\p{Mn}")
 # The original calls Python's str.lower, which has one rule that depends on neighbouring characters (Unicode 3.13).
 _FINAL_SIGMA = Regex(r"\p{Cased}\p{Case_Ignorable}*\KΣ(?!\p{Case_Ignorable}*\p{Cased})")
-# The original counts every ASCII character that is no letter, digit or space as punctuation, also Unicode's symbols.
+# The original counts every ASCII character that is no letter, digit or space as punctuation, as also $ and +.
 _PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 _CHINESE = (
     r"\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f}\x{2b820}-\x{2ceaf}"

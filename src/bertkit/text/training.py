@@ -1,8 +1,9 @@
 """Training a vocabulary: words are counted here, and the library's trainers merge characters into subwords.
 
 Given raw text, the library's trainer numbers characters in the order of a randomly seeded hash table, so two runs on
-one text give two vocabularies; and where there are more characters than subwords are wanted, the vocabulary gets larger
-than was asked for. So the trainer is given the characters, in a fixed order, and every word as often as it occurs.
+one text give two vocabularies; and if the text has more distinct characters than the vocabulary may have subwords, the
+vocabulary becomes too large. So the trainer is given the characters, in a fixed order, and every word as often as it
+occurs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bertkit.text.tokenizer_files import ModelDescription
 
 _COVERAGE = 0.9999
 """Share of all characters of the text that the alphabet covers. The rest are a third of the distinct characters of
-Wikipedia; each of them would take two subwords and occur a few times."""
+Wikipedia; each would take two subwords and occur only a few times."""
 
 _SMALL_ALPHABET = 256
 """Subwords. The characters of one script fit into any vocabulary; larger alphabets may take half of it."""
@@ -53,7 +54,7 @@ def train_wordpiece(texts: Iterable[str], rules: Tokenizer, *, size: int, first:
 def train_bpe(
     texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
 ) -> tuple[list[str], list[Merge]]:
-    """The same for byte-pair encoding, which marks the last subword of a word: subwords, and merges in their order.
+    """``train_wordpiece`` for byte-pair encoding, which marks the last subword of a word: subwords and ordered merges.
 
     Every character has both forms, with and without ``</w>``, as in the published vocabulary.
     """
@@ -71,7 +72,7 @@ def train_bpe(
 def train_byte_bpe(
     texts: Iterable[str], rules: Tokenizer, *, size: int, first: Iterable[str]
 ) -> tuple[list[str], list[Merge]]:
-    """The same for byte-level BPE, whose alphabet is all 256 bytes; ``rules`` write bytes as characters.
+    """``train_bpe`` for byte-level BPE, whose alphabet is all 256 bytes; ``rules`` write bytes as characters.
 
     A word is counted with one space before it, whatever white space preceded it.
     """
@@ -111,7 +112,7 @@ def _trainer(
 def _train(
     backend: Tokenizer, trainer: trainers.Trainer, words: Counter[str], characters: list[str]
 ) -> ModelDescription:
-    """Train ``backend``; the ``model`` of its ``tokenizer.json``."""
+    """Train ``backend`` and return the ``model`` of its ``tokenizer.json``."""
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     backend.train_from_iterator(_repeat(words, set(characters)), trainer)
     model: ModelDescription = json.loads(backend.to_str())["model"]

@@ -37,7 +37,7 @@ _SHORTEST = 3
 
 
 class SpecialTokens(NamedTuple):
-    """The words that no text has. ``characters.py`` spells those that begin and end a sentence with one character."""
+    """The words that no text becomes. ``<S>`` and ``</S>`` are spelled with one character (``characters.py``)."""
 
     pad: str = "<PAD>"
     unk: str = "<UNK>"

@@ -70,7 +70,7 @@ class ProcessGroup:
         return int(CounterRng(seed, step, np.array([self.rank])).below("rank", 2**53)[0, 0])
 
     def all_reduce_sum(self, numbers: Sequence[N]) -> list[N]:
-        """Each number summed over all processes, which give equally many; floats are summed in float64."""
+        """Each number summed over all processes, which must pass equally many; floats are summed in float64."""
         if self.size == 1:
             return list(numbers)
         sums = torch.from_numpy(np.array(numbers)).to(default_device())
@@ -187,4 +187,4 @@ def _connect_store() -> tuple[dist.Store, int, int]:
     return connected
 
 
-_LOST = "another process of this training has ended or hangs. The checkpoints are good: start all again with --resume."
+_LOST = "another process of this training has ended or hangs. Checkpoints are intact: start all again with --resume."

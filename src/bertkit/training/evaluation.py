@@ -19,7 +19,7 @@ def evaluate_losses(
 ) -> dict[str, float]:
     """The mean of every loss term and metric over the first ``limit`` examples of epoch 0, with dropout off.
 
-    Of a source that fixes the order of its batches (running text) as many batches are read as hold ``limit`` examples.
+    If the source fixes the order of its batches (running text), the fewest batches with ``limit`` examples are read.
     The model's mode and the encoder's recurrent state are restored afterwards.
     """
     device = next(model.parameters()).device

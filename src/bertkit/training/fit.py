@@ -140,8 +140,8 @@ def fit(
     """Train from ``state.step`` to ``until``; the epochs of ``source`` are counted from ``first_step``.
 
     All processes of ``group`` call this together, on the same global batches as a single process would use, and
-    report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint; one
-    of several draws it from (seed, step, rank), so no state of its own has to be saved.
+    report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint. Each
+    of several processes seeds it with (seed, step, rank) in every step, so its state need not be saved.
 
     Raises DivergenceError after 10 steps in a row whose loss or gradient is not finite; such steps change no weight.
     """
@@ -273,6 +273,6 @@ def _update(state: TrainingState, losses: dict[str, float], clip_norm: float, lr
     if state.skipped_in_a_row >= _MAX_SKIPPED_IN_A_ROW:
         raise DivergenceError(
             f"the loss or its gradient was not finite in {_MAX_SKIPPED_IN_A_ROW} steps in a row, up to step "
-            f"{state.step + 1}. Earlier checkpoints are good. Train again with a lower --lr."
+            f"{state.step + 1}. Earlier checkpoints are intact. Train again with a lower --lr."
         )
     return norm, not finite

@@ -4,8 +4,8 @@ Parameters, gradients and Adam's moments are divided by rows among the processes
 computed. torch's modules for it are imported at their first use, since only ``--shard`` needs them and it takes 0.8 s.
 
 A sharded checkpoint is written and read by ``torch.distributed.checkpoint`` as safetensors files, one per process; the
-header of a file says which part of each tensor it has. So any number of processes, also one, can read what any other
-number wrote, and nothing is pickled.
+header of a file says which part of each tensor it has. So any number of processes, even one, can read what any other
+number wrote. Nothing is pickled.
 """
 
 from __future__ import annotations
