@@ -22,6 +22,6 @@ def track(options: TrackOptions) -> int:
 def config_show(options: ConfigShowOptions) -> list[Setting]:
     """Every setting of the run: ``path``, ``value`` and ``origin``."""
     record = read_run(Path(options.run))
-    known = record.get("origins", {})
+    known = record["origins"]
     settings = settings_of(record["run"], "default")
     return [replace(setting, origin=known.get(setting.path, setting.origin)) for setting in settings]
