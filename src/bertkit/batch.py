@@ -29,7 +29,7 @@ def id_of(token: Token) -> int:
 
 IntArray = NDArray[np.integer]
 
-Label = int | float | NDArray[np.integer | np.floating]
+Label = int | float | NDArray[np.integer] | NDArray[np.floating]
 """The label of a feature: one number, or an array of length T or of a fixed length."""
 
 Outputs = dict[str, Tensor]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bertkit import config as records
 from bertkit.checkpoint.model_folder import save_model
@@ -25,8 +25,8 @@ from bertkit.storage.atomic import read_json
 from bertkit.text.characters import NUM_CHARACTERS
 from bertkit.text.words import WordLevel
 
-PublishedArrays = Mapping[str, ArrayLike]
-"""The arrays of the published ``weights.hdf5``, by their names in it."""
+PublishedArrays = Mapping[str, object]
+"""The arrays of the published ``weights.hdf5`` by their names in it: NumPy arrays, or data sets of h5py."""
 
 _OPTIONS = {
     "word_length": "char_cnn.max_characters_per_token",

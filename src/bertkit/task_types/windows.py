@@ -103,7 +103,7 @@ def find_candidates(
     return sorted(found, key=lambda each: -each.score)
 
 
-def _highest(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+def _highest(scores: NDArray[np.floating], count: int) -> NDArray[np.int64]:
     """The indices of the highest scores, the highest first, equal ones in order."""
     places: NDArray[np.int64] = np.argsort(-scores, kind="stable")[:count]
     return places
