@@ -138,7 +138,7 @@ def test_labels_of_a_row_depend_on_its_seed_epoch_and_index_alone(name: str, pad
     labelled = label(padded_batch, [37, 13, 7, 99])
     assert set(labelled.labels) == {objective.label}
     assert (labelled.labels[objective.label][~padded_batch.attention_mask] == IGNORE).all()
-    _, alone = rows_of(EncoderOutput(torch.empty(4), torch.empty(4)), padded_batch, slice(2, 3))
+    _, alone = rows_of(EncoderOutput(torch.empty(4, 13, 24), torch.empty(4, 24)), padded_batch, slice(2, 3))
     again = label(alone, [7])
     assert torch.equal(again.input_ids, labelled.input_ids[2:3])
     assert torch.equal(again.labels[objective.label], labelled.labels[objective.label][2:3])

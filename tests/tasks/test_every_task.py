@@ -20,7 +20,17 @@ from bertkit.errors import BertkitError
 from bertkit.inference.predict import predict
 from bertkit.inference.prediction_formats import find_writer
 from bertkit.model import Model
-from bertkit.task_types import FileTask, from_record
+from bertkit.task_types import (
+    Choice,
+    ChoiceExample,
+    FileTask,
+    Prediction,
+    SpanExample,
+    SpanPrediction,
+    TagExample,
+    TagPrediction,
+    from_record,
+)
 
 TASKS: dict[str, FileTask] = lookup.values("tasks", FileTask)
 
@@ -79,13 +89,14 @@ def test_gold_answers_score_perfectly(task: FileTask) -> None:
 
 
 def _gold_prediction(example: Any) -> Any:
-    """The least that ``score`` reads of a prediction: its label, which is the text of an answer."""
-
-    class Gold:
-        label = example.label
-        text = example.label
-
-    return Gold()
+    """The prediction that is the gold answer, of the type that the example's task predicts."""
+    if isinstance(example, SpanExample):
+        return SpanPrediction(example.label or "")
+    if isinstance(example, TagExample):
+        return TagPrediction(example.label or (), (), ())
+    if isinstance(example, ChoiceExample):
+        return Choice(example.label or 0, "", ())
+    return Prediction("" if example.label is None else example.label)
 
 
 def test_predictions_of_an_untrained_model_can_be_scored_described_and_reported(

@@ -192,7 +192,7 @@ def plot_sweep(points: Sequence[tuple[str, Sequence[float]]], metric: str, outpu
         panel.plot([summary.mean] * 2, [row - 0.36, row + 0.36], color=PALETTE[0] if row == 0 else FAINT, linewidth=2)
         panel.plot(scores, [row] * len(scores), "o", color=colour, markersize=6, markeredgecolor="white")
     best = summarize_scores(shown[0][1])
-    left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} worse points are not shown"
+    left_out = "" if len(points) == len(shown) else f"; {len(points) - len(shown)} more are not shown"
     set_panel_title(panel, f"best point: {best}{left_out}")
     panel.set_yticks(range(len(shown)), [name for name, _ in shown])
     panel.tick_params(axis="y", colors=INK)

@@ -6,7 +6,7 @@ import io
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import IO, Protocol, cast, runtime_checkable
 
 from rich import box
 from rich.console import Console
@@ -35,12 +35,23 @@ class Summary:
 
 def summarize_scores(scores: Sequence[float]) -> Summary:
     """Mean, standard deviation and best of at least one score; higher is better."""
-    assert scores, "nothing to summarize_scores"
+    assert scores, "nothing to summarize"
     sd = statistics.stdev(scores) if len(scores) > 1 else None
     return Summary(mean=statistics.fmean(scores), sd=sd, best=max(scores), count=len(scores))
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output: TextIO) -> None:
+@runtime_checkable
+class TextOutput(Protocol):
+    """What a table is printed to: stdout, or text in memory."""
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+
+    def writelines(self, lines: Iterable[str], /) -> None:
+        """Write lines, which end with their newlines."""
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output: TextOutput) -> None:
     """Write a table to ``output``; numbers are aligned to the right, and floats have four decimals.
 
     On a terminal it is fitted to the width of the window. Elsewhere it is plain text: columns separated by two spaces,
@@ -60,7 +71,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
     for row in cells:
         table.add_row(*(Text(cell, justify="right" if _is_number(cell) else None) for cell in row))
     if on_terminal:
-        Console(file=output, highlight=False).print(table)
+        Console(file=cast(IO[str], output), highlight=False).print(table)
         return
     page = io.StringIO()
     Console(file=page, width=_UNLIMITED_WIDTH, color_system=None, force_terminal=False).print(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from bertkit.optional import require
 from bertkit.sweeps.search_space import Axis, Point
@@ -17,10 +17,12 @@ _DIGITS = 3
 """Significant digits of a sampled number: more have no effect and make long folder names."""
 
 
+@runtime_checkable
 class _TrialState(Protocol):
     name: str
 
 
+@runtime_checkable
 class _Trial(Protocol):
     """The part of ``optuna.trial.Trial`` and ``FrozenTrial`` that is used here."""
 
