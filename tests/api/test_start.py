@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertkit import api
+from bertkit.errors import BertkitError
 from bertkit.report.progress import Progress
 
 
@@ -19,7 +20,9 @@ def test_quickstart_passes_its_options_on(tmp_path: Path, monkeypatch: pytest.Mo
 
     def run_quickstart(output: Path, *, minutes: float, progress: Progress) -> None:
         calls.append((output, minutes))
+        raise BertkitError("enough")
 
     monkeypatch.setattr("bertkit.api.start.run_quickstart", run_quickstart)
-    api.quickstart(output=str(tmp_path), minutes=3, progress="quiet")
+    with pytest.raises(BertkitError, match="enough"):
+        api.quickstart(output=str(tmp_path), minutes=3, progress="quiet")
     assert calls == [(tmp_path, 3)]

@@ -120,7 +120,7 @@ def test_wrong_usage_does_not_wait_for_torch() -> None:
         (
             "finetune {home}/reviews.csv --model {home}/run -o {home}/x --set task.max_length=2",
             2,
-            "--set: max_length is 2; 3 tokens are the least",
+            "--set: max_length is 2; at least 3 are needed",
         ),
         ("finetune glue:sst2 -o {home}/x", 2, 'command "finetune" parameter --model requires an argument.'),
         ("finetune", 2, 'command "finetune" parameter TASK requires an argument.'),

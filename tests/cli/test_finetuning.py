@@ -15,10 +15,12 @@ def test_scores_of_every_seed_are_shown(workspace: Path, tmp_path: Path, capsys:
     words = ("finetune", workspace / "reviews.csv", "--model", workspace / "run", "--limit", 13, "--epochs", 1)
     run(*words, "--seeds", 2, "--first-seed", 3, "-o", tmp_path / "run", "--progress", "plain")
     printed = capsys.readouterr()
-    header, *rows, last = [line.split() for line in printed.out.splitlines()]
+    header, *rows, last, verdict = [line.split() for line in printed.out.splitlines()]
     assert header[:3] == ["seed", "epoch", "accuracy"]
     assert [row[0] for row in rows] == ["3", "4"]
     assert last[:2] == ["accuracy:", "mean"]
+    assert verdict[0] == "accuracy:"
+    assert {"this", "model"} <= set(verdict)
     assert printed.err.splitlines()[-1] == f"next: bertkit predict {tmp_path / 'run'} INPUT -o OUTPUT"
 
 
@@ -51,7 +53,7 @@ def test_an_edited_model_card_does_not_spoil_the_model(workspace: Path) -> None:
     card = (workspace / "tuned" / "model" / "README.md").read_text()
     digest = hashlib.sha256((workspace / "reviews.csv").read_bytes()).hexdigest()
     assert digest in card
-    assert "also picked the epoch" in card
+    assert "were chosen by the scores on dev" in card
     run("evaluate", workspace / "tuned", "--quiet")
 
 
