@@ -104,7 +104,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         "training/test_fit.py::test_a_resume_is_bit_exact_with_dropout_on",
     ),
     "records of repeated steps stay in the log": (
-        [(RunFolder, "forget", nothing)],
+        [(RunFolder, "delete_records", nothing)],
         "faults/test_training_faults.py::test_a_run_that_is_killed_at_any_time_resumes_to_the_same_result",
     ),
     "a resume does not compare the settings": (
