@@ -36,10 +36,9 @@ def token_statistics(corpus: Corpus, config: EncoderConfig) -> dict[str, NDArray
     D is the hidden width, less that of one head if positions have dimensions of their own.
     """
     path = corpus.folder / f"cooccurrence-{dimensions(config)}.safetensors"
-    with suppress(Exception):
-        cached = load_file(path)
-        if path.with_suffix(".sha256").read_text() == f"{corpus.manifest.content} {sha256_of(path)}":
-            return cached
+    with suppress(OSError):  # there is no cache yet, or it cannot be read
+        if path.with_suffix(".sha256").read_bytes() == _stamp(path, corpus):
+            return load_file(path)
     counts = count_cooccurrences(corpus)
     frequency = counts.frequency + 1.0
     statistics = {
@@ -54,8 +53,12 @@ def token_statistics(corpus: Corpus, config: EncoderConfig) -> dict[str, NDArray
 def _write_cache(path: Path, statistics: dict[str, NDArray[np.float32]], corpus: Corpus) -> None:
     content = save(statistics)
     write_file(path, lambda temporary: temporary.write_bytes(content))
-    stamp = f"{corpus.manifest.content} {sha256_of(path)}"
-    write_file(path.with_suffix(".sha256"), lambda temporary: temporary.write_text(stamp))
+    write_file(path.with_suffix(".sha256"), lambda temporary: temporary.write_bytes(_stamp(path, corpus)))
+
+
+def _stamp(path: Path, corpus: Corpus) -> bytes:
+    """The hashes of the corpus and of the cached file: a cache of other shards, or a damaged one, has another stamp."""
+    return f"{corpus.manifest.content} {sha256_of(path)}".encode()
 
 
 def dimensions(config: EncoderConfig) -> int:
