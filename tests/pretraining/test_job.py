@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -26,9 +27,10 @@ def test_a_batch_must_be_divisible_among_processes(run: PretrainRun) -> None:
         build_job(replace(run, long_batch_size=3), ProcessGroup(size=7))
 
 
-def test_lamb_cannot_be_sharded(run: PretrainRun) -> None:
-    with pytest.raises(BertkitError, match="LAMB needs the norms of whole ones"):
-        build_job(replace(run, shard=True, optimizer=OptimizerConfig(kind="lamb")))
+@pytest.mark.parametrize("kind", ["lamb", "muon"])
+def test_lamb_and_muon_cannot_be_sharded(run: PretrainRun, kind: Literal["lamb", "muon"]) -> None:
+    with pytest.raises(BertkitError, match=f"{kind} needs whole ones: give optimizer.kind=adam, or no shard"):
+        build_job(replace(run, shard=True, optimizer=OptimizerConfig(kind=kind)))
 
 
 @pytest.mark.parametrize(

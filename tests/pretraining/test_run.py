@@ -21,12 +21,12 @@ from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.optimizer import OptimizerConfig
 
 
-@pytest.mark.parametrize("long_phase", ["continue", "restart"])
+@pytest.mark.parametrize(("long_phase", "kind"), [("continue", "lamb"), ("restart", "lamb"), ("restart", "muon")])
 def test_a_resume_in_either_phase_or_between_them_is_bit_exact(
-    run: PretrainRun, tmp_path: Path, long_phase: Literal["continue", "restart"]
+    run: PretrainRun, tmp_path: Path, long_phase: Literal["continue", "restart"], kind: Literal["lamb", "muon"]
 ) -> None:
-    lamb = OptimizerConfig(kind="lamb", lr=1e-2, bias_correction=True)
-    run = replace(run, long_phase=long_phase, long_lr=1e-3, long_batch_size=3, optimizer=lamb)
+    optimizer = OptimizerConfig(kind=kind, lr=1e-2, bias_correction=True)
+    run = replace(run, long_phase=long_phase, long_lr=1e-3, long_batch_size=3, optimizer=optimizer)
     pretrain(replace(run, save_every=1, keep_checkpoints=10), Progress("quiet"))
     for step in (5, 7, 8):
         broken = tmp_path / f"broken-{step}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bertkit.errors import BertkitError
 from bertkit.training.schedule import ScheduleConfig, lr_factor
 
 
@@ -47,3 +48,17 @@ def test_cosine_is_half_a_wave_from_the_end_of_the_warmup() -> None:
 @pytest.mark.parametrize("decay", ["bert", "linear", "cosine", "constant", "late"])
 def test_a_run_of_one_step_has_a_valid_factor(decay: str) -> None:
     assert 0 <= lr_factor(ScheduleConfig(decay=decay), 0, 1) <= 1  # type: ignore[arg-type]
+
+
+def test_the_share_of_the_late_decay_is_a_setting() -> None:
+    config = ScheduleConfig(warmup=0.03, decay="late", decay_share=0.6)
+    assert lr_factor(config, 15, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 30, 1000) == lr_factor(config, 400, 1000) == 1
+    assert lr_factor(config, 700, 1000) == pytest.approx(0.5)
+    assert lr_factor(config, 1000, 1000) == 0
+
+
+@pytest.mark.parametrize("setting", [{"warmup": -0.1}, {"warmup": 1.1}, {"decay_share": 0.0}, {"decay_share": 1.1}])
+def test_shares_out_of_range_are_refused(setting: dict[str, float]) -> None:
+    with pytest.raises(BertkitError, match=next(iter(setting))):
+        ScheduleConfig(**setting)  # type: ignore[arg-type]

@@ -8,6 +8,9 @@ them that are computed; H hidden width, N heads, D width of a head (H / N).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -24,6 +27,8 @@ class SelfAttention(nn.Module):
     ``qkv`` maps H to 3H, queries, keys and values in one product; ``output`` maps H to H. ``dropout`` is the rate on
     the attention probabilities, in training only.
     """
+
+    STACKED: ClassVar[Mapping[str, int]] = {"qkv": 3}
 
     def __init__(
         self, *, qkv: nn.Linear, output: nn.Linear, num_heads: int, dropout: float, causal: bool = False

@@ -12,7 +12,8 @@ Letters: B rows, T steps, I width of the input, H width of the output, C cells, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -34,6 +35,8 @@ class ProjectedLstm(nn.Module):
 
     ``cell_clip`` and ``output_clip`` bound the magnitude of the cells and the output; ``math.inf`` means no bound.
     """
+
+    STACKED: ClassVar[Mapping[str, int]] = {"gates": 4}
 
     def __init__(self, *, gates: nn.Linear, projection: nn.Linear, cell_clip: float, output_clip: float) -> None:
         super().__init__()

@@ -77,7 +77,7 @@ def build_job(
         run=run,
         data=data,
         phases=phases,
-        state=TrainingState(model, build_optimizer(model, run.optimizer)),
+        state=TrainingState(model, build_optimizer(model, run.optimizer, precision=run.precision or "float32")),
         report=report_data(phases[0].source),
         group=group,
         identity=run_identity(run),
@@ -94,9 +94,9 @@ def _check_division(run: PretrainRun, group: ProcessGroup) -> None:
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
         if rows % group.size:
             raise usage_error(f"{name} is {rows}; {group.size} processes need a multiple of their number.")
-    if run.shard and run.optimizer.kind == "lamb":
+    if run.shard and run.optimizer.kind in ("lamb", "muon"):
         raise usage_error(
-            "shard divides tensors, and LAMB needs the norms of whole ones: give optimizer.kind=adam, or no shard."
+            f"shard divides tensors, and {run.optimizer.kind} needs whole ones: give optimizer.kind=adam, or no shard."
         )
 
 

@@ -1,4 +1,4 @@
-"""Optimizers: AdamW as in BERT or with bias correction, LAMB for large batches, Adagrad for ELMo.
+"""Optimizers: AdamW as in BERT or with bias correction, LAMB for large batches, Muon, Adagrad for ELMo.
 
 google-research/bert ``optimization.py`` (``AdamWeightDecayOptimizer``) has no bias correction. That equals Adam with a
 step counter so large that the correction factors 1 - beta^t are exactly 1 in float32. So torch's fused AdamW does both:
@@ -17,11 +17,13 @@ from torch import Tensor, nn
 
 from bertkit.errors import usage_error
 from bertkit.training.lamb import Lamb
+from bertkit.training.muon import Muon, find_hidden_matrices
+from bertkit.training.precision import Precision
 
 _UNCORRECTED_STEP = 1.0e9
 """0.999^(1e9) is 0, and adding 1 to 1e9 in float32 changes nothing."""
 
-_INITIAL_MOMENTS = {"exp_avg": 0.0, "exp_avg_sq": 0.0, "sum": 1.0}
+_INITIAL_MOMENTS = {"exp_avg": 0.0, "exp_avg_sq": 0.0, "sum": 1.0, "momentum": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +32,14 @@ class OptimizerConfig:
 
     LAMB's paper corrects the bias; the authors' code, like BERT's, does not. Adagrad (Duchi et al. 2011) starts with
     accumulators of 1, as in TensorFlow, which ELMo was trained with; its weight decay is added to the gradient.
+
+    ``muon_lr`` is the peak learning rate of the hidden matrices with ``muon``; ``lr`` is that of all other parameters,
+    which AdamW trains. Both follow the schedule. The weights of both decay by ``lr * weight_decay`` per step.
     """
 
-    kind: Literal["adam", "lamb", "adagrad"] = "adam"
+    kind: Literal["adam", "lamb", "adagrad", "muon"] = "adam"
     lr: float = 1e-4
+    muon_lr: float = 0.02
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-6
@@ -44,6 +50,10 @@ class OptimizerConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.lr < math.inf:
             raise usage_error(f"lr is {self.lr}; it must be at least 0, such as 5e-5.")
+        if not 0 <= self.muon_lr < math.inf:
+            raise usage_error(f"muon_lr is {self.muon_lr}; it must be at least 0, such as 0.02.")
+        if self.kind == "muon" and self.lr == 0:
+            raise usage_error("lr is 0; muon needs a rate above 0 for the parameters that are no hidden matrices.")
 
 
 def build_optimizer(
@@ -51,50 +61,80 @@ def build_optimizer(
     config: OptimizerConfig,
     lr_scales: Mapping[str, float] | None = None,
     l2_penalties: Mapping[str, float] | None = None,
+    precision: Precision = "float32",
 ) -> torch.optim.Optimizer:
-    """AdamW, LAMB or Adagrad, with weight decay on matrices only, not on biases and LayerNorm (one dimension).
+    """AdamW, LAMB, Muon or Adagrad, with weight decay on matrices only, not on biases and LayerNorm (one dimension).
 
     ``lr_scales`` maps the name of a parameter to a factor of its learning rate (1 without an entry). ``l2_penalties``
     maps a name to the factor of the parameter's squared norm in the loss; this part of the gradient is added once per
-    step, after clipping.
+    step, after clipping. ``precision`` is that of Muon's matrix products.
     """
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    parameters = list(trained.values())
-    groups: dict[tuple[bool, float], list[Tensor]] = {}
-    for is_matrix in (True, False):
-        for name, parameter in trained.items():
-            if (parameter.ndim > 1) is is_matrix:
-                groups.setdefault((is_matrix, (lr_scales or {}).get(name, 1.0)), []).append(parameter)
-    settings: list[dict[str, object]] = [
-        {
-            "params": each,
-            "betas": (config.beta1, config.beta2),
-            "eps": config.eps,
-            "weight_decay": config.weight_decay if is_matrix else 0.0,
-            "lr_scale": lr_scale,
-            "adapts": is_matrix,  # read by LAMB only
-        }
-        for (is_matrix, lr_scale), each in groups.items()
-    ]
-    optimizer = _build(config, settings)
+    optimizer = _build(config, _group(trained, config, lr_scales or {}, _find_matrices(model, config)), precision)
     # Created here and not by torch in the first step, so that a checkpoint can be loaded before it.
-    moments = ("sum",) if config.kind == "adagrad" else ("exp_avg", "exp_avg_sq")
-    for parameter in parameters:
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), device=parameter.device),
-            **{moment: torch.zeros_like(parameter) for moment in moments},
-        }
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            optimizer.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                **{moment: torch.zeros_like(parameter) for moment in _list_moments(config, group["matrices"])},
+            }
     restart(optimizer, config)
+    set_lr(optimizer, config.lr)
     _add_penalties(optimizer, [(trained[name], factor) for name, factor in (l2_penalties or {}).items()])
     return optimizer
 
 
-def _build(config: OptimizerConfig, settings: list[dict[str, object]]) -> torch.optim.Optimizer:
-    if config.kind == "lamb":
-        return Lamb(settings, {"lr": config.lr})
+def _find_matrices(model: nn.Module, config: OptimizerConfig) -> dict[str, int]:
+    return find_hidden_matrices(model) if config.kind == "muon" else {}
+
+
+def _group(
+    trained: Mapping[str, nn.Parameter],
+    config: OptimizerConfig,
+    lr_scales: Mapping[str, float],
+    hidden: Mapping[str, int],
+) -> list[dict[str, object]]:
+    """The parameters in groups of equal settings, matrices first; ``hidden`` are the matrices that Muon trains."""
+    groups: dict[tuple[bool, int, float], list[Tensor]] = {}
+    for is_matrix in (True, False):
+        for name, parameter in trained.items():
+            if (parameter.ndim > 1) is is_matrix:
+                key = (is_matrix, hidden.get(name, 0), lr_scales.get(name, 1.0))
+                groups.setdefault(key, []).append(parameter)
+    ratio = config.muon_lr / config.lr if config.kind == "muon" else 1.0
+    return [
+        {
+            "params": each,
+            "betas": (config.beta1, config.beta2),
+            "eps": config.eps,
+            "weight_decay": _decay(config, ratio if matrices else 1.0) if is_matrix else 0.0,
+            "lr_scale": lr_scale * (ratio if matrices else 1.0),
+            "adapts": is_matrix,  # read by LAMB only
+            "matrices": matrices,  # read by Muon only
+        }
+        for (is_matrix, matrices, lr_scale), each in groups.items()
+    ]
+
+
+def _decay(config: OptimizerConfig, ratio: float) -> float:
+    """The weight decay, which an optimizer multiplies by its learning rate: ``ratio`` times ``config.lr``."""
+    return config.weight_decay / ratio if ratio else 0.0
+
+
+def _list_moments(config: OptimizerConfig, matrices: int) -> tuple[str, ...]:
     if config.kind == "adagrad":
-        return torch.optim.Adagrad(settings, lr=config.lr, foreach=True)
-    return torch.optim.AdamW(settings, lr=config.lr, fused=True)
+        return ("sum",)
+    return ("momentum",) if matrices else ("exp_avg", "exp_avg_sq")
+
+
+def _build(config: OptimizerConfig, groups: list[dict[str, object]], precision: Precision) -> torch.optim.Optimizer:
+    if config.kind == "lamb":
+        return Lamb(groups, {"lr": config.lr})
+    if config.kind == "muon":
+        return Muon(groups, lr=config.lr, dtype=getattr(torch, precision))
+    if config.kind == "adagrad":
+        return torch.optim.Adagrad(groups, lr=config.lr, foreach=True)
+    return torch.optim.AdamW(groups, lr=config.lr, fused=True)
 
 
 def _add_penalties(optimizer: torch.optim.Optimizer, penalised: Sequence[tuple[Tensor, float]]) -> None:

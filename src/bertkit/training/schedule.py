@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-_LATE_DECAY = 0.2
-"""The share of all steps over which ``late`` decays."""
+from bertkit.errors import usage_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +20,18 @@ class ScheduleConfig:
     * ``linear``: linear to 0, counted from the end of the warm-up, without that drop;
     * ``cosine``: half a cosine wave from the end of the warm-up to 0 (GPT);
     * ``constant``: no decay;
-    * ``late``: constant, then linear to 0 over the last fifth of the steps (Haegele et al., arXiv 2405.18392).
+    * ``late``: constant, then linear to 0 over the last ``decay_share`` (Haegele et al., arXiv 2405.18392).
     """
 
     warmup: float = 0.01
     decay: Literal["bert", "linear", "cosine", "constant", "late"] = "bert"
+    decay_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.warmup <= 1:
+            raise usage_error(f"warmup is {self.warmup}; it is a share of the steps, from 0 to 1.")
+        if not 0 < self.decay_share <= 1:
+            raise usage_error(f"decay_share is {self.decay_share}; it must be above 0 and at most 1.")
 
 
 def lr_factor(config: ScheduleConfig, step: int, total_steps: int) -> float:
@@ -36,7 +42,7 @@ def lr_factor(config: ScheduleConfig, step: int, total_steps: int) -> float:
     if config.decay == "constant":
         return 1.0
     if config.decay == "late":
-        return min(1.0, (total_steps - step) / (_LATE_DECAY * total_steps))
+        return min(1.0, (total_steps - step) / (config.decay_share * total_steps))
     begin = 0 if config.decay == "bert" else warmup_steps
     # max(1, ...): a run of one step may have no step after the warm-up.
     left = max(0.0, (total_steps - step) / max(1, total_steps - begin))
