@@ -10,6 +10,7 @@ import pytest
 from bertkit import api
 from bertkit.errors import BertkitError
 from bertkit.pretraining.planning import PretrainPlan
+from bertkit.pretraining.run import PretrainResult
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,25 @@ def test_options_win_over_the_file_of_settings_and_set_over_options(workspace: P
     assert settings["batch_size"] == (7, "--batch-size")
     assert settings["seed"] == (5, "--set")
     assert settings["encoder.num_layers"] == (1, "--size 1/12/2")
+
+
+@pytest.mark.parametrize("names", [("a.txt",), ("a.txt", "b.txt")])
+def test_one_or_two_long_files_are_enough_for_next_sentence_pairs(
+    workspace: Path, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """Some of each file is held out, and training and evaluation both have two documents or more."""
+    text = (workspace / "a.txt").read_text().replace("\n\n", "\n")
+    for name in names:
+        (tmp_path / name).write_text("".join(f"{name} begins here.\n{text}" for _ in range(2)))
+    data = tmp_path / "data"
+    manifest = api.prepare(
+        [tmp_path / name for name in names], tokenizer=workspace / "tok", output=data, progress="quiet"
+    )
+    assert manifest.documents == len(names)
+    assert 0 < manifest.heldout_tokens < manifest.tokens / 10
+    done = api.pretrain(data, output=tmp_path / "run", size="1/12/2", seq_length=13, steps=2, progress="quiet")
+    assert isinstance(done, PretrainResult)
+    assert {"mlm", "nsp"} <= done.heldout.keys()
 
 
 def test_a_run_needs_data_and_an_output(workspace: Path) -> None:

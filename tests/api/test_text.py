@@ -58,3 +58,12 @@ def test_a_corpus_is_checked(file: Path) -> None:
     assert not api.corpus_check([file]).problems
     file.write_bytes("caf\xe9".encode("latin-1"))
     assert api.corpus_check([file]).problems
+
+
+def test_a_corpus_too_small_to_hold_out_anything_is_reported(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=200, progress="quiet")
+    file.write_text(TEXTS[0])
+    api.prepare([file], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="plain")
+    assert "nothing is held out: 18 tokens are too few for it" in capsys.readouterr().err

@@ -22,15 +22,6 @@ def test_white_space_around_a_chunk_is_ignored() -> None:
     assert hash_of("one  two").value != hash_of("one two").value
 
 
-def test_first_is_the_hash_of_the_first_chunk() -> None:
-    document = DocumentHash()
-    assert document.first is None
-    document.add("one")
-    assert document.first == document.value == hash_of("one").value
-    document.add("two")
-    assert document.first == hash_of("one").value != document.value
-
-
 def test_a_document_of_white_space_is_blank() -> None:
     assert hash_of().is_blank
     assert hash_of(" \n", "\u3000").is_blank

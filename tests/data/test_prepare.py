@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -130,7 +131,15 @@ def test_ids_take_two_bytes_or_four(tmp_path: Path, files: list[Path], tokenizer
     assert Corpus.open(tmp_path / "large").shards[0].tokens.dtype == np.uint32
 
 
+SPLITS_AND_WHOLE: tuple[tuple[str, Split], ...] = (("data", "heldout"), ("data", "train"), ("whole", "train"))
+
+
 class TestHeldOut:
+    @pytest.fixture(autouse=True)
+    def larger_shards(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The blocks of the first shard decide what is held out of all, so that it must have enough of them."""
+        monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 30_000)
+
     def documents(self, folder: Path, split: Split) -> list[str]:
         return [str(document) for document in sentences(folder, split)]
 
@@ -139,48 +148,49 @@ class TestHeldOut:
         file.write_text("\n".join(json.dumps(text) for text in texts))
         return prepare([file], tokenizer=tokenizer, output=folder, heldout=heldout)
 
-    @pytest.mark.parametrize(("count", "least"), [(1, 0), (2, 1), (3, 1), (4, 2), (13, 2)])
-    @pytest.mark.parametrize("heldout", [1e-9, 0.999999])
-    def test_some_documents_are_held_out_and_some_are_not(
-        self, tmp_path: Path, tokenizer: WordPiece, count: int, least: int, heldout: float
+    def test_nothing_is_held_out_of_a_tiny_corpus(self, tmp_path: Path, tokenizer: WordPiece) -> None:
+        assert self.prepare(tmp_path / "data", PARAGRAPHS[30:33], tokenizer).heldout_tokens == 0
+
+    @pytest.mark.parametrize("names", [("a.txt",), ("a.txt", "b.txt", "c.txt", "d.txt")])
+    @pytest.mark.parametrize("share", [0.01, 0.1])
+    def test_a_share_is_held_out_of_few_long_documents(
+        self, tmp_path: Path, tokenizer: WordPiece, names: tuple[str, ...], share: float
     ) -> None:
-        manifest = self.prepare(tmp_path / "data", PARAGRAPHS[30 : 30 + count], tokenizer, heldout)
-        assert manifest.documents == count
-        assert manifest.heldout_documents == (least if heldout < 0.5 else count - 1)
+        for seed, name in enumerate(names):
+            order = np.random.default_rng(seed).integers(0, len(PARAGRAPHS), size=6000 // len(names))
+            text = "\n\n".join(f"Line {at}. {PARAGRAPHS[number]}" for at, number in enumerate(order))
+            (tmp_path / name).write_text(text)
+        files = [tmp_path / name for name in names]
+        manifest = prepare(files, tokenizer=tokenizer, output=tmp_path / "data", heldout=share)
+        assert manifest.documents == len(names)
+        assert manifest.heldout_tokens / manifest.tokens == pytest.approx(share, rel=0.35)
+        assert Corpus.open(tmp_path / "data", "heldout").num_documents >= 2
+        prepare(files, tokenizer=tokenizer, output=tmp_path / "whole", heldout=0)
+        held, kept, whole = (
+            Counter(map(tuple, chain.from_iterable(sentences(tmp_path / folder, split))))
+            for folder, split in SPLITS_AND_WHOLE
+        )
+        assert held + kept == whole, "every sentence is in one split, once"
 
     def test_nothing_is_held_out_on_request(self, tmp_path: Path, tokenizer: WordPiece) -> None:
-        assert self.prepare(tmp_path / "data", PARAGRAPHS, tokenizer, 0).heldout_documents == 0
+        assert self.prepare(tmp_path / "data", PARAGRAPHS, tokenizer, 0).heldout_tokens == 0
 
     def test_the_held_out_share_is_as_requested_and_splits_are_disjoint(
         self, tmp_path: Path, tokenizer: WordPiece
     ) -> None:
         texts = [f"{first} {second}" for first in PARAGRAPHS[:20] for second in PARAGRAPHS[20:50]]
         manifest = self.prepare(tmp_path / "data", texts + texts, tokenizer, 0.2)
-        assert 0.15 < manifest.heldout_documents / manifest.documents < 0.25
+        assert 0.15 < manifest.heldout_tokens / manifest.tokens < 0.25
         assert manifest.duplicate_documents >= len(texts)
         held, kept = (self.documents(tmp_path / "data", split) for split in ("heldout", "train"))
         assert len(held) + len(kept) == manifest.documents
         assert not set(held) & set(kept)
 
     def test_more_documents_do_not_change_the_split_of_a_document(self, tmp_path: Path, tokenizer: WordPiece) -> None:
-        texts = sorted(set(PARAGRAPHS))
-        self.prepare(tmp_path / "few", texts[::3], tokenizer, 0.3)
+        texts = [f"{first} {second}" for first in PARAGRAPHS[:30] for second in PARAGRAPHS[20:50]]
+        self.prepare(tmp_path / "few", texts[::2], tokenizer, 0.3)
         self.prepare(tmp_path / "all", texts, tokenizer, 0.3)
         assert set(self.documents(tmp_path / "few", "heldout")) <= set(self.documents(tmp_path / "all", "heldout"))
-
-    def test_a_document_of_several_shards_stays_together(
-        self, tmp_path: Path, tokenizer: WordPiece, files: list[Path]
-    ) -> None:
-        for file in files[:1] + files[2:]:
-            file.unlink()
-        for number in range(13):
-            (tmp_path / f"{number}.txt").write_text(f"The cat {number} saw. " + files[1].read_text())
-        books = sorted(tmp_path.glob("*.txt"))
-        manifest = prepare(books, tokenizer=tokenizer, output=tmp_path / "data", heldout=0.3)
-        per_book = manifest.tokens / manifest.documents
-        heldout = Corpus.open(tmp_path / "data", "heldout")
-        assert len(heldout.shards) > 2
-        assert heldout.num_tokens / per_book == pytest.approx(round(heldout.num_tokens / per_book), abs=0.1)
 
 
 def test_empty_documents_are_skipped_and_counted(tmp_path: Path, tokenizer: WordPiece) -> None:

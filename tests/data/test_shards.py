@@ -99,12 +99,12 @@ def test_a_corpus_is_one_split(data: Path) -> None:
     assert (heldout.num_tokens, len(heldout.shards)) == (37, 1)
     assert train.folder == data
     assert train.manifest == read_manifest(data)
-    assert train.manifest.heldout_documents == 2
+    assert train.manifest.heldout_tokens == 37
 
 
 def test_the_manifest_as_lines_of_text(data: Path) -> None:
     lines = read_manifest(data).lines()
-    assert any("8, 2 of them held out" in line for line in lines)
+    assert "held out            37 tokens (46.84%)" in lines
     assert any(line.startswith("replaced characters 7") for line in lines)
 
 

@@ -25,24 +25,33 @@ def test_sentences_are_encoded_as_if_each_were_alone(tmp_path: Path, tokenizer_f
     chunk = TextChunk(0, text)
     tokenizer = WordPiece.load(tmp_path)
     alone = [ids for sentence in chunk.sentences() if (ids := tokenizer.encode(sentence).ids)]
-    (found,) = UnitTokenizer(tokenizer_file).tokenize(WorkUnit((chunk,), (1,), 0))
+    (found,) = UnitTokenizer(tokenizer_file).tokenize(WorkUnit((chunk,), 500, 0))
     assert found.sentence_lengths.tolist() == [len(ids) for ids in alone]
     assert found.tokens.tolist() == [id for ids in alone for id in ids]
     assert found.unknown == sum(ids.count(tokenizer.unk_id) for ids in alone) > 0
-    (nothing,) = UnitTokenizer(tokenizer_file).tokenize(WorkUnit((TextChunk(0, " \0\n"),), (1,), 0))
-    assert (len(nothing.tokens), len(nothing.sentence_lengths)) == (0, 0)
+    assert UnitTokenizer(tokenizer_file).tokenize(WorkUnit((TextChunk(0, " \0\n"),), 500, 0)) == []
 
 
-def test_results_keep_the_numbers_and_keys_of_their_chunks(tokenizer_file: TokenizerFile) -> None:
-    unit = WorkUnit((TextChunk(7, "Some words."), TextChunk(9, "More.")), (13, 17), 0)
-    assert [(each.number, each.key) for each in UnitTokenizer(tokenizer_file).tokenize(unit)] == [(7, 13), (9, 17)]
+def test_a_chunk_is_divided_into_blocks_of_sentences(tokenizer_file: TokenizerFile) -> None:
+    tokenizer = UnitTokenizer(tokenizer_file)
+    chunks = tuple(TextChunk(number, "Some words. \u200b\n\nMore wor\ufffds! " * 4) for number in (7, 9))
+    whole = tokenizer.tokenize(WorkUnit(chunks, 500, 0))
+    parts = tokenizer.tokenize(WorkUnit(chunks, 20, 0))
+    assert [each.number for each in whole] == [7, 9]
+    assert len({each.number for each in parts}) == 2 < len(parts)
+    assert whole[0].key == whole[1].key
+    assert len({each.key for each in parts}) < len(parts), "copies have the same key"
+    for field in ("tokens", "sentence_lengths"):
+        expected, found = (np.concatenate([getattr(each, field) for each in some]) for some in (whole, parts))
+        assert np.array_equal(found, expected)
+    assert sum(each.unknown for each in whole) == sum(each.unknown for each in parts) > 0
 
 
 def test_a_sentence_in_byte_level_bpe_keeps_the_space_before_it(tmp_path: Path) -> None:
     tokenizer = byte_bpe.train(["Some words. More words."] * 3, vocab_size=299)
     tokenizer.save(tmp_path)
     file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
-    (chunk,) = UnitTokenizer(file).tokenize(WorkUnit((TextChunk(0, "Some words. More words."),), (1,), 0))
+    (chunk,) = UnitTokenizer(file).tokenize(WorkUnit((TextChunk(0, "Some words. More words."),), 500, 0))
     assert chunk.tokens.tolist() == tokenizer.encode("Some words. More words.").ids
     assert len(chunk.sentence_lengths) == 2
 

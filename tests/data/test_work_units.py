@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bertkit.data import sources, work_units
-from bertkit.data.document_hash import DocumentHash
 from bertkit.data.sources import ReadOptions
 from bertkit.data.work_units import UnitReader
 
@@ -24,17 +23,10 @@ def write(path: Path, *texts: str) -> Path:
     return path
 
 
-def key_of(text: str) -> int:
-    document = DocumentHash()
-    document.add(text)
-    return document.value
-
-
 def test_units_are_filled_with_chunks_in_order(tmp_path: Path) -> None:
     texts = ["a" * 13, "b" * 14, "c" * 5, "d" * 20, "e" * 13]
     units = list(UnitReader([write(tmp_path / "a.jsonl", *texts)], ReadOptions()).units())
     assert [[chunk.text for chunk in unit.chunks] for unit in units] == [texts[:2], texts[2:4], texts[4:]]
-    assert [unit.keys for unit in units] == [tuple(map(key_of, part)) for part in (texts[:2], texts[2:4], texts[4:])]
 
 
 def test_documents_are_numbered_through_all_files(tmp_path: Path) -> None:
@@ -45,13 +37,19 @@ def test_documents_are_numbered_through_all_files(tmp_path: Path) -> None:
     assert reader.documents == 3
 
 
-def test_all_chunks_of_a_document_have_its_key(tmp_path: Path) -> None:
+def test_all_chunks_of_a_document_have_its_number(tmp_path: Path) -> None:
     text = "word " * 20
     units = list(UnitReader([write(tmp_path / "a.jsonl", text)], ReadOptions()).units())
     assert len(units) > 2
-    assert {key for unit in units for key in unit.keys} == {key_of(text[:20])}
     assert {chunk.number for unit in units for chunk in unit.chunks} == {0}
     assert "".join(chunk.text for unit in units for chunk in unit.chunks) == text
+
+
+def test_blocks_are_longer_in_a_larger_corpus(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", "text" * 100_000)
+    few, many = (UnitReader([file], ReadOptions(), heldout=share).block_characters for share in (0.01, 0.2))
+    assert few == 500
+    assert many == int(file.stat().st_size * 0.2 / 32)
 
 
 def test_done_bytes_grow_to_the_total(tmp_path: Path) -> None:

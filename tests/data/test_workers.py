@@ -13,15 +13,13 @@ import pytest
 
 from bertkit.data import workers
 from bertkit.data.sources import TextChunk
-from bertkit.data.tokenizing import TokenizedChunk, TokenizerFile, UnitTokenizer, WorkUnit
+from bertkit.data.tokenizing import TokenizedBlock, TokenizerFile, UnitTokenizer, WorkUnit
 from bertkit.data.workers import start_worker, tokenize_all
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import train
 
 UNITS = [
-    WorkUnit(
-        tuple(TextChunk(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), (1, 2, 3), number
-    )
+    WorkUnit(tuple(TextChunk(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), 20, number)
     for number in range(0, 99, 3)
 ]
 
@@ -33,7 +31,7 @@ def tokenizer(tmp_path: Path) -> TokenizerFile:
     return TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
 
 
-def as_lists(results: list[TokenizedChunk]) -> list[object]:
+def as_lists(results: list[TokenizedBlock]) -> list[object]:
     return [
         (each.number, each.key, each.tokens.tolist(), each.sentence_lengths.tolist(), each.unknown) for each in results
     ]
@@ -96,7 +94,7 @@ from bertkit.data import workers
 from bertkit.data.sources import TextChunk
 
 tokenizer = TokenizerFile(Path({str(tokenizer.file)!r}), {tokenizer.vocab_size}, {tokenizer.unk_id})
-print(sum(len(results) for _, results in tokenize_all([WorkUnit((TextChunk(0, "words"),), (1,), 0)] * 7, tokenizer, 2)))
+print(sum(len(results) for _, results in tokenize_all([WorkUnit((TextChunk(0, "words"),), 500, 0)] * 7, tokenizer, 2)))
 """
     ran = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True)
     assert ran.stdout == "7\n"

@@ -85,7 +85,7 @@ def prepare(options: PrepareOptions) -> Manifest:
     with Progress(options.progress) as bar:
         paths = existing(options.files)
         bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
-        return prepare_files(
+        manifest = prepare_files(
             paths,
             tokenizer=load_tokenizer(Path(options.tokenizer)),
             output=Path(options.output),
@@ -94,3 +94,9 @@ def prepare(options: PrepareOptions) -> Manifest:
             reading=ReadOptions(boundary=options.boundary, field=options.field, on_bad_bytes=options.on_bad_bytes),
             report=lambda done, total: bar.advance(done),
         )
+        if options.heldout and not manifest.heldout_tokens:
+            bar.say(
+                f"nothing is held out: {manifest.tokens:,} tokens are too few for it; pre-training will report no "
+                "held-out loss."
+            )
+        return manifest

@@ -15,13 +15,11 @@ KEYS = 2**64
 class DocumentHash:
     """The hash of a document that comes in chunks. White space around a chunk is ignored.
 
-    ``first`` is the hash of the first chunk, known before the others are read. ``is_blank`` is True while there is
-    nothing but white space.
+    ``is_blank`` is True while there is nothing but white space.
     """
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=8)
-        self.first: int | None = None
         self.is_blank = True
 
     def add(self, text: str) -> None:
@@ -29,8 +27,6 @@ class DocumentHash:
         text = text.strip()
         self.is_blank = self.is_blank and not text
         self._hash.update(text.encode())
-        if self.first is None:
-            self.first = self.value
 
     @property
     def value(self) -> int:

@@ -42,7 +42,7 @@ def prepare(
     reading: ReadOptions | None = None,
     report: Report | None = None,
 ) -> Manifest:
-    """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the documents is kept for evaluation.
+    """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the tokens is kept for evaluation.
 
     A folder that the same command has finished is left as it is, and one that it has begun is completed. A folder with
     other content is refused with a usage error.
@@ -56,13 +56,13 @@ def prepare(
             return read_manifest(output)
         write_folder(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
-        reader = UnitReader(files, reading)
+        reader = UnitReader(files, reading, heldout=heldout)
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         # After a restart the units of finished shards are read again, because their documents must be numbered and
         # hashed, but not tokenized again.
         pending = islice(reader.units(), writer.units, None)
-        for unit, chunks in tokenize_all(pending, tokenizer_file, workers or _default_workers(reader.total_bytes)):
-            writer.add(chunks)
+        for unit, blocks in tokenize_all(pending, tokenizer_file, workers or _default_workers(reader.total_bytes)):
+            writer.add(blocks)
             if report is not None:
                 report(unit.done_bytes, reader.total_bytes)
         writer.finish()
@@ -85,7 +85,7 @@ def _check(files: Sequence[Path], workers: int | None, heldout: float) -> None:
     if workers is not None and workers < 1:
         raise usage_error(f"--workers is {workers}; it must be at least 1.")
     if not 0 <= heldout < 1:
-        raise usage_error(f"--heldout is {heldout}; it must be a share of the documents: at least 0 and below 1.")
+        raise usage_error(f"--heldout is {heldout}; it must be a share of the text: at least 0 and below 1.")
 
 
 def _names(files: Sequence[Path]) -> str:

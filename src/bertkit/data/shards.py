@@ -88,9 +88,9 @@ class Manifest:
     sources: tuple[SourceRecord, ...]
 
     @property
-    def heldout_documents(self) -> int:
-        """Documents that are not used in training."""
-        return sum(record.documents for record in self.shards if record.split == "heldout")
+    def heldout_tokens(self) -> int:
+        """Tokens that are not used in training."""
+        return sum(record.tokens for record in self.shards if record.split == "heldout")
 
     @property
     def content(self) -> str:
@@ -106,9 +106,10 @@ class Manifest:
     def lines(self) -> list[str]:
         """The manifest as lines of text."""
         return [
-            f"documents           {self.documents:,}, {self.heldout_documents:,} of them held out",
+            f"documents           {self.documents:,}",
             f"sentences           {self.sentences:,}",
             f"tokens              {self.tokens:,} in {len(self.shards):,} shards",
+            f"held out            {self.heldout_tokens:,} tokens ({self.heldout_tokens / self.tokens:.2%})",
             f"unknown tokens      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
             f"empty documents     {self.empty_documents:,} skipped",
             f"duplicates          {self.duplicate_documents:,} kept",

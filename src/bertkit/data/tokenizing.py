@@ -5,6 +5,7 @@ Letters: N tokens, S sentences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
+from bertkit.data.blocks import Block, cut_blocks
 from bertkit.data.sources import TextChunk
 
 _SMALL_IDS = 65536
@@ -20,21 +22,22 @@ _BREAK = "\0"
 
 @dataclass(frozen=True, slots=True)
 class WorkUnit:
-    """Work for one worker: chunks of documents, which are numbered through the whole corpus, and their ``keys``.
+    """Work for one worker: chunks of documents, which are numbered through the whole corpus.
 
-    ``done_bytes`` is the position in the input where the unit ends.
+    Chunks are divided into blocks of about ``block_characters``. ``done_bytes`` is the position in the input where the
+    unit ends.
     """
 
     chunks: tuple[TextChunk, ...]
-    keys: tuple[int, ...]
+    block_characters: int
     done_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TokenizedChunk:
-    """The ``tokens`` (N,) of a chunk of document ``number``, and the lengths (S,) of its sentences.
+class TokenizedBlock:
+    """The ``tokens`` (N,) of a block of document ``number``, and the lengths (S,) of its sentences.
 
-    ``key`` identifies the document; ``unknown`` counts its unknown tokens.
+    ``key`` is the hash of its text; ``unknown`` counts its unknown tokens.
     """
 
     number: int
@@ -75,27 +78,36 @@ class UnitTokenizer:
         self._break_id = self._backend.token_to_id(_BREAK)
         self._keeps_spaces = isinstance(self._backend.pre_tokenizer, pre_tokenizers.ByteLevel)
 
-    def tokenize(self, unit: WorkUnit) -> list[TokenizedChunk]:
-        """The tokens of every chunk; sentences without a token are left out."""
+    def tokenize(self, unit: WorkUnit) -> list[TokenizedBlock]:
+        """The tokens of every block with a token; sentences without one are left out."""
         between = _BREAK + " " * self._keeps_spaces
-        texts = [between.join(map(_without_break, chunk.sentences())) + _BREAK for chunk in unit.chunks]
+        sentences = [chunk.sentences() for chunk in unit.chunks]
+        texts = [between.join(map(_without_break, each)) + _BREAK for each in sentences]
         # Without offsets, which shards do not store.
         encoded = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [
-            self._split_sentences(chunk.number, key, np.array(encoding.ids, dtype=np.uint32))
-            for chunk, key, encoding in zip(unit.chunks, unit.keys, encoded, strict=True)
+            block
+            for chunk, each, encoding in zip(unit.chunks, sentences, encoded, strict=True)
+            for block in self._split(chunk.number, cut_blocks(each, unit.block_characters), encoding.ids)
+            if len(block.tokens)
         ]
 
-    def _split_sentences(self, number: int, key: int, ids: NDArray[np.uint32]) -> TokenizedChunk:
-        breaks = np.flatnonzero(ids == self._break_id)
+    def _split(self, number: int, blocks: list[Block], ids: list[int]) -> Iterator[TokenizedBlock]:
+        """The blocks of one chunk, whose ``ids`` have a break after every sentence."""
+        tokens = np.array(ids, dtype=np.uint32)
+        breaks = np.flatnonzero(tokens == self._break_id)
         lengths = np.diff(breaks, prepend=-1) - 1
-        return TokenizedChunk(
-            number=number,
-            key=key,
-            tokens=np.delete(ids, breaks).astype(self.tokenizer.dtype),
-            sentence_lengths=lengths[lengths > 0],
-            unknown=int(np.count_nonzero(ids == self.tokenizer.unk_id)),
-        )
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = np.delete(tokens, breaks).astype(self.tokenizer.dtype)
+        for block in blocks:
+            part, sizes = tokens[ends[block.begin] : ends[block.end]], lengths[block.begin : block.end]
+            yield TokenizedBlock(
+                number=number,
+                key=block.key,
+                tokens=part,
+                sentence_lengths=sizes[sizes > 0],
+                unknown=int(np.count_nonzero(part == self.tokenizer.unk_id)),
+            )
 
 
 def _without_break(sentence: str) -> str:

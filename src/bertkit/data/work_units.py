@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
+from bertkit.data.blocks import block_characters
 from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.shards import SourceRecord
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
@@ -29,15 +30,16 @@ class _Source:
 
 
 class UnitReader:
-    """Reads ``files`` once. The counts are complete when ``units`` has ended.
+    """Reads ``files`` once, to hold out a share of ``heldout``. The counts are complete when ``units`` has ended.
 
     Keeps eight bytes per document in memory, to count duplicates.
     """
 
-    def __init__(self, files: Sequence[Path], reading: ReadOptions) -> None:
+    def __init__(self, files: Sequence[Path], reading: ReadOptions, *, heldout: float = 0.0) -> None:
         self.reading = reading
         self.sources = [_Source(file, file.stat().st_size, ReadLog(ByteStream(file))) for file in files]
         self.total_bytes = sum(source.bytes for source in self.sources)
+        self.block_characters = block_characters(self.total_bytes, heldout)
         self._hashes = array("Q")
 
     @property
@@ -48,18 +50,16 @@ class UnitReader:
     def units(self) -> Iterator[WorkUnit]:
         """Units of about 400,000 characters. A small document is in one unit; a large one is several chunks."""
         held: list[TextChunk] = []
-        keys: list[int] = []
         size = 0
-        for chunk, key in self._chunks():
+        for chunk in self._chunks():
             # The size depends on the text alone, not on the number of workers, so that the same holds for the shards.
             if held and size + len(chunk.text) > _UNIT_CHARACTERS:
-                yield WorkUnit(tuple(held), tuple(keys), self._done_bytes())
-                held, keys, size = [], [], 0
+                yield WorkUnit(tuple(held), self.block_characters, self._done_bytes())
+                held, size = [], 0
             held.append(chunk)
-            keys.append(key)
             size += len(chunk.text)
         if held:
-            yield WorkUnit(tuple(held), tuple(keys), self.total_bytes)
+            yield WorkUnit(tuple(held), self.block_characters, self.total_bytes)
 
     def count_duplicates(self) -> int:
         """Documents with the same text as an earlier one, except for white space around it."""
@@ -80,8 +80,8 @@ class UnitReader:
             for source in self.sources
         )
 
-    def _chunks(self) -> Iterator[tuple[TextChunk, int]]:
-        """Chunks with the number of their document in the whole corpus, and its key: the hash of its first chunk."""
+    def _chunks(self) -> Iterator[TextChunk]:
+        """Chunks with the number of their document in the whole corpus."""
         number = -1
         for source in self.sources:
             chunks = read_chunks(source.file, self.reading, source.log)
@@ -91,8 +91,7 @@ class UnitReader:
                 text_hash = DocumentHash()
                 for chunk in document:
                     text_hash.add(chunk.text)
-                    assert text_hash.first is not None
-                    yield replace(chunk, number=number), text_hash.first
+                    yield replace(chunk, number=number)
                 # Blank documents are skipped later and would all count as duplicates of the first.
                 if not text_hash.is_blank:
                     self._hashes.append(text_hash.value)

@@ -8,13 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from queue import SimpleQueue
 
-from bertkit.data.tokenizing import TokenizedChunk, TokenizerFile, UnitTokenizer, WorkUnit
+from bertkit.data.tokenizing import TokenizedBlock, TokenizerFile, UnitTokenizer, WorkUnit
 from bertkit.errors import BertkitError
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
-Result = tuple[WorkUnit, list[TokenizedChunk]]
+Result = tuple[WorkUnit, list[TokenizedBlock]]
 
-Worker = SubprocessWorker[WorkUnit, list[TokenizedChunk]]
+Worker = SubprocessWorker[WorkUnit, list[TokenizedBlock]]
 
 
 def tokenize_all(units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int) -> Iterator[Result]:
@@ -40,7 +40,7 @@ class _TokenizeUnit:
     def _tokenizer(self) -> UnitTokenizer:
         return UnitTokenizer(self._tokenizer_file)
 
-    def __call__(self, unit: WorkUnit) -> list[TokenizedChunk]:
+    def __call__(self, unit: WorkUnit) -> list[TokenizedBlock]:
         return self._tokenizer.tokenize(unit)
 
 
@@ -55,7 +55,7 @@ def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> It
     for worker in workers:
         idle.put(worker)
 
-    def tokenize(unit: WorkUnit) -> list[TokenizedChunk]:
+    def tokenize(unit: WorkUnit) -> list[TokenizedBlock]:
         worker = idle.get()
         try:
             return worker.call(unit)
@@ -67,7 +67,7 @@ def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> It
         finally:
             idle.put(worker)
 
-    waiting: deque[tuple[WorkUnit, Future[list[TokenizedChunk]]]] = deque()
+    waiting: deque[tuple[WorkUnit, Future[list[TokenizedBlock]]]] = deque()
     threads = ThreadPoolExecutor(len(workers))
     try:
         for unit in units:

@@ -69,7 +69,7 @@ class PrepareOptions(JobOptions):
     workers: int | None = None
     """Number of processes. [default: one per core]"""
     heldout: float = 0.01
-    """Share of the documents that is held out of training, for evaluation."""
+    """Share of the tokens that is held out of training, for evaluation; also from within long documents."""
     boundary: Literal["auto", "blank-line", "file", "record"] = "auto"
     """What ends a document: a blank line, the end of a file or of a record; auto detects it from the file."""
     field: str | None = None

@@ -41,11 +41,10 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
         return run.task.source(corpus, data.tokenizer, seq_length=seq_length, seed=seed)
 
     def make(plan: Plan, seq_length: int, first: int, until: int, *, restarts: bool = False) -> Phase:
-        heldout = source(data.heldout, seq_length, 0)
         return Phase(
             plan=plan,
             source=source(data.train, seq_length, run.seed),
-            heldout=heldout if data.heldout.num_documents > 1 else None,
+            heldout=source(data.heldout, seq_length, 0) if data.heldout.num_documents > 1 else None,
             first=first,
             until=until,
             restarts=restarts,
