@@ -2,57 +2,25 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.inference.small_predictions import ROWS, Parrot
+from tests.inference.small_predictions import texts as texts
 
 from bertkit.errors import BertkitError
-from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import predict_file
 from bertkit.task_types import (
     Columns,
-    Prediction,
     QuestionAnsweringTask,
     Split,
     TaskFiles,
-    TextClassificationTask,
-    TextExample,
 )
 from bertkit.training.interrupts import Interrupted
-
-ROWS = 200
-
-
-class Parrot(Pipeline):
-    """Answers a text with itself; ``stop_at`` sends Ctrl-C to this process before that answer."""
-
-    def __init__(self, folder: Path, stop_at: int | None = None) -> None:
-        folder.mkdir(exist_ok=True)
-        (folder / "weights").write_text("7")
-        self.folder, self.folders = folder, (folder,)
-        self.stop_at = stop_at
-        self.answered = 0
-        self.__dict__["task"] = TextClassificationTask(name="parrot", metric="accuracy", labels=("a", "b"))
-
-    def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
-        for example in examples:
-            if self.answered == self.stop_at:
-                os.kill(os.getpid(), signal.SIGINT)
-            self.answered += 1
-            yield Prediction(example.first, {"a": 0.75, "b": 0.25})
-
-
-@pytest.fixture
-def texts(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.txt"
-    path.write_text("".join(f"text {number}\n" for number in range(ROWS)))
-    return path
 
 
 def answer(model: Parrot, texts: Path, output: Path) -> list[int]:

@@ -5,35 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.task_types.small_sentences import task as task
 
-from bertkit import lookup as names
 from bertkit.errors import BertkitError
 from bertkit.task_types import TaggingTask
 from bertkit.task_types.user_tables import guess
-
-TASK: TaggingTask = names.find("tasks", "conll2003", TaggingTask)
-
-
-ROWS = """-DOCSTART- -X- O O
-
-Seven NNP I-NP I-PER
-rivers NNS I-NP I-PER
-ran VBD I-VP O
-
-old JJ I-NP I-LOC
-mill NN I-NP B-LOC
-
--DOCSTART- -X- O O
-
-slowly RB O O
-"""
-
-
-@pytest.fixture
-def task(tmp_path: Path) -> TaggingTask:
-    for split in TASK.files.splits.values():
-        (tmp_path / split.files[0]).write_text(ROWS, encoding="utf-8")
-    return TASK.at(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from pathlib import Path
 
-import pytest
+from tests.task_types.small_tables import here as here
+from tests.task_types.small_tables import reviews, sentence, write_csv
 
 from bertkit.task_types.user_tables import guess
-
-WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
-
-
-def sentence(seed: int) -> str:
-    return " ".join(random.Random(seed).choices(WORDS, k=9)) + f" {seed}"
-
-
-def reviews(rows: int = 40, **odd_labels: str) -> list[tuple[str, str, str]]:
-    """(id, review, label); ``row_7="postive"`` changes one label."""
-    table = [(str(row), sentence(row), ("negative", "positive")[row % 3 > 0]) for row in range(rows)]
-    for row, label in odd_labels.items():
-        place = int(row.removeprefix("row_"))
-        table[place] = (*table[place][:2], label)
-    return table
-
-
-def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
-    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return Path()
 
 
 def test_a_tenth_of_every_class_is_held_out(here: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.task_types.small_tables import task as task
+from tests.task_types.small_tables import write
 
 from bertkit.batch import IGNORE
 from bertkit.config import apply, parse_settings
@@ -22,22 +24,6 @@ from bertkit.task_types import (
     from_record,
 )
 from bertkit.task_types.user_tables import guess
-
-CELLS = ["dull;long", "long", "", "bright", "dull; bright ;long", "[]", '["long", "bright"]']
-
-
-def write(path: Path, cells: list[str], repeats: int = 7) -> Path:
-    rows = [{"text": f"film number {row}", "tags": cells[row % len(cells)]} for row in range(repeats * len(cells))]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def task(tmp_path: Path) -> MultiLabelTask:
-    table = write(tmp_path / "films.jsonl", CELLS)
-    found = guess(table, dev=table, label="tags", kind="labels").task
-    assert isinstance(found, MultiLabelTask)
-    return found
 
 
 def outputs(task: MultiLabelTask, example: TextExample) -> dict[str, np.ndarray[Any, Any]]:

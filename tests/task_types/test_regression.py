@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.task_types.small_tables import fails, sentence, write_csv
+from tests.task_types.small_tables import here as here
 
 from bertkit.contracts import Tokenizer
-from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.errors import BAD_DATA
 from bertkit.task_types import RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.user_tables import guess
-
-WORDS = ["the", "film", "was", "long", "and", "loud", "but", "every", "scene", "had", "something", "bright", "in", "it"]
-
-
-def sentence(seed: int) -> str:
-    return " ".join(random.Random(seed).choices(WORDS, k=9)) + f" {seed}"
-
-
-def write_csv(path: Path, rows: list[tuple[str, str, str]], header: str = "id,review,label") -> Path:
-    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
-    return path
-
-
-def fails(message: str, exit_code: int, path: Path, **options: object) -> None:
-    with pytest.raises(BertkitError, match=message) as caught:
-        guess(path, **options)  # type: ignore[arg-type]
-    assert caught.value.exit_code == exit_code
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return Path()
 
 
 def test_numbers_are_scaled_to_mean_0_and_standard_deviation_1(here: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.task_types.small_sentences import TASK
+from tests.task_types.small_sentences import task as task
 
-from bertkit import lookup as names
 from bertkit.batch import IGNORE
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import Tokenizer
@@ -22,30 +23,6 @@ from bertkit.model import Model
 from bertkit.task_types import TaggingTask
 from bertkit.task_types.user_tables import guess
 from bertkit.text.wordpiece import WordPiece
-
-TASK: TaggingTask = names.find("tasks", "conll2003", TaggingTask)
-
-
-ROWS = """-DOCSTART- -X- O O
-
-Seven NNP I-NP I-PER
-rivers NNS I-NP I-PER
-ran VBD I-VP O
-
-old JJ I-NP I-LOC
-mill NN I-NP B-LOC
-
--DOCSTART- -X- O O
-
-slowly RB O O
-"""
-
-
-@pytest.fixture
-def task(tmp_path: Path) -> TaggingTask:
-    for split in TASK.files.splits.values():
-        (tmp_path / split.files[0]).write_text(ROWS, encoding="utf-8")
-    return TASK.at(tmp_path)
 
 
 def test_gold_scores_perfectly(task: TaggingTask, tokenizer: Tokenizer) -> None:

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.metrics import f1_score
+from tests.task_types.small_questions import TASKS
+from tests.task_types.small_questions import name as name
 
-from bertkit import lookup as names
-from bertkit.batch import Feature
-from bertkit.contracts import Tokenizer
 from bertkit.task_types import (
     AnswerSpan,
     MultiLabelTask,
     Prediction,
-    QuestionAnsweringTask,
     SpanExample,
     SpanPrediction,
     TextExample,
 )
 from bertkit.task_types.squad_files import Answer
 from bertkit.task_types.user_tables import guess
-
-TASKS: dict[str, QuestionAnsweringTask] = names.values("tasks", QuestionAnsweringTask)
-
-
-CONTEXT = "Seven wide rivers ran slowly past the old stone mill before dawn; nobody (not even the miller) saw them. "
-
-
-@pytest.fixture(params=TASKS, ids=str)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def row(number: int, answer: str | None) -> dict[str, Any]:
-    answers = [] if answer is None else [{"text": answer, "answer_start": CONTEXT.index(answer)}]
-    return {"id": f"q{number}", "question": f"What, {number}?", "answers": answers, "is_impossible": answer is None}
 
 
 @pytest.fixture
@@ -52,23 +32,6 @@ def films(tmp_path: Path) -> MultiLabelTask:
     found = guess(table, dev=table, label="tags", kind="labels").task
     assert isinstance(found, MultiLabelTask)
     return found
-
-
-def sure_outputs(features: Sequence[Feature]) -> list[dict[str, NDArray[np.float64]]]:
-    """What a model would say that is sure of the labels."""
-    outputs = []
-    for feature in features:
-        start, end = np.full(len(feature), -5.0), np.full(len(feature), -5.0)
-        label = feature.labels["span"]
-        assert isinstance(label, np.ndarray)
-        start[label[0]], end[label[1]] = 9.0, 9.0
-        outputs.append({"start": start, "end": end})
-    return outputs
-
-
-def answer(task: QuestionAnsweringTask, example: SpanExample, tokenizer: Tokenizer) -> SpanPrediction:
-    features = task.encode(example, tokenizer)
-    return task.decode(example, features, sure_outputs(features))
 
 
 def guessed(odds: float, text: str = "mill") -> SpanPrediction:
@@ -113,9 +76,9 @@ def test_no_other_threshold_is_better_on_dev(seed: int, films: MultiLabelTask) -
     ]
     predictions = [Prediction((), dict(zip(films.labels, row.tolist(), strict=True))) for row in scores]
     tuned, relabelled = films.calibrate(examples, predictions)
-    for column, name in enumerate(films.labels):
-        predicted = [isinstance(each.label, tuple) and name in each.label for each in relabelled]
-        assert predicted == (scores[:, column] >= tuned.thresholds[name]).tolist()
+    for column, label in enumerate(films.labels):
+        predicted = [isinstance(each.label, tuple) and label in each.label for each in relabelled]
+        assert predicted == (scores[:, column] >= tuned.thresholds[label]).tolist()
         others = [f1_score(gold[:, column], scores[:, column] >= cut) for cut in np.linspace(0, 1, 101)]
         assert f1_score(gold[:, column], predicted) == pytest.approx(max(others))
 
