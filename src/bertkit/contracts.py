@@ -234,12 +234,14 @@ class Objective(nn.Module, ABC):
     the states of all layers as features and the encoder is frozen. ``weight`` multiplies the loss if there are other
     objectives. With ``predicts_vocabulary`` the loss is the negative log-likelihood of tokens, whose exponential is a
     perplexity. ``HF_NAMES`` maps the head's parameters to those of Hugging Face's class; without a table a head is
-    stored under its own names.
+    stored under its own names, and so is one that is not ``in_huggingface``, because it computes something else than
+    that class.
     """
 
     label: str
     weight: float = 1.0
-    reads_pooled: ClassVar[bool] = True
+    reads_pooled: bool = True
+    in_huggingface: bool = True
     reads_layers: ClassVar[bool] = False
     predicts_vocabulary: ClassVar[bool] = False
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]] | None] = None

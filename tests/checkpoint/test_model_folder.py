@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
-from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder, save_model
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
@@ -20,6 +22,7 @@ from bertkit.text.wordpiece import WordPiece
 
 CLASSES = TextClassificationTask(name="files:t.csv", metric="accuracy", labels=("dry", "wet", "odd"))
 NUMBER = RegressionTask(name="files:t.csv", metric="pearson")
+MEAN = replace(CLASSES, pair=True, pooling="mean", pair_head=True)
 
 
 def pretraining(encoder: Encoder) -> Mapping[str, Objective]:
@@ -41,9 +44,10 @@ HEADS: dict[str, Callable[[Encoder], Mapping[str, Objective]]] = {
     "next sentence": lambda encoder: {"nsp": NextSentencePrediction(encoder.hidden_size)},
     "classes": CLASSES.objectives,
     "number": NUMBER.objectives,
+    "mean": MEAN.objectives,
     "none": no_heads,
 }
-TASKS = {"classes": CLASSES, "number": NUMBER}
+TASKS = {"classes": CLASSES, "number": NUMBER, "mean": MEAN}
 
 
 def save(folder: Path, encoder: Bert, tokenizer: WordPiece, heads: str = "classes") -> Model:
@@ -89,6 +93,32 @@ def test_config_names_the_classes(tmp_path: Path, encoder: Bert, tokenizer: Word
     assert config["id2label"] == {"0": "dry", "1": "wet", "2": "odd"}
     assert config["label2id"] == {"dry": 0, "wet": 1, "odd": 2}
     assert config["problem_type"] == "single_label_classification"
+
+
+@pytest.mark.parametrize(
+    ("heads", "others_read", "architecture"),
+    [
+        ("classes", "model", "BertForSequenceClassification"),
+        ("none", "model", "BertModel"),
+        ("mean", "encoder", "BertModel"),
+    ],
+)
+def test_the_folder_says_what_other_libraries_read(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, heads: str, others_read: str, architecture: str
+) -> None:
+    save(tmp_path / "model", encoder, tokenizer, heads)
+    assert ModelFolder.open(tmp_path).metadata[OTHERS_READ] == others_read
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == [architecture]
+
+
+def test_a_head_with_its_own_pooling_needs_no_pooler(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    save(tmp_path / "model", encoder, tokenizer, "mean")
+    (tmp_path / "model" / "bertkit.json").unlink()
+    file = tmp_path / "model" / "model.safetensors"
+    tensors = {name: tensor for name, tensor in load_file(file).items() if "pooler" not in name}
+    file.unlink()
+    save_file(tensors, file)
+    ModelFolder.open(tmp_path).load_model(HEADS["mean"])
 
 
 def test_classes_without_names_are_numbered(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

@@ -32,6 +32,16 @@ def test_a_run_folder_holds_results_plots_and_a_model(table: Path, model: Path, 
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_a_head_that_other_libraries_lack_is_announced(
+    table: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for pooling in ("cls", "mean"):
+        finetune(table, model, tmp_path / pooling, set=[f"task.pooling={pooling}"], progress="plain")
+        said = "other libraries read only the encoder of this model" in capsys.readouterr().err
+        assert said is (pooling == "mean")
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_finished_seeds_are_not_trained_again(
     table: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

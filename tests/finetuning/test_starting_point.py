@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,12 +59,20 @@ def test_other_labels_or_another_type_of_task_get_new_heads(model: Path) -> None
     records = [
         MOODS.record(),
         TextClassificationTask(name="moods", metric="accuracy", labels=("sad", "merry")).record(),
+        replace(MOODS, pooling="mean").record(),
+        replace(MOODS, pair=True, pooling="mean", pair_head=True).record(),
         TaggingTask(name="tags", labels=("O", "B-x", "I-x")).record(),
         TaggingTask(name="tags", labels=("O", "B-x", "I-x"), crf=True).record(),
         TaggingTask(name="tags", labels=("O", "B-x", "I-x"), features="last").record(),
     ]
     for index, one in enumerate(records):
         assert [have_same_heads(one, other) for other in records] == [index == number for number in range(len(records))]
+
+
+def test_a_record_without_pooling_is_that_of_a_head_on_the_pooled_state() -> None:
+    record = {name: value for name, value in MOODS.record().items() if name not in ("pooling", "pair_head")}
+    assert have_same_heads(record, MOODS.record())
+    assert not have_same_heads(record, replace(MOODS, pooling="max").record())
 
 
 def test_the_name_of_a_task_does_not_matter_for_its_heads() -> None:

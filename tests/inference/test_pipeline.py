@@ -51,6 +51,16 @@ def test_one_text_gives_one_answer(
     assert sum(answer.scores.values()) == pytest.approx(1.0)
 
 
+def test_members_of_an_ensemble_may_have_different_heads(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    tasks = [task, replace(task, pooling="mean")]
+    alone = [save(tmp_path / each.pooling, encoder, each, tokenizer).classify("the river") for each in tasks]
+    together = load(*(tmp_path / each.pooling for each in tasks)).classify("the river")
+    assert alone[0].scores != alone[1].scores
+    assert sum(together.scores.values()) == pytest.approx(1.0)
+
+
 def test_pairs_are_tuples(tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece) -> None:
     pipeline = save(tmp_path, encoder, replace(task, pair=True), tokenizer)
     (listed,) = pipeline.classify([("the river", "the mill")])

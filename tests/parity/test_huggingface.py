@@ -290,6 +290,24 @@ def test_labels_and_tokenizer_are_exchanged_in_both_directions(tmp_path: Path, t
     assert ModelFolder.open(tmp_path / "hf").tokenizer.encode("b z a").ids == tokenizer.encode("b z a").ids
 
 
+def test_a_head_that_transformers_lacks_leaves_it_the_encoder(
+    tmp_path: Path, tokenizer: WordPiece, padded_batch: Batch
+) -> None:
+    """And nothing that its own classifier could take for its weights."""
+    task = replace(TASKS["class"], pooling="mean")
+    ours = build_ours(())
+    model = Model(ours.encoder, task.objectives(ours.encoder)).eval()
+    save_model(tmp_path / "ours", model, tokenizer, metadata={"task": task.record()})
+    hf, report = transformers.AutoModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert type(hf).__name__ == "BertModel"
+    assert not report["missing_keys"]
+    compare_states(model.encoder, hf.eval(), padded_batch, SIMPLE)
+    _, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "ours", output_loading_info=True
+    )
+    assert set(report["missing_keys"]) == {"classifier.weight", "classifier.bias"}
+
+
 def batch_of(sentences: list[str], tokenizer: Tokenizer) -> Batch:
     features = [assemble(tokenizer, sentence, max_length=64) for sentence in sentences]
     return collate(features, pad_id=tokenizer.pad_id)

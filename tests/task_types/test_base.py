@@ -18,6 +18,7 @@ from bertkit.task_types import (
     same_answers,
     type_name,
 )
+from bertkit.task_types.base import check_pooling
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.records import TASK_TYPES
 from bertkit.tasks.glue import sst2
@@ -77,3 +78,10 @@ def test_a_task_without_thresholds_keeps_its_predictions() -> None:
 def test_only_classes_can_be_weighted() -> None:
     assert not isinstance(TAGS, Weightable)
     assert isinstance(sst2, Weightable)
+
+
+def test_an_unknown_pooling_is_refused() -> None:
+    for known in ("cls", "mean", "max"):
+        check_pooling(known)
+    with pytest.raises(BertkitError, match="pooling is sum; it must be cls, mean or max"):
+        check_pooling("sum")

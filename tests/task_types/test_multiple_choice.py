@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,14 @@ def build_model() -> Model:
     shape = BertConfig(vocab_size=99, hidden_size=28, num_layers=1, num_heads=4, intermediate_size=37, max_positions=41)
     encoder = Bert(shape)
     return Model(encoder, TASK.objectives(encoder)).eval()
+
+
+def test_the_row_of_a_choice_may_be_pooled(tokenizer: Tokenizer) -> None:
+    encoder = build_model().encoder
+    task = replace(TASK, pooling="mean")
+    model = Model(encoder, task.objectives(encoder)).eval()
+    (chosen,) = predict(model, from_record(task.record()), EXAMPLES[:1], tokenizer, batch_size=1, precision="float32")
+    assert len(chosen.scores) == 3
 
 
 def choose(labels: list[int]) -> list[Choice]:

@@ -13,6 +13,7 @@ from tests.tasks.example_files import ROWS, bind_to_small_files, label_cell
 
 from bertkit import lookup
 from bertkit.batch import IGNORE
+from bertkit.config import apply, parse_settings
 from bertkit.contracts import Tokenizer
 from bertkit.data.features import collate
 from bertkit.encoders.bert import Bert, BertConfig
@@ -138,6 +139,25 @@ def test_an_unknown_label_is_an_error_with_file_and_line(task: TextTask) -> None
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(BertkitError, match=rf"{path.name}, line 6: .*no-label"):
         task.examples("dev")
+
+
+def test_heads_with_every_pooling_learn_from_every_example(task: TextTask, tokenizer: Tokenizer) -> None:
+    features = [feature for example in task.examples("dev") for feature in task.encode(example, tokenizer)]
+    batch = collate(features, pad_id=tokenizer.pad_id)
+    encoder = Bert(BertConfig(vocab_size=99, hidden_size=13, num_layers=1, num_heads=1, intermediate_size=7))
+    for settings in (["pooling=mean"], ["pooling=max"], ["pooling=mean", "pair_head=true"]):
+        if len(settings) > 1 and not task.pair:
+            with pytest.raises(BertkitError, match=f"pair_head is for pairs of texts; an example of {task.name} is"):
+                apply(task, parse_settings(settings))
+            continue
+        model = Model(encoder, apply(task, parse_settings(settings)).objectives(encoder))
+        (term,) = model.loss(model(batch), batch).values()
+        assert term.count == ROWS
+        term.sum.backward()  # type: ignore[no-untyped-call]
+        assert all(weight.grad is not None for weight in model.objectives.parameters())
+    if task.pair:
+        with pytest.raises(BertkitError, match="pair_head compares the means or maxima of two texts"):
+            replace(task, pair_head=True)
 
 
 def test_predictions_are_spelled_as_in_the_files(task: TextTask) -> None:

@@ -32,8 +32,9 @@ def tensors_to_hf(model: Model) -> dict[str, Tensor]:
     prefix = spec.prefix if model.objectives else ""
     tensors = _to_hf(model.encoder, _encoder_names(spec, model.encoder), prefix)
     for name, objective in model.objectives.items():
-        for usual, moved in spec.moved.get(str(objective.label), {}).items():
-            tensors[moved] = tensors.pop(prefix + usual)
+        if isinstance(objective, Objective) and objective.in_huggingface:
+            for usual, moved in spec.moved.get(str(objective.label), {}).items():
+                tensors[moved] = tensors.pop(prefix + usual)
         tensors |= _to_hf(objective, _objective_names(spec, name, objective))
     return tensors
 
@@ -125,9 +126,11 @@ def _objective_names(spec: HuggingFaceSpec, name: str, objective: nn.Module) -> 
     """The table of names of a head, the encoder's for such heads or the objective's; tensors that it does not list, and
     heads without a table, have our own names."""
     assert isinstance(objective, Objective)
+    own_names = {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
+    if not objective.in_huggingface:
+        return own_names
     if objective.label in spec.heads:
         return spec.heads[objective.label]
-    own_names = {ours: (f"objectives.{name}.{ours}",) for ours in objective.state_dict()}
     return {**own_names, **(objective.HF_NAMES or {})}
 
 

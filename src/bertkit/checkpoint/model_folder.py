@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,9 @@ from bertkit.storage.checksums import check_files, read_checksums, write_checksu
 
 METADATA = "bertkit.json"
 CONFIG = "config.json"
+
+OTHERS_READ = "other_libraries_read"
+"""The key of ``others_read`` in ``bertkit.json``."""
 
 _FORMAT = 2
 _ADVICE = "Train the model again."
@@ -202,7 +205,8 @@ class _SkipNormalInit(TorchFunctionMode):
 def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metadata: Mapping[str, Any]) -> None:
     """Write a model folder completely or not at all; a model that is already there is replaced at the end.
 
-    ``metadata`` is plain JSON; its ``["task"]["labels"]`` name the classes.
+    ``metadata`` is plain JSON; its ``["task"]["labels"]`` name the classes. ``bertkit.json`` has it, and what other
+    libraries read of the folder.
     """
     assert tokenizer.vocab_size <= getattr(model.encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_hf(model)
@@ -212,7 +216,10 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_tensors(temporary / WEIGHTS, tensors)
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
-        write_checksums(temporary / METADATA, {"format": _FORMAT, "bertkit": __version__, **metadata})
+        write_checksums(
+            temporary / METADATA,
+            {"format": _FORMAT, "bertkit": __version__, OTHERS_READ: others_read(model), **metadata},
+        )
 
     with explain_writing(folder):
         if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
@@ -221,12 +228,28 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_folder(folder, fill)
 
 
+def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:
+    """What other libraries read of a folder with this model: all of it, or not its heads, which they have no class for.
+
+    ``nothing`` is for encoders that only bertkit has.
+    """
+    names = spec_of_encoder(model.encoder).huggingface.architectures
+    if not names:
+        return "nothing"
+    return "model" if _heads(model) in names and len(_heads(model)) == len(model.objectives) else "encoder"
+
+
+def _heads(model: Model) -> frozenset[str]:
+    """The labels of the heads that Hugging Face may have a class for."""
+    return frozenset(str(each.label) for each in model.objectives.values() if each.in_huggingface)
+
+
 def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> dict[str, object]:
     """``config.json`` of a model with its heads."""
     spec = spec_of_encoder(model.encoder).huggingface
-    heads = {str(each.label) for each in model.objectives.values()}
+    heads = _heads(model)
     names = spec.architectures
-    architectures = [names.get(frozenset(heads), names[frozenset()])] if names else []
+    architectures = [names.get(heads, names[frozenset()])] if names else []
     config = {"architectures": architectures, **_config.config_to_hf(model.encoder.config)}
     outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
     if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:

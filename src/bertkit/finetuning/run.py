@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bertkit import config
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.data import FinetuningData, load_data
@@ -95,6 +95,13 @@ def list_warnings(result: FinetuneResult, *, epochs: int, num_dev: int) -> list[
     return found
 
 
+def explain_export(task: FileTask) -> str:
+    """A sentence for a model whose head other libraries do not have."""
+    pooling = getattr(task, "pooling", "cls")
+    remedy = "" if pooling == "cls" else f" (task.pooling={pooling}); with --set task.pooling=cls they read it all"
+    return f"other libraries read only the encoder of this model: they have no class for its head{remedy}"
+
+
 def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, progress: Progress) -> None:
     """Write the plots (the confusion matrix is that of the best seed), ``results.json`` and the model card."""
     plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
@@ -106,6 +113,8 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, pro
         if len(set(predicted)) == 1:
             progress.say(f'the model predicts "{predicted[0]}" for every dev example: it has learned nothing')
         plot_confusion(gold, predicted, task.labels, folder.path / "confusion.png")
+    if ModelFolder.open(folder.model).metadata.get(OTHERS_READ) == "encoder":
+        progress.say(explain_export(task))
     record = config.to_json(result)
     write_json(folder.path / RESULTS, record)
     write_finetuning_card(folder, data.run, record)

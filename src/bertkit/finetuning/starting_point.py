@@ -15,8 +15,15 @@ from bertkit.finetuning.word_models import WORD_MODEL
 from bertkit.model import Model
 from bertkit.objectives.clm import CausalLanguageModel
 
-_HEAD_SETTINGS = ("type", "labels", "features", "crf")
-"""The settings of a task that its heads depend on; only taggers have ``features`` and ``crf``."""
+_HEAD_SETTINGS: Mapping[str, object] = {
+    "type": None,
+    "labels": None,
+    "features": None,
+    "crf": None,
+    "pooling": "cls",
+    "pair_head": None,
+}
+"""The settings of a task that its heads depend on, with the value that a record without the setting has."""
 
 
 def build_finetuning_model(run: FinetuneRun, folder: ModelFolder) -> Model:
@@ -43,7 +50,7 @@ def keeps_heads(run: FinetuneRun, folder: ModelFolder) -> bool:
 
 def have_same_heads(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     """Whether models for these two tasks, given as records, have heads of the same shape and meaning."""
-    return all((one.get(name) or None) == (other.get(name) or None) for name in _HEAD_SETTINGS)
+    return all((one.get(name) or usual) == (other.get(name) or usual) for name, usual in _HEAD_SETTINGS.items())
 
 
 def build_encoder(run: FinetuneRun, folder: ModelFolder) -> Encoder:

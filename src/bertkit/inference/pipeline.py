@@ -128,15 +128,7 @@ class Pipeline:
         Such a folder does not say whether a classifier needs pairs, or whether a question-answering model may predict
         no answer: set it with ``replace(task, pair=True)`` and ``replace(task, null=True)``.
         """
-        metadata = self._models[0].metadata
-        if "task" in metadata:
-            return from_record(metadata["task"])
-        task = infer_task(self.folder.name, metadata, positions=self._models[0].config.max_positions)
-        if task is None:
-            raise usage_error(
-                f"{self.folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {self.folder} -o RUN"
-            )
-        return task
+        return _find_task(self._models[0], self.folder)
 
     @cached_property
     def _masked_lm_model(self) -> Model:
@@ -146,8 +138,13 @@ class Pipeline:
 
     @cached_property
     def _task_model(self) -> Model | Ensemble:
-        models = [model.load_model(self.task.objectives).to(default_device()) for model in self._models]
-        return models[0] if len(models) == 1 else Ensemble(models)
+        _, *others = self._models
+        tasks = [self.task, *(_find_task(other, other.path) for other in others)]  # their heads may differ
+        models = [
+            folder.load_model(task.objectives).to(default_device())
+            for folder, task in zip(self._models, tasks, strict=True)
+        ]
+        return models[0] if not others else Ensemble(models)
 
     def _require(self, method: str, complaint: str) -> None:
         if self.task.pipeline_method != method:
@@ -168,6 +165,17 @@ class Pipeline:
 def _example(number: int, text: Text) -> TextExample:
     first, second = (text, None) if isinstance(text, str) else text
     return TextExample(str(number), first, second)
+
+
+def _find_task(model: ModelFolder, folder: Path) -> FileTask:
+    if "task" in model.metadata:
+        return from_record(model.metadata["task"])
+    task = infer_task(folder.name, model.metadata, positions=model.config.max_positions)
+    if task is None:
+        raise usage_error(
+            f"{folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {folder} -o RUN"
+        )
+    return task
 
 
 def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:

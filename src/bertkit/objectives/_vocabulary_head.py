@@ -33,7 +33,7 @@ class VocabularyHead(PretrainingObjective):
     A subclass computes the logits of the states that ``pick_rows`` returns.
     """
 
-    reads_pooled: ClassVar[bool] = False
+    reads_pooled = False
     predicts_vocabulary: ClassVar[bool] = True
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:

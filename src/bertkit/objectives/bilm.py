@@ -49,7 +49,7 @@ class BidirectionalLanguageModel(PretrainingObjective):
     label = "bilm"
     context: ClassVar[Context] = "two_directions"
     rows: ClassVar[Literal["streams"]] = "streams"
-    reads_pooled: ClassVar[bool] = False
+    reads_pooled = False
     predicts_vocabulary: ClassVar[bool] = True
 
     def __init__(self, hidden_size: int, vocab_size: int, *, num_samples: int | None = _SAMPLES) -> None:

@@ -11,7 +11,6 @@ Letters: B examples, T tokens, W words of the longest example, H hidden width, C
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -45,7 +44,7 @@ class CrfTagging(Objective):
     """
 
     label = "crf_tags"
-    reads_pooled: ClassVar[bool] = False
+    reads_pooled = False
 
     def __init__(self, hidden_size: int, tags: Sequence[str], *, initializer_range: float = BERT_SIGMA) -> None:
         super().__init__()

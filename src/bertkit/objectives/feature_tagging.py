@@ -37,7 +37,7 @@ class FeatureTagging(Objective):
     """
 
     label = "word_tags"
-    reads_pooled: ClassVar[bool] = False
+    reads_pooled = False
     reads_layers: ClassVar[bool] = True
 
     def __init__(

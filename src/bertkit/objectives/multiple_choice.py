@@ -18,6 +18,8 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Objective
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.text_pooling import Pooling
+from bertkit.objectives._pooled import build_pooling, pool_rows, positions_read
 
 
 class MultipleChoice(Objective):
@@ -34,21 +36,30 @@ class MultipleChoice(Objective):
         "constant": ("classifier.bias",),
     }
 
-    def __init__(self, hidden_size: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        *,
+        pooling: Pooling = "cls",
+        dropout: float = 0.1,
+        initializer_range: float = BERT_SIGMA,
+    ) -> None:
         super().__init__()
+        self.pooling = build_pooling(hidden_size, pooling)
+        self.reads_pooled = self.in_huggingface = self.pooling is None
         self.dropout = Dropout(dropout)
         self.vector = nn.Linear(hidden_size, 1, bias=False)
         self.constant: Tensor
         self.register_buffer("constant", torch.zeros(1))
         initialize(self, initializer_range)
 
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """No position: only the pooled state is needed."""
-        return torch.zeros_like(batch.attention_mask)
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """No position where only the pooled state is needed, else all."""
+        return positions_read(self.pooling, batch)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (E, K)."""
-        scores = self.vector(self.dropout(states.pooled)).squeeze(-1) + self.constant
+        scores = self.vector(self.dropout(pool_rows(self.pooling, states, batch))).squeeze(-1) + self.constant
         exists = _find_choices(batch)
         return {"logits": scores.new_zeros(exists.shape).masked_scatter(exists, scores)}
 

@@ -16,7 +16,8 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Objective
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.objectives._pooled import sum_rows
+from bertkit.nn.text_pooling import Pooling
+from bertkit.objectives._pooled import build_pooling, pool_features, positions_read
 
 
 class Regression(Objective):
@@ -32,19 +33,29 @@ class Regression(Objective):
         "regressor.bias": ("classifier.bias",),
     }
 
-    def __init__(self, hidden_size: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        *,
+        pooling: Pooling = "cls",
+        pair_head: bool = False,
+        dropout: float = 0.1,
+        initializer_range: float = BERT_SIGMA,
+    ) -> None:
         super().__init__()
+        self.pooling = build_pooling(hidden_size, pooling, pair_head=pair_head)
+        self.reads_pooled = self.in_huggingface = self.pooling is None
         self.dropout = Dropout(dropout)
         self.regressor = nn.Linear(hidden_size, 1)
         initialize(self, initializer_range)
 
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """No position: only the pooled state is needed."""
-        return torch.zeros_like(batch.attention_mask)
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """No position where only the pooled state is needed, else all."""
+        return positions_read(self.pooling, batch)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``value`` (B,)."""
-        return {"value": self.regressor(self.dropout(sum_rows(states, batch))).squeeze(-1)}
+        return {"value": self.regressor(self.dropout(pool_features(self.pooling, states, batch))).squeeze(-1)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Squared error, summed."""

@@ -17,7 +17,8 @@ from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Out
 from bertkit.contracts import Objective
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.init import BERT_SIGMA, initialize
-from bertkit.objectives._pooled import sum_rows
+from bertkit.nn.text_pooling import Pooling
+from bertkit.objectives._pooled import build_pooling, pool_features, positions_read
 
 
 class SequenceClassification(Objective):
@@ -39,23 +40,27 @@ class SequenceClassification(Objective):
         num_classes: int,
         *,
         weights: Sequence[float] | None = None,
+        pooling: Pooling = "cls",
+        pair_head: bool = False,
         dropout: float = 0.1,
         initializer_range: float = BERT_SIGMA,
     ) -> None:
         super().__init__()
+        self.pooling = build_pooling(hidden_size, pooling, pair_head=pair_head)
+        self.reads_pooled = self.in_huggingface = self.pooling is None
         self.dropout = Dropout(dropout)
         self.classifier = nn.Linear(hidden_size, num_classes)
         self.weights: Tensor | None
         self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
         initialize(self, initializer_range)
 
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """No position: only the pooled state is needed."""
-        return torch.zeros_like(batch.attention_mask)
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """No position where only the pooled state is needed, else all."""
+        return positions_read(self.pooling, batch)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, C)."""
-        return {"logits": self.classifier(self.dropout(sum_rows(states, batch)))}
+        return {"logits": self.classifier(self.dropout(pool_features(self.pooling, states, batch)))}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed."""

@@ -28,7 +28,7 @@ class SpanExtraction(Objective):
     """
 
     label = "span"
-    reads_pooled: ClassVar[bool] = False
+    reads_pooled = False
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "ends.weight": ("qa_outputs.weight",),
         "ends.bias": ("qa_outputs.bias",),

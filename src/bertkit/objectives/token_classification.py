@@ -25,7 +25,7 @@ class TokenClassification(Objective):
     """
 
     label = "tags"
-    reads_pooled: ClassVar[bool] = False
+    reads_pooled = False
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "classifier.weight": ("classifier.weight",),
         "classifier.bias": ("classifier.bias",),

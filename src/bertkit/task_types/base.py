@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 from bertkit import config
 from bertkit.contracts import E, P, Task
 from bertkit.errors import data_error, usage_error
 from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
+from bertkit.nn.text_pooling import Pooling
 from bertkit.task_types.example_reports import ExampleReport, report_prediction
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.task_files import Split, TaskFiles
@@ -158,6 +159,12 @@ def type_name(kind: type[FileTask]) -> str:
 def same_answers(first: FileTask, second: FileTask) -> bool:
     """Whether a model for one task can predict the other: both have the same type and labels."""
     return type(first) is type(second) and first.labels == second.labels
+
+
+def check_pooling(pooling: str) -> None:
+    """Raise an error for a pooling that does not exist."""
+    if pooling not in get_args(Pooling):
+        raise usage_error(f"pooling is {pooling}; it must be cls, mean or max.")
 
 
 def refuse_unlabelled(labels: Sequence[object]) -> None:

@@ -86,7 +86,8 @@ class MultiLabelTask(TextTask):
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained head with a sigmoid for each label."""
         weights = list_weights(self.labels, self.class_weights)
-        return {"labels": MultiLabelClassification(encoder.hidden_size, len(self.labels), weights=weights)}
+        head = MultiLabelClassification(encoder.hidden_size, len(self.labels), weights=weights, **self.head_settings)
+        return {"labels": head}
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The labels that reach their thresholds, with the probability of each; logits of windows are averaged."""

@@ -12,8 +12,9 @@ from bertkit.batch import IGNORE, Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.data.features import assemble, stack
 from bertkit.metrics.classification import accuracy
+from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.multiple_choice import MultipleChoice
-from bertkit.task_types.base import AnswerColumns, AnswerRecord, FileTask, refuse_unlabelled
+from bertkit.task_types.base import AnswerColumns, AnswerRecord, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.choice_columns import Spelling
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
@@ -38,7 +39,8 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
 
     The columns of a split are the prompt (``first``), the beginning of all choices (``second``), the label and the id.
     ``choices`` are the columns of the choices, or the one column with JSON lists of them; without any they are found in
-    each file by their names. ``spelling`` is how the files write which choice is right.
+    each file by their names. ``spelling`` is how the files write which choice is right. ``pooling`` is what the head
+    reads of the row of a choice: the encoder's pooled state, or the mean or the maximum of all states.
     """
 
     pipeline_tag = "multiple-choice"
@@ -48,6 +50,11 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
     metric: str = "accuracy"
     choices: tuple[str, ...] = ()
     spelling: Spelling = "number"
+    pooling: Pooling = "cls"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pooling(self.pooling)
 
     @property
     def reader(self) -> ChoiceReader:
@@ -65,7 +72,7 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained vector that scores the state of each row."""
-        return {"choice": MultipleChoice(encoder.hidden_size)}
+        return {"choice": MultipleChoice(encoder.hidden_size, pooling=self.pooling)}
 
     def decode(self, example: ChoiceExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Choice:
         """The choice with the highest probability among those of the example."""

@@ -66,7 +66,7 @@ class RegressionTask(TextTask):
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained regressor."""
-        return {"number": Regression(encoder.hidden_size)}
+        return {"number": Regression(encoder.hidden_size, **self.head_settings)}
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The number on the scale of the files; the values of windows are averaged."""

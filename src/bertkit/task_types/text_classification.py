@@ -75,7 +75,8 @@ class TextClassificationTask(TextTask):
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """An untrained classifier."""
         weights = list_weights(self.labels, self.class_weights)
-        return {"class": SequenceClassification(encoder.hidden_size, len(self.labels), weights=weights)}
+        head = SequenceClassification(encoder.hidden_size, len(self.labels), weights=weights, **self.head_settings)
+        return {"class": head}
 
     def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
         """The most probable class; the logits of windows are averaged."""

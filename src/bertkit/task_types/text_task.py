@@ -5,19 +5,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import Feature, Label
 from bertkit.contracts import OutputArrays, Tokenizer
-from bertkit.errors import data_error, did_you_mean
-from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, refuse_unlabelled
+from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.nn.text_pooling import Pooling
+from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.text_encoder import TextEncoder
 from bertkit.task_types.text_reader import Answer, TextExample, TextReader
 
 _LABELS_IN_AN_ERROR = 12
+
+
+class HeadSettings(TypedDict):
+    """How a head reads a row; see ``TextTask``."""
+
+    pooling: Pooling
+    pair_head: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,9 @@ class TextTask(FileTask[TextExample, Prediction]):
 
     With ``both_orders`` a pair is read twice, the second time with its texts exchanged, and the prediction is made from
     the sum of the two states: for tasks in which the texts have no order (Radford et al. 2018, section 3.3).
+
+    ``pooling`` is what the head reads of a row: the encoder's pooled state (``cls``), or the ``mean`` or the ``max`` of
+    all states through a layer of its own. With ``pair_head`` that layer compares the means (or maxima) of both texts.
     """
 
     pipeline_tag = "text-classification"
@@ -50,10 +62,22 @@ class TextTask(FileTask[TextExample, Prediction]):
     pair: bool = False
     stride: int = 0
     both_orders: bool = False
+    pooling: Pooling = "cls"
+    pair_head: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.encoder  # its constructor checks the settings
+        check_pooling(self.pooling)
+        if self.pair_head and not self.pair:
+            raise usage_error(f"pair_head is for pairs of texts; an example of {self.name} is one text.")
+        if self.pair_head and self.pooling == "cls":
+            raise usage_error("pair_head compares the means or maxima of two texts: set task.pooling=mean or max.")
+
+    @property
+    def head_settings(self) -> HeadSettings:
+        """The settings of the task that its head takes."""
+        return {"pooling": self.pooling, "pair_head": self.pair_head}
 
     @abstractmethod
     def read_label(self, cell: str, where: str) -> Answer:

@@ -1,0 +1,40 @@
+"""One vector per row from the states of all its tokens, for heads that do not read the pooled state.
+
+Letters: B rows, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from bertkit.nn.pooler import max_pool, mean_pool
+
+Pooling = Literal["cls", "mean", "max"]
+"""What a head reads of a row: the encoder's own pooled state (for BERT that of [CLS]), the mean or the maximum."""
+
+
+class TextPooling(nn.Module):
+    """``tanh(dense(x))``, where x is the mean of the states of a row, or their elementwise maximum.
+
+    For a ``pair``, x is [u, v, |u - v|, u * v] of the first and the second text (Conneau et al., arXiv 1705.02364,
+    figure 1). Special tokens belong to the text before them, [CLS] to the first.
+    """
+
+    def __init__(self, hidden_size: int, kind: Literal["mean", "max"], *, pair: bool) -> None:
+        super().__init__()
+        self.dense = nn.Linear(4 * hidden_size if pair else hidden_size, hidden_size)
+        self.pool = {"mean": mean_pool, "max": max_pool}[kind]
+        self.pair = pair
+
+    def forward(
+        self, states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"], segment_ids: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B H"]:
+        """The vector of each row; ``mask`` is True on real tokens, ``segment_ids`` are 0 and 1 for the two texts."""
+        if not self.pair:
+            return torch.tanh(self.dense(self.pool(states, mask)))
+        first, second = (self.pool(states, mask & (segment_ids == segment)) for segment in (0, 1))
+        return torch.tanh(self.dense(torch.cat([first, second, (first - second).abs(), first * second], dim=1)))

@@ -1,0 +1,47 @@
+"""Pooling of all tokens of a row, and of the two texts of a pair."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+import torch
+
+from bertkit.nn.text_pooling import TextPooling
+
+B, T, H = 3, 13, 28
+MASK = torch.arange(T) < torch.tensor([13, 7, 5])[:, None]
+SEGMENTS = (torch.arange(T) >= torch.tensor([6, 3, 4])[:, None]).long()
+
+Kind = Literal["mean", "max"]
+
+
+def pool_by_hand(states: torch.Tensor, kind: Kind) -> torch.Tensor:
+    return states.mean(dim=0) if kind == "mean" else states.amax(dim=0)
+
+
+@pytest.mark.parametrize("kind", ["mean", "max"])
+def test_a_row_is_pooled_over_its_real_tokens(kind: Kind) -> None:
+    states, pooling = torch.randn(B, T, H), TextPooling(H, kind, pair=False)
+    rows = torch.stack([pool_by_hand(states[row, : int(MASK[row].sum())], kind) for row in range(B)])
+    torch.testing.assert_close(pooling(states, MASK, SEGMENTS), torch.tanh(pooling.dense(rows)))
+
+
+@pytest.mark.parametrize("kind", ["mean", "max"])
+def test_a_pair_is_compared_by_its_two_texts(kind: Kind) -> None:
+    states, pooling = torch.randn(B, T, H), TextPooling(H, kind, pair=True)
+    rows = []
+    for row in range(B):
+        begin, end = int((SEGMENTS[row] == 0).sum()), int(MASK[row].sum())
+        u, v = pool_by_hand(states[row, :begin], kind), pool_by_hand(states[row, begin:end], kind)
+        rows.append(torch.cat([u, v, (u - v).abs(), u * v]))
+    torch.testing.assert_close(pooling(states, MASK, SEGMENTS), torch.tanh(pooling.dense(torch.stack(rows))))
+
+
+def test_padding_changes_nothing() -> None:
+    states = torch.randn(B, T, H)
+    changed = states.masked_fill(~MASK[..., None], 1e6)
+    for kind in ("mean", "max"):
+        for pair in (False, True):
+            pooling = TextPooling(H, "mean" if kind == "mean" else "max", pair=pair)
+            assert torch.equal(pooling(states, MASK, SEGMENTS), pooling(changed, MASK, SEGMENTS))
