@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from bertkit import api
-from bertkit.finetuning.baselines import Baseline, describe_baselines, verdict
-from bertkit.finetuning.results import FinetuneResult, SeedResult
-from bertkit.finetuning.run import list_warnings
+from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_score, verdict
+from bertkit.task_types import TextClassificationTask, TextExample
 
-BASELINES = [
-    Baseline(name="most frequent answer", scores={"accuracy": 0.5}, seconds=0.0),
-    Baseline(name="bag of words", scores={"accuracy": 0.75}, seconds=1.0),
-]
+MAJORITY = Baseline(name="most frequent answer", scores={"accuracy": 0.5}, seconds=0.0, interval=(0.46, 0.54))
+WORDS = Baseline(name="bag of words", scores={"accuracy": 0.75}, seconds=1.0, interval=(0.72, 0.78))
+BASELINES = [MAJORITY, WORDS]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -22,7 +20,9 @@ def test_a_fine_tuning_is_compared_with_trivial_methods(
 ) -> None:
     result = api.finetune(table, model=model, output=tmp_path / "run", epochs=1, progress="plain")
     assert [each.name for each in result.baselines] == ["most frequent answer", "bag of words"]
-    assert all(0 <= each.scores["accuracy"] <= 1 for each in result.baselines)
+    for each in result.baselines:
+        assert each.interval is not None
+        assert 0 <= each.interval[0] <= each.scores["accuracy"] <= each.interval[1] <= 1
     assert "to beat: most frequent answer" in capsys.readouterr().err
     record = json.loads((tmp_path / "run" / "results.json").read_text())
     assert [each["name"] for each in record["baselines"]] == ["most frequent answer", "bag of words"]
@@ -35,28 +35,44 @@ def test_baselines_can_be_left_out(model: Path, table: Path, tmp_path: Path) -> 
     assert (result.baselines, result.verdict()) == ([], "")
 
 
+def examples(*rows: tuple[str, str]) -> list[TextExample]:
+    return [TextExample(str(number), text, None, label) for number, (text, label) in enumerate(rows)]
+
+
+def test_further_dev_sets_have_scores_of_their_own() -> None:
+    task = TextClassificationTask(name="mood", metric="accuracy", labels=("sad", "glad"))
+    train = examples(*[("cold rain", "sad"), ("warm sun", "glad")] * 3, ("warm snow", "glad"))
+    dev = examples(("cold", "sad"), ("warm", "glad"), ("sun", "glad"), ("rain", "sad"))
+    other = examples(("cold", "glad"), ("warm", "glad"), ("rain", "glad"), ("rain", "sad"))
+    _, words = fit_baselines(task, train, dev, {"dev_other": other})
+    assert words.scores == {"accuracy": 1.0, "accuracy_other": 0.5}
+
+
 def test_the_verdict_names_the_best_baseline() -> None:
-    assert "bag of words 0.7500, this model 0.8000: the model is worth 0.0500 more" in verdict(
-        "accuracy", 0.8, BASELINES
-    )
-    worse = verdict("accuracy", 0.6, BASELINES)
-    assert "bag of words 0.7500, this model 0.6000: the model is not worth its cost yet" in worse
-    assert "has learned nothing" in verdict("accuracy", 0.4, BASELINES[:1])
+    better = verdict("accuracy", 0.8, BASELINES)
+    assert better == "accuracy: a bag of words has 75.0 %, this model 80.0 %: the model is better by 5.0 points"
+    worse = verdict("accuracy", 0.522, BASELINES)
+    assert "a bag of words has 75.0 %, this model 52.2 %: the model is worse by 22.8 points" in worse
+    assert "What helps: pre-train longer" in worse
+    assert "the most frequent answer has 50.0 %, this model 40.0 %" in verdict("accuracy", 0.4, [MAJORITY])
+
+
+@pytest.mark.parametrize("score", [0.72, 0.74, 0.75, 0.78])
+def test_a_score_within_the_interval_is_no_difference(score: float) -> None:
+    found = verdict("accuracy", score, BASELINES)
+    assert "no difference that these dev examples can show (a bag of words has 72.0 % to 78.0 %" in found
+    assert "better" not in found and "worse" not in found
+
+
+def test_a_record_without_an_interval_is_compared_by_its_score() -> None:
+    old = [Baseline(name="bag of words", scores={"accuracy": 0.75}, seconds=1.0)]
+    assert "better by 1.0 points" in verdict("accuracy", 0.76, old)
+    assert "worse by 1.0 points" in verdict("accuracy", 0.74, old)
+
+
+def test_correlations_are_not_shown_as_shares() -> None:
+    assert (format_score("spearman", 0.569), format_score("f1", 0.569)) == ("0.5690", "56.9 %")
 
 
 def test_the_scores_to_beat_are_one_sentence() -> None:
-    assert describe_baselines("accuracy", BASELINES) == "to beat: most frequent answer 0.5000, bag of words 0.7500"
-
-
-def seed_result(best_epoch: int) -> SeedResult:
-    return SeedResult(seed=0, epochs=[], best_epoch=best_epoch, scores={}, seconds=1.0, examples_per_second=1.0)
-
-
-@pytest.mark.parametrize(("best", "num_dev", "expected"), [(3, 1000, 1), (2, 1000, 0), (3, 49, 2), (2, 49, 1)])
-def test_doubts_about_a_score(best: int, num_dev: int, expected: int) -> None:
-    seed = seed_result(best)
-    result = FinetuneResult(folder=Path("run"), metric="accuracy", seeds=[seed], mean=0.5, sd=None, best=seed)
-    found = list_warnings(result, epochs=3, num_dev=num_dev)
-    assert len(found) == expected
-    assert ("--epochs 6" in " ".join(found)) == (best == 3)
-    assert ("to within 14 points" in " ".join(found)) == (num_dev == 49)
+    assert describe_baselines("accuracy", BASELINES) == "to beat: most frequent answer 50.0 %, bag of words 75.0 %"

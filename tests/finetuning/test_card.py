@@ -49,3 +49,13 @@ def test_limits_on_the_examples_are_stated(table: Path, model: Path, tmp_path: P
 def test_training_from_scratch_is_stated(table: Path, model: Path, tmp_path: Path) -> None:
     api.finetune(table, model=model, output=tmp_path / "run", from_scratch=True, **QUICK)
     assert "tiny, with new weights, fine-tuned for" in read_card(tmp_path / "run")
+
+
+def test_the_trivial_alternatives_and_the_verdict_are_stated(table: Path, model: Path, tmp_path: Path) -> None:
+    result = api.finetune(table, model=model, output=tmp_path / "run", **QUICK)
+    card = read_card(tmp_path / "run")
+    for each in result.baselines:
+        row = next(line for line in card.splitlines() if line.startswith(f"| {each.name} "))
+        assert f"{each.scores['accuracy']:.4f}" in row
+    assert f"\nA{result.verdict()[1:]}.\n" in card
+    assert f"- {result.warnings[-1]}." in card

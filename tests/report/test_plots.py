@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib._pylab_helpers import Gcf
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_sweep, plot_training
@@ -62,6 +63,18 @@ def test_epochs_of_any_number_of_seeds(seeds: int, epochs: int, tmp_path: Path) 
     scores = {seed: [{"macro_f1": generator.random()} for _ in range(epochs)] for seed in range(seeds)}
     plot_epochs(scores, "macro_f1", tmp_path / "epochs.png")
     assert_plot(tmp_path / "epochs.png")
+
+
+def test_scores_to_beat_are_lines_with_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: figures.append(figure))
+    to_beat = {"most frequent answer": 0.5, "bag of words": 0.75}
+    plot_epochs({0: [{"accuracy": 0.5}, {"accuracy": 0.6}]}, "accuracy", tmp_path / "epochs.png", to_beat)
+    (panel,) = figures[0].axes
+    lines = {str(line.get_label()): line for line in panel.get_lines()}
+    for name, score in to_beat.items():
+        assert np.asarray(lines[f"{name}: {score:.4f}"].get_ydata()).tolist() == [score, score]
+    assert panel.get_ylim()[1] > 0.75
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,16 @@ from bertkit.task_types import FileTask, same_answers
 def evaluate(options: EvaluateOptions) -> Evaluation:
     """A mapping of scores by name; ``.scores["accuracy"].low`` is the lower end of an interval.
 
-    Also ``.classes``, ``.calibration``, ``.lengths``, ``.worst`` and ``.notes``.
+    Also ``.verdict``, ``.baselines``, ``.warnings``, ``.classes``, ``.calibration``, ``.lengths``, ``.worst`` and
+    ``.notes``.
     """
     model = load(options.run, *options.ensemble)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
     examples = read_split(task, optional_path(options.data), options.split)
     with Progress(options.progress) as bar:
-        evaluation = evaluate_model(model, examples, optional_path(options.output), bar)
+        evaluation = evaluate_model(
+            model, examples, optional_path(options.output), bar, baseline=not options.no_baseline
+        )
         report_truncated(model, bar)
     return evaluation
 

@@ -19,6 +19,7 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
         show_table(("score", "value", "from", "to"), rows)
         show_lines([f"{evaluation.examples:,} examples; 95 % intervals from {evaluation.resamples:,} resamples"])
         show_parts(evaluation.parts)
+        show_lines([line for line in (evaluation.verdict, *evaluation.warnings) if line])
     verbosity.suggest("bertkit", "predict", options.run, "INPUT", "-o", "OUTPUT")
 
 

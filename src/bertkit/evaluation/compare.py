@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from bertkit.contracts import E, P
 from bertkit.errors import usage_error
 from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
-from bertkit.evaluation.resampling import resample
 from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
 from bertkit.task_types import FileTask, type_name
+from bertkit.task_types.resampling import resample
 
 SIGNIFICANCE = 0.05
 """A difference with a smaller p value is reported as more than chance."""

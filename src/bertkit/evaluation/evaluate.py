@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bertkit.contracts import Example
 from bertkit.errors import BertkitError, data_error
+from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finished_run
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
+from bertkit.finetuning.baselines import verdict
+from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
 from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline
 from bertkit.report.progress import Progress
@@ -58,15 +61,19 @@ def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) 
     return predictions
 
 
-def evaluate_model(model: Pipeline, labelled: LabelledSplit, output: Path | None, progress: Progress) -> Evaluation:
-    """Predict and score; ``report.html`` and ``report.json`` are written to the folder ``output``.
+def evaluate_model(
+    model: Pipeline, labelled: LabelledSplit, output: Path | None, progress: Progress, *, baseline: bool = True
+) -> Evaluation:
+    """Predict, score, and compare with trivial methods, unless ``baseline`` is False.
 
-    Without ``output`` the folder is ``evaluation-dev`` or the like in the run folder of the model. An ensemble, and a
-    model outside of a run folder, have no such place: then nothing is written.
+    ``report.html`` and ``report.json`` are written to the folder ``output``. Without ``output`` the folder is
+    ``evaluation-dev`` or the like in the run folder of the model. An ensemble, and a model outside of a run folder,
+    have no such place: then nothing is written.
     """
     predictions = predict_split(model, labelled, progress)
     task, split = labelled.task, labelled.split
     evaluation = evaluate_predictions(task, split, labelled.examples, predictions, notes=_notes(labelled))
+    evaluation = _judge(evaluation, model, labelled, predictions, baseline=baseline)
     output = output or _default_output(model, labelled)
     if output is not None:
         with explain_writing(output):
@@ -85,6 +92,27 @@ def compare_models(first: Pipeline, second: Pipeline, data: Path | None, split: 
     labelled = read_split(first.task, data, split)
     predictions = [predict_split(model, labelled, progress) for model in (first, second)]
     return compare_predictions(labelled.task, split, labelled.examples, predictions[0], predictions[1], names)
+
+
+def _judge(
+    evaluation: Evaluation, model: Pipeline, labelled: LabelledSplit, predictions: Sequence[Any], *, baseline: bool
+) -> Evaluation:
+    """The evaluation with its baselines, the verdict, and the reasons to distrust the scores."""
+    task, examples = labelled.task, labelled.examples
+    found = Alternatives([])
+    if baseline:
+        found = find_alternatives(model.folder, model.task, task, labelled.split, examples)
+    run = read_finished_run(model.folder)
+    return replace(
+        evaluation,
+        baselines=list(found.baselines),
+        verdict=verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none,
+        warnings=[
+            *caution_about_answers([each.label for each in examples], [each.label for each in predictions]),
+            *caution_about_size(len(examples)),
+            *(caution_about_epochs(run.seeds) if run else []),
+        ],
+    )
 
 
 def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:

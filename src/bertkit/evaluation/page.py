@@ -29,6 +29,7 @@ th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; tex
 td.number, th.number { text-align: right; }
 td.text { max-width: 34rem; overflow-wrap: anywhere; white-space: pre-wrap; }
 td.cell { text-align: right; padding: .3rem .6rem; }
+p.verdict { font-weight: 600; }
 svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12px; }
 svg .grid { stroke: var(--rule); } svg .faint { stroke: var(--faint); } svg .dashed { stroke-dasharray: 4 3; }
 svg .line { fill: none; stroke: var(--blue); stroke-width: 2; } svg .mark { fill: var(--blue); }
@@ -42,6 +43,7 @@ def render_page(evaluation: Evaluation, *, model: str) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="about">{escape(model)}, {evaluation.examples:,} examples, bertkit {__version__}</p>',
+        *_verdict(evaluation),
         *_scores(evaluation),
         *(_notes(evaluation.notes) if evaluation.notes else ()),
         *(_classes(evaluation.classes) if evaluation.classes else ()),
@@ -64,6 +66,21 @@ def _scores(evaluation: Evaluation) -> Iterable[str]:
     yield draw_intervals(rows, "Scores with their intervals, as in the table below.")
     caption = f"95 % intervals: percentile bootstrap over examples, {evaluation.resamples:,} resamples."
     yield _table(caption, ("score", "value", "from", "to"), rows)
+
+
+def _verdict(evaluation: Evaluation) -> Iterable[str]:
+    """The comparison with trivial methods, and the reasons to distrust the scores."""
+    if evaluation.verdict:
+        yield f'<p class="verdict">{escape(evaluation.verdict)}</p>'
+    if evaluation.warnings:
+        yield f"<ul>{''.join(f'<li>{escape(warning)}</li>' for warning in evaluation.warnings)}</ul>"
+    if evaluation.baselines:
+        names = list(evaluation.scores)
+        rows = [
+            ("this model", *evaluation.values()),
+            *((each.name, *(each.scores.get(name, "") for name in names)) for each in evaluation.baselines),
+        ]
+        yield _table("Trivial methods, fitted on the training data, on the same examples.", ("", *names), rows)
 
 
 def _notes(notes: Sequence[str]) -> Iterable[str]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from bertkit import config
 from bertkit.contracts import E, Example, P
-from bertkit.evaluation.resampling import resample
+from bertkit.finetuning.baselines import Baseline
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.task_types import ExampleReport, FileTask
+from bertkit.task_types.resampling import resample
 
 _MAX_WORST = 20
 
@@ -65,7 +66,8 @@ class Evaluation(Mapping[str, float]):
 
     ``classes`` and ``calibration`` are None where predictions are not classes or have no probabilities. ``parts`` are
     scores by part of a prediction, such as entity types. ``worst`` begins with the largest error. ``notes`` say what
-    was left out or truncated.
+    was left out or truncated. ``verdict`` is a sentence that compares the model with its ``baselines``, or says why
+    there are none; ``warnings`` are reasons to distrust the scores.
     """
 
     task: str
@@ -80,6 +82,9 @@ class Evaluation(Mapping[str, float]):
     classes: Classes | None = None
     calibration: Calibration | None = None
     parts: list[ClassScore] = field(default_factory=list)
+    baselines: list[Baseline] = field(default_factory=list)
+    verdict: str = ""
+    warnings: list[str] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> float:
         return self.scores[name].value

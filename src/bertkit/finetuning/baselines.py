@@ -3,49 +3,104 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bertkit.contracts import Example
+from bertkit.metrics.bootstrap import percentile_interval
+from bertkit.report.progress import Progress
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS
+from bertkit.task_types.resampling import resample
+
+_CORRELATIONS = ("matthews", "pearson", "spearman")
+"""Scores that are not shares: they are not shown as per cent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """``scores`` on dev of a trivial method that was fitted on the training examples, and the seconds it took."""
+    """``scores`` on dev of a trivial method that was fitted on the training examples, and the seconds it took.
+
+    ``interval`` is the 95 % interval of the task's metric: the range to expect on as many other dev examples. None in
+    records of runs that did not measure it.
+    """
 
     name: str
     scores: dict[str, float]
     seconds: float
+    interval: tuple[float, float] | None = None
 
 
-def fit_baselines(task: FileTask, train: Sequence[Example], dev: Sequence[Example]) -> list[Baseline]:
-    """Every trivial method of the task; none for a task that has none."""
+def fit_baselines(
+    task: FileTask,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    extra_dev: Mapping[str, Sequence[Example]] | None = None,
+) -> list[Baseline]:
+    """Every trivial method of the task; none for a task that has none.
+
+    The scores of an ``extra_dev`` set such as ``dev_mismatched`` have its ending, as in ``accuracy_mismatched``.
+    """
     found = []
+    extra = extra_dev or {}
     for name, predict in task.baselines().items():
         begin = time.monotonic()
-        scores = task.score(dev, predict(train, dev))
-        found.append(Baseline(name=name, scores=scores, seconds=round(time.monotonic() - begin, 2)))
+        answers = predict(train, [*dev, *(example for examples in extra.values() for example in examples)])
+        scores, resampled = resample(task, dev, answers[: len(dev)])
+        interval = percentile_interval(resampled[:, list(scores).index(task.metric)])
+        start = len(dev)
+        for split, examples in extra.items():
+            also = task.score(examples, answers[start : start + len(examples)])
+            scores = scores | {f"{each}{split.removeprefix('dev')}": value for each, value in also.items()}
+            start += len(examples)
+        seconds = round(time.monotonic() - begin, 2)
+        found.append(Baseline(name=name, scores=scores, seconds=seconds, interval=interval))
     return found
+
+
+def announce_baselines(metric: str, baselines: Sequence[Baseline], progress: Progress) -> None:
+    """Say which scores there are to beat; nothing without baselines."""
+    if baselines:
+        progress.say(describe_baselines(metric, baselines))
 
 
 def describe_baselines(metric: str, baselines: Sequence[Baseline]) -> str:
     """The scores to beat, in a sentence."""
-    return "to beat: " + ", ".join(f"{each.name} {each.scores[metric]:.4f}" for each in baselines)
+    return "to beat: " + ", ".join(f"{each.name} {format_score(metric, each.scores[metric])}" for each in baselines)
 
 
 def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
-    """A sentence that compares a model's ``score`` with the best of its baselines; empty without any."""
+    """A sentence that compares a model's ``score`` with the best of its baselines; empty without any.
+
+    A score inside the interval of the baseline is no difference that these examples can show.
+    """
     if not baselines:
         return ""
     best = max(baselines, key=lambda each: each.scores[metric])
-    compared = f"{metric}: {best.name} {best.scores[metric]:.4f}, this model {score:.4f}"
-    if score > best.scores[metric]:
-        return f"{compared}: the model is worth {score - best.scores[metric]:.4f} more"
-    advice = (
-        "pre-train longer, take a larger or published model, a higher --lr, or more --epochs"
-        if best.name == BAG_OF_WORDS
-        else "it has learned nothing yet: more training examples, a higher --lr, or more --epochs"
-    )
-    return f"{compared}: the model is not worth its cost yet. What helps: {advice}"
+    to_beat = best.scores[metric]
+    name = f"a {best.name}" if best.name == BAG_OF_WORDS else f"the {best.name}"
+    compared = f"{metric}: {name} has {format_score(metric, to_beat)}, this model {format_score(metric, score)}"
+    low, high = best.interval or (to_beat, to_beat)
+    if score > high:
+        return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"
+    if score >= low and best.interval is not None:
+        by_chance = f"{format_score(metric, low)} to {format_score(metric, high)}"
+        judgement = f"no difference that these dev examples can show ({name} has {by_chance} on others like them)"
+    else:
+        judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
+    return f"{compared}: {judgement}. What helps: {_advise(best)}"
+
+
+def format_score(metric: str, score: float) -> str:
+    """``75.0 %`` for a share, ``0.5690`` for a correlation."""
+    return f"{score:.4f}" if metric in _CORRELATIONS else f"{100 * score:.1f} %"
+
+
+def _difference(metric: str, difference: float) -> str:
+    return f"{difference:.4f}" if metric in _CORRELATIONS else f"{100 * difference:.1f} points"
+
+
+def _advise(best: Baseline) -> str:
+    if best.name == BAG_OF_WORDS:
+        return "pre-train longer, take a larger or published model, a higher --lr, or more --epochs"
+    return "more training examples, a higher --lr, or more --epochs"

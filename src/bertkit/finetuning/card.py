@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.results import FinetuneResult
 from bertkit.report.card import Card
 from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
 
 
-def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[str, Any]) -> None:
-    """Write the README.md of the model: data, scores of all seeds, command; ``results`` is what results.json holds."""
-    record, task, best = read_run(folder.path), run.task, results["best"]
-    examples, sd = record["examples"], results["sd"]
-    seeds = [(f"seed {each['seed']}", each["best_epoch"], *each["scores"].values()) for each in results["seeds"]]
-    spread = "" if sd is None else f"; {results['metric']} {results['mean']:.4f} ± {sd:.4f} over {len(seeds)} seeds"
+def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneResult) -> None:
+    """Write the README.md of the model: data, scores of all seeds and of the trivial alternatives, command."""
+    record, task, best = read_run(folder.path), run.task, result.best
+    examples, sd = record["examples"], result.sd
+    seeds = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
+    trivial = [(each.name, "-", *(each.scores.get(name, "-") for name in best.scores)) for each in result.baselines]
+    spread = "" if sd is None else f"; {result.metric} {result.mean:.4f} ± {sd:.4f} over {len(seeds)} seeds"
     fresh = ", with new weights," if run.from_scratch else ""
     limits = [
+        *(_sentence(warning) for warning in result.warnings),
         "The epoch and the best seed were chosen by the scores on dev, so these scores are optimistically biased.",
         f"Inputs have at most {task.max_length} tokens.",
     ]
@@ -28,14 +28,17 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
         limits.append(f"Only the first {examples['train']:,} training examples were used.")
     if run.dev_limit is not None:
         limits.append(f"Only the first {examples['dev']:,} dev examples were scored.")
+    about = (
+        f"{base_name(run.model)}{fresh} fine-tuned for {task.name} on {examples['train']:,} "
+        f"examples and scored on {examples['dev']:,} others. Seed {best.seed} is kept{spread}."
+    )
     card = Card(
         title=task.name,
-        about=f"{base_name(run.model)}{fresh} fine-tuned for {task.name} on {examples['train']:,} "
-        f"examples and scored on {examples['dev']:,} others. Seed {best['seed']} is kept{spread}.",
+        about="\n\n".join(filter(None, [about, _sentence(result.verdict())])),
         kind=task.pipeline_tag,
-        score_columns=("dev", "epoch", *best["scores"]),
-        scores=seeds,
-        values=best["scores"],
+        score_columns=("dev", "epoch", *best.scores),
+        scores=[*seeds, *trivial],
+        values=best.scores,
         data=[source_row(file, f"{split}: ") for split, files in record["data"].items() for file in files],
         base=base_name(run.model),
         limits=limits,
@@ -43,3 +46,8 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, results: Mapping[
         **command_and_environment(record),
     )
     write_run_card(folder, card)
+
+
+def _sentence(text: str) -> str:
+    """``text`` with a capital and a full stop; empty if it is."""
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

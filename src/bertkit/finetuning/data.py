@@ -10,7 +10,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
-from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
+from bertkit.finetuning.baselines import Baseline, announce_baselines, fit_baselines
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
@@ -76,16 +76,16 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         progress.say(f"{run.model} was fine-tuned for the same kind of answers: it keeps its heads")
     if sentence := _describe_truncation(task, encoded):
         progress.say(sentence)
-    baselines = fit_baselines(task, train, dev) if run.baseline else []
-    if baselines:
-        progress.say(describe_baselines(task.metric, baselines))
+    extra_dev = {split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.extra_dev_splits()}
+    baselines = fit_baselines(task, train, dev, extra_dev) if run.baseline else []
+    announce_baselines(task.metric, baselines, progress)
     data = FinetuningData(
         run=run,
         model_folder=folder,
         train=FeatureSource(features, pad_id=folder.tokenizer.pad_id, label=label_next if run.lm_loss_weight else None),
         num_examples=len(train),
         dev=dev,
-        extra_dev={split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.extra_dev_splits()},
+        extra_dev=extra_dev,
         activations=earlier.activations if earlier is not None and same_model else ActivationCache(run.output),
         baselines=baselines,
     )

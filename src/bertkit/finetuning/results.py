@@ -36,7 +36,10 @@ class SeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneResult:
-    """All restarts. ``mean`` and ``sd`` (sample standard deviation, None for one seed) are of the task's metric."""
+    """All restarts. ``mean`` and ``sd`` (sample standard deviation, None for one seed) are of the task's metric.
+
+    ``warnings`` are reasons to distrust the scores, one sentence each.
+    """
 
     folder: Path
     metric: str
@@ -45,6 +48,7 @@ class FinetuneResult:
     sd: float | None
     best: SeedResult
     baselines: list[Baseline] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def verdict(self) -> str:
         """A sentence that compares the mean with the best baseline; empty without baselines."""

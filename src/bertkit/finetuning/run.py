@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
+from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
 from bertkit.finetuning.data import FinetuningData, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import RESULTS, FinetuneResult, read_seed, summarize_seeds
@@ -19,9 +21,6 @@ from bertkit.runs import RunFolder, read_run
 from bertkit.storage.atomic import write_json
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
-
-_FEW_DEV_EXAMPLES = 200
-"""Below this, the score of a share is uncertain by seven points or more."""
 
 
 def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> FinetuneResult:
@@ -77,22 +76,22 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     folder.note(examples={"train": data.num_examples, "dev": len(data.dev)})
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
-    result = summarize_seeds(folder, run.task.metric, results, data.baselines)
-    for warning in list_warnings(result, epochs=run.epochs, num_dev=len(data.dev)):
+    gold = [str(example.label) for example in data.dev]
+    predicted = _predict_classes(data, folder)
+    warnings = [
+        *(caution_about_answers(gold, predicted) if predicted else []),
+        *caution_about_size(len(data.dev)),
+        *caution_about_epochs(results),
+    ]
+    for warning in warnings:
         progress.say(warning)
-    _report(data, folder, result, progress)
+    if ModelFolder.open(folder.model).metadata.get(OTHERS_READ) == "encoder":
+        progress.say(explain_export(run.task))
+    result = replace(summarize_seeds(folder, run.task.metric, results, data.baselines), warnings=warnings)
+    if predicted:
+        plot_confusion(gold, predicted, run.task.labels, folder.path / "confusion.png")
+    _report(data, folder, result)
     return result
-
-
-def list_warnings(result: FinetuneResult, *, epochs: int, num_dev: int) -> list[str]:
-    """Reasons to distrust the scores, one sentence each."""
-    found = []
-    if num_dev < _FEW_DEV_EXAMPLES:
-        # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
-        found.append(f"{num_dev} dev examples: a share of them is only known to within {98 / num_dev**0.5:.0f} points")
-    if epochs > 1 and all(each.best_epoch == epochs for each in result.seeds):
-        found.append(f"every seed was best in its last epoch: --epochs {2 * epochs} may be better")
-    return found
 
 
 def explain_export(task: FileTask) -> str:
@@ -102,20 +101,21 @@ def explain_export(task: FileTask) -> str:
     return f"other libraries read only the encoder of this model: they have no class for its head{remedy}"
 
 
-def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult, progress: Progress) -> None:
-    """Write the plots (the confusion matrix is that of the best seed), ``results.json`` and the model card."""
-    plot_epochs({each.seed: each.epochs for each in result.seeds}, result.metric, folder.path / "epochs.png")
+def _predict_classes(data: FinetuningData, folder: RunFolder) -> list[str]:
+    """What the best seed predicts for dev; nothing where predictions are not classes."""
     task = data.run.task
-    if task.predicts_one_class:
-        model = ModelFolder.open(folder.model).load_model(task.objectives)
-        predicted = [each.label for each in predict(model, task, data.dev, data.tokenizer)]
-        gold = [str(example.label) for example in data.dev]
-        if len(set(predicted)) == 1:
-            progress.say(f'the model predicts "{predicted[0]}" for every dev example: it has learned nothing')
-        plot_confusion(gold, predicted, task.labels, folder.path / "confusion.png")
-    if ModelFolder.open(folder.model).metadata.get(OTHERS_READ) == "encoder":
-        progress.say(explain_export(task))
+    if not task.predicts_one_class:
+        return []
+    model = ModelFolder.open(folder.model).load_model(task.objectives)
+    return [str(each.label) for each in predict(model, task, data.dev, data.tokenizer)]
+
+
+def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> None:
+    """Write the plot of the epochs, ``results.json`` and the model card."""
+    epochs = {each.seed: each.epochs for each in result.seeds}
+    to_beat = {each.name: each.scores[result.metric] for each in result.baselines}
+    plot_epochs(epochs, result.metric, folder.path / "epochs.png", to_beat)
     record = config.to_json(result)
     write_json(folder.path / RESULTS, record)
-    write_finetuning_card(folder, data.run, record)
+    write_finetuning_card(folder, data.run, result)
     folder.note(ended="done", metric=result.metric, mean=result.mean, sd=result.sd, best=result.best.scores)

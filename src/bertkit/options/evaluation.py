@@ -23,6 +23,8 @@ class EvaluateOptions(JobOptions):
     """Another task with the same labels, such as glue:ax for a model of glue:mnli."""
     output: AnyPath | None = None
     """Folder for report.html and report.json. [default: RUN/evaluation-SPLIT]"""
+    no_baseline: bool = False
+    """Do not compare with the most frequent answer and a bag of words."""
     ensemble: Sequence[AnyPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
 

@@ -40,6 +40,9 @@ _OBJECTIVE_NAMES = {
 _SMOOTHING = 0.015
 """The loss is averaged over this share of the curve on either side."""
 
+_DASHES = ((1, 2), (6, 2, 1, 2), (8, 3))
+"""Lines of scores to beat differ by their dashes, not by colour."""
+
 _MOST_CELLS_WITH_NUMBERS = 20
 _MOST_CELLS_WITH_SHARES = 8
 _MOST_NAMED_CLASSES = 60
@@ -114,8 +117,16 @@ def _smooth(values: Sequence[float]) -> list[float]:
     return smoothed
 
 
-def plot_epochs(seeds: Mapping[int, Sequence[Mapping[str, float]]], metric: str, output: Path) -> None:
-    """The dev score after every epoch, one line per seed; the marker of the epoch that was kept is filled."""
+def plot_epochs(
+    seeds: Mapping[int, Sequence[Mapping[str, float]]],
+    metric: str,
+    output: Path,
+    to_beat: Mapping[str, float] | None = None,
+) -> None:
+    """The dev score after every epoch, one line per seed; the marker of the epoch that was kept is filled.
+
+    ``to_beat`` are scores of methods without epochs, by name: horizontal lines.
+    """
     best = {seed: max(scores[metric] for scores in epochs) for seed, epochs in seeds.items()}
     summary = summarize_scores(list(best.values()))
     figure, (panel,) = make_figure(1, width=6.4, height=4.2, title=f"{_format_metric(metric)} on dev")
@@ -129,6 +140,8 @@ def plot_epochs(seeds: Mapping[int, Sequence[Mapping[str, float]]], metric: str,
     if summary.sd is not None:
         panel.axhspan(summary.mean - summary.sd, summary.mean + summary.sd, color=GRID, alpha=0.6, zorder=0)
     panel.axhline(summary.mean, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    for (name, score), dashes in zip((to_beat or {}).items(), _DASHES, strict=False):
+        panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=f"{name}: {score:.4f}")
     set_panel_title(panel, f"best epochs: {summary}" if summary.sd is not None else f"best epoch: {summary}")
     panel.set_xlabel("epoch", color=FAINT, fontsize=9)
     most = max(len(epochs) for epochs in seeds.values())

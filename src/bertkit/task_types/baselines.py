@@ -2,7 +2,8 @@
 
 They are fitted on the training examples of a run and scored on its dev examples, so that every score can be read beside
 what a user would try first. Texts become TF-IDF weights of words and pairs of words, and of character n-grams within
-words; SST-2 with 2,000 examples has 74.4 % accuracy from them in 1.3 s.
+words. One model reads both, so that nothing is chosen on dev: with 2,000 examples of SST-2 the accuracy is 69.6 % from
+words, 73.4 % from characters, and 74.9 % from both.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_union
 
 from bertkit.task_types.text_reader import TextExample
 
@@ -80,21 +80,29 @@ def _first(train: Sequence[TextExample]) -> Sequence[TextExample]:
 def _bag_of_words(
     train: Sequence[TextExample], dev: Sequence[TextExample]
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Features of train and dev. Those of a pair: both texts, their difference, their product, and their cosine."""
+    """Features of train and dev. Those of a pair are the difference of the texts, their product, and their cosines.
+
+    The texts of a pair are no features of their own: with 2,000 examples of STS-B, Spearman is 0.74 without them and
+    0.69 with them (the cosine of characters alone has 0.75).
+    """
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
     characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
-    vectorizer = make_union(words, characters)
     first, second = _texts(_first(train))
-    vectorizer.fit([*first, *second])
+    for vectorizer in (words, characters):
+        vectorizer.fit([*first, *second])
 
     def features(examples: Sequence[TextExample]) -> sparse.csr_matrix:
         first, second = _texts(examples)
-        one = vectorizer.transform(first)
-        if not second:
-            return sparse.csr_matrix(one)
-        other = vectorizer.transform(second)
-        shared = one.multiply(other)
-        return sparse.csr_matrix(sparse.hstack([one, other, abs(one - other), shared, shared.sum(axis=1)]))
+        columns = []
+        for vectorizer in (words, characters):
+            one = vectorizer.transform(first)
+            if second:
+                other = vectorizer.transform(second)
+                shared = one.multiply(other)
+                columns += [abs(one - other), shared, shared.sum(axis=1)]
+            else:
+                columns.append(one)
+        return sparse.csr_matrix(sparse.hstack(columns))
 
     return features(_first(train)), features(dev)
 

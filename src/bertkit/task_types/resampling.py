@@ -16,7 +16,7 @@ from bertkit.metrics.bootstrap import (
     bootstrap,
     resample_means,
 )
-from bertkit.task_types import FileTask
+from bertkit.task_types.base import FileTask
 
 _MAX_SCORED_EXAMPLES, _MIN_RESAMPLES = 200_000, 100
 """Scores that are not vectorised are computed for about this many examples in all, in at least 100 resamples."""

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from bertkit.evaluation import resampling
-from bertkit.evaluation.resampling import resample
-from bertkit.task_types import Prediction, TextClassificationTask, TextExample
+from bertkit.task_types import Prediction, TextClassificationTask, TextExample, resampling
+from bertkit.task_types.resampling import resample
 
 
 class SlowTask(TextClassificationTask):

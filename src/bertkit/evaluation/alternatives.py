@@ -1,0 +1,83 @@
+"""The trivial alternatives to an evaluated model: from the record of its run, or fitted again on its training data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertkit.contracts import Example
+from bertkit.errors import BertkitError
+from bertkit.finetuning.baselines import Baseline, fit_baselines
+from bertkit.finetuning.results import RESULTS, FinetuneResult, read_results
+from bertkit.runs import read_run
+from bertkit.task_types import FileTask
+
+
+class Alternatives(NamedTuple):
+    """The ``baselines`` on the evaluated examples; ``why_none`` says in a sentence why there are none."""
+
+    baselines: Sequence[Baseline]
+    why_none: str = ""
+
+
+def find_alternatives(
+    model: Path, trained: FileTask, task: FileTask, split: str, examples: Sequence[Example]
+) -> Alternatives:
+    """The trivial methods of ``task`` on the ``examples`` of a ``split``, which the ``model`` has predicted.
+
+    Where the run of the model measured them on the same examples, they are read from its record. Otherwise they are
+    fitted again on the training data of the run, which has to be unchanged. A model outside of a run was trained on
+    unknown data: they are fitted on the train split of ``task``, if there is one. ``trained`` is the task of the model.
+    """
+    record = _read_record(model)
+    try:
+        if record and (recorded := _read_recorded(model.parent, record, trained, task, split, examples)):
+            return Alternatives(recorded)
+        why_none = _why_not_fitted(record, trained if record else task, task, split)
+        if why_none:
+            return Alternatives([], f"no bag of words to compare with: {why_none}")
+        source = trained if record else task
+        train = source.examples("train")[: record["run"]["limit"] if record else None]
+        return Alternatives(fit_baselines(task, train, examples))
+    except BertkitError as error:
+        return Alternatives([], f"no bag of words to compare with: {error}")
+
+
+def read_finished_run(model: Path) -> FinetuneResult | None:
+    """The results of the fine-tuning that made ``model``; None for a model outside of a finished run."""
+    return read_results(model.parent) if _read_record(model) and (model.parent / RESULTS).exists() else None
+
+
+def _read_record(model: Path) -> Mapping[str, Any]:
+    """The record of the fine-tuning that made ``model``; empty for a model outside of a run."""
+    run = model.parent
+    record = read_run(run) if (run / "run.json").exists() else {}
+    return record if record.get("kind") == "finetune" else {}
+
+
+def _read_recorded(
+    run: Path, record: Mapping[str, Any], trained: FileTask, task: FileTask, split: str, examples: Sequence[Example]
+) -> list[Baseline]:
+    """The baselines of the run, if it measured them on the same examples."""
+    if split != "dev" or (task.name, task.heldout) != (trained.name, trained.heldout):
+        return []
+    source = "train" if task.heldout else "dev"
+    same_files = task.files.fingerprints(task.name, source) == record["data"].get(source)
+    same_number = len(examples) == record.get("examples", {}).get("dev")
+    return read_results(run).baselines if same_files and same_number and (run / RESULTS).exists() else []
+
+
+def _why_not_fitted(record: Mapping[str, Any], source: FileTask, task: FileTask, split: str) -> str:
+    """Why the trivial methods of ``task`` cannot be fitted on the train split of ``source``; empty if they can."""
+    if not task.baselines():
+        return f"{task.name} has no trivial method"
+    if split == "train":
+        return "train is what it would be fitted on"
+    if "train" not in source.files.splits or not source.files.splits["train"].files:
+        return "the training data of this model is not known"
+    if missing := source.files.missing(source.name, "train"):
+        return f"its training data is gone: {missing[0]} does not exist"
+    if record and source.files.fingerprints(source.name, "train") != record["data"]["train"]:
+        return "its training data has changed since"
+    return ""

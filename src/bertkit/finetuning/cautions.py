@@ -1,0 +1,35 @@
+"""Reasons to distrust the scores of a model, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bertkit.finetuning.results import SeedResult
+
+_FEW_EXAMPLES = 200
+"""Below this, the score of a share is uncertain by seven points or more."""
+
+
+def caution_about_size(num_examples: int) -> list[str]:
+    """Too few examples to tell how good a model is."""
+    if num_examples >= _FEW_EXAMPLES:
+        return []
+    # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
+    known = f"a share of them is only known to within {98 / num_examples**0.5:.0f} points"
+    return [f"{num_examples} dev example{'s' * (num_examples > 1)}: {known}"]
+
+
+def caution_about_answers(gold: Sequence[object], predicted: Sequence[object]) -> list[str]:
+    """The same answer for every example, although the right answers differ."""
+    answers = {str(answer) for answer in predicted}
+    if len(answers) > 1 or len({str(answer) for answer in gold}) < 2:
+        return []
+    return [f'the model predicts "{answers.pop()}" for every dev example: it has learned nothing']
+
+
+def caution_about_epochs(seeds: Sequence[SeedResult]) -> list[str]:
+    """More epochs may be better: every seed was best in its last one."""
+    epochs = len(seeds[0].epochs)
+    if epochs < 2 or any(each.best_epoch < len(each.epochs) for each in seeds):
+        return []
+    return [f"every seed was best in its last epoch: --epochs {2 * epochs} may be better"]

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertkit import api
+from bertkit.evaluation.evaluate import evaluate_model, read_split
+from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
+from bertkit.finetuning.results import SeedResult
+from bertkit.inference.pipeline import load
+from bertkit.report.progress import Progress
+
+
+def seed_result(best_epoch: int, *, epochs: int = 3) -> SeedResult:
+    scores = [{"accuracy": 0.5}] * epochs
+    return SeedResult(seed=0, epochs=scores, best_epoch=best_epoch, scores={}, seconds=1.0, examples_per_second=1.0)
+
+
+@pytest.mark.parametrize(("examples", "expected"), [(1, ["98 points"]), (49, ["14 points"]), (200, []), (872, [])])
+def test_few_examples(examples: int, expected: list[str]) -> None:
+    found = caution_about_size(examples)
+    assert [each[-len("98 points") :] for each in found] == expected
+
+
+def test_one_answer_for_everything() -> None:
+    assert 'predicts "good" for every' in caution_about_answers(["good", "bad"], ["good", "good"])[0]
+    assert caution_about_answers(["good", "bad"], ["good", "bad"]) == []
+
+
+def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:
+    assert caution_about_answers(["good", "good"], ["good", "good"]) == []
+
+
+def test_the_last_epoch_was_the_best_of_every_seed() -> None:
+    assert "--epochs 6 may be better" in caution_about_epochs([seed_result(3), seed_result(3)])[0]
+    assert caution_about_epochs([seed_result(3), seed_result(2)]) == []
+    assert caution_about_epochs([seed_result(1, epochs=1)]) == []
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_six_rows_are_not_passed_over_in_silence(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ("early river,good", "late stone,bad", "garden music,good", "seven silver,bad", "letter,good", "bridge,bad")
+    table = tmp_path / "tiny.csv"
+    table.write_text("text,label\n" + "".join(f"{row}\n" for row in rows))
+    run = tmp_path / "run"
+    result = api.finetune(table, model=model, dev=table, output=run, epochs=1, progress="plain")
+    shown = capsys.readouterr().err
+    assert "6 dev examples: a share of them is only known to within 40 points" in shown
+    assert any("within 40 points" in each for each in result.warnings)
+    assert any("within 40 points" in each for each in json.loads((run / "results.json").read_text())["warnings"])
+    assert "- 6 dev examples: a share of them is only known to within 40 points.\n" in (
+        run / "model" / "README.md"
+    ).read_text(encoding="utf-8")
+    pipeline = load(run)
+    found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, Progress("quiet"))
+    assert any("within 40 points" in each for each in found.warnings)
+    assert "within 40 points" in (run / "evaluation-dev" / "report.html").read_text()
