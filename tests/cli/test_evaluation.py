@@ -16,7 +16,10 @@ def test_a_fine_tuned_model_is_evaluated(workspace: Path, capsys: pytest.Capture
     assert run_json(capsys, *words)["accuracy"] >= 0
     run("evaluate", workspace / "tuned")
     printed = capsys.readouterr()
-    assert [line.split()[0] for line in printed.out.splitlines()] == ["score", "accuracy", "macro_f1", "matthews", "10"]
+    lines = printed.out.splitlines()
+    assert [line.split()[0] for line in lines[:5]] == ["score", "accuracy", "macro_f1", "matthews", "10"]
+    assert lines[5].startswith("accuracy: ") and "this model" in lines[5]
+    assert "10 dev examples: a share of them is only known to within 31 points" in lines[6:]
     assert "the whole report:" in printed.err
 
 
