@@ -21,7 +21,7 @@ def test_scores_of_every_seed_are_shown(workspace: Path, tmp_path: Path, capsys:
     assert last[:2] == ["accuracy:", "mean"]
     assert verdict[0] == "accuracy:"
     assert {"this", "model"} <= set(verdict)
-    assert printed.err.splitlines()[-1] == f"next: bertkit predict {tmp_path / 'run'} INPUT -o OUTPUT"
+    assert printed.err.splitlines()[-1] == f"next: bertkit evaluate {tmp_path / 'run'}"
 
 
 def test_a_sweep_shows_the_best_configuration_first(

@@ -39,6 +39,6 @@ def test_fill_is_suggested_for_masked_language_models_only(
     run("prepare", workspace / "a.txt", "--tokenizer", tok, "-o", data, "--heldout", 0, "--quiet")
     sizes = ("--architecture", architecture, "--size", "1/12/2", "--seq-length", 17, "--batch-size", 3, "--steps", 2)
     run("pretrain", data, *sizes, "-o", folder, "--progress", "plain")
-    assert capsys.readouterr().err.splitlines()[-1] == f"next: bertkit finetune TASK --model {folder} -o RUN"
+    assert capsys.readouterr().err.splitlines()[-1] == f"next: bertkit finetune YOUR.csv --model {folder} -o TUNED"
     with pytest.raises(BertkitError, match=r"this model (fills in no words|has no masked-LM head)"):
         api.fill(folder, "River [MASK].")

@@ -38,9 +38,12 @@ def test_the_suggested_command_has_the_architecture_of_the_tokenizer(
     tok, data = tmp_path / "tok", tmp_path / "data"
     run("tokenizer", "train", workspace / "a.txt", "--kind", kind, "--vocab-size", 299, "-o", tok, "--quiet")
     run("prepare", workspace / "a.txt", "--tokenizer", tok, "-o", data, "--heldout", 0, "--progress", "plain")
-    assert f"next: bertkit pretrain {data} --architecture {architecture} --size mini" in capsys.readouterr().err
+    assert (
+        f"next: bertkit pretrain {data} --architecture {architecture} --size mini --profile fast"
+        in capsys.readouterr().err
+    )
 
 
 def test_bert_needs_no_architecture(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "-o", tmp_path / "data")
-    assert f"next: bertkit pretrain {tmp_path / 'data'} --size mini" in capsys.readouterr().err
+    assert f"next: bertkit pretrain {tmp_path / 'data'} --size mini --profile fast" in capsys.readouterr().err

@@ -192,7 +192,7 @@ def test_ctrl_c_ends_with_130_and_names_the_command_to_continue(
     assert app.run(sys.argv[1:]) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0].split() == ["lr", "batch_size", "mean", "accuracy", "sd", "best", "seconds"]
-    assert printed.err.splitlines()[-1] == f"next: bertkit predict {tmp_path / 'best'} INPUT -o OUTPUT"
+    assert printed.err.splitlines()[-1] == f"next: bertkit evaluate {tmp_path / 'best'}"
     assert len(finished) == 2
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
 

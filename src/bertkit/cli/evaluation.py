@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.evaluation import CompareOptions, EvaluateOptions
@@ -20,7 +22,17 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
         show_lines([f"{evaluation.examples:,} examples; 95 % intervals from {evaluation.resamples:,} resamples"])
         show_parts(evaluation.parts)
         show_lines([line for line in (evaluation.verdict, *evaluation.warnings) if line])
-    verbosity.suggest("bertkit", "predict", options.run, "INPUT", "-o", "OUTPUT")
+    suffix = _suffix_of_data(Path(options.run))
+    verbosity.suggest("bertkit", "predict", options.run, f"NEW{suffix}", "-o", f"predictions{suffix}")
+
+
+def _suffix_of_data(run: Path) -> str:
+    """The suffix of the files of a fine-tuning; ``.csv`` if they are not on record."""
+    from bertkit.runs import read_run
+
+    record = read_run(run) if (run / "run.json").exists() else {}
+    files = [file["file"] for split in record.get("data", {}).values() for file in split]
+    return Path(files[0].removesuffix(".gz")).suffix if files else ".csv"
 
 
 def compare(options: CompareOptions, *, json: bool, verbosity: Verbosity) -> None:

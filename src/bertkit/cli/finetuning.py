@@ -34,7 +34,7 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
         show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
         show_lines([result.verdict()] if result.baselines else [])
         show_parts(result.best.parts)
-    verbosity.suggest("bertkit", "predict", options.output, "INPUT", "-o", "OUTPUT")
+    verbosity.suggest("bertkit", "evaluate", options.output)
 
 
 def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
@@ -51,4 +51,4 @@ def tune(options: TuneOptions, *, json: bool, verbosity: Verbosity) -> None:
         show_json(result)
     else:
         show_table(result.header(), result.rows())
-    verbosity.suggest("bertkit", "predict", Path(options.output) / "best", "INPUT", "-o", "OUTPUT")
+    verbosity.suggest("bertkit", "evaluate", Path(options.output) / "best")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.pretraining import PretrainOptions
@@ -29,6 +31,14 @@ def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> N
             show_table(("held out", ""), result.heldout.items())
     run = options.output or options.resume
     if "mlm" in read_run(result.folder)["run"]["task"]["objectives"]:
-        verbosity.suggest("bertkit", "fill", run, "The capital of France is [MASK].")
+        verbosity.suggest("bertkit", "fill", run, f"The capital of France is {_mask_of(result.folder / 'model')}.")
     else:
-        verbosity.suggest("bertkit", "finetune", "TASK", "--model", run, "-o", "RUN")
+        verbosity.suggest("bertkit", "finetune", "YOUR.csv", "--model", run, "-o", "TUNED")
+
+
+def _mask_of(model: Path) -> str:
+    """What is typed for a masked word: ``[MASK]``, or ``<mask>`` with RoBERTa."""
+    from bertkit.text.loading import load_tokenizer
+
+    tokenizer = load_tokenizer(model)
+    return tokenizer.id_to_token(tokenizer.mask_id)

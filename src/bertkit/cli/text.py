@@ -18,7 +18,7 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
     show_json(report) if json else show_lines(report.lines())
     if report.problems:
         raise SystemExit(BAD_DATA)
-    verbosity.suggest("bertkit", "tokenizer", "train", *options.files, "-o", "TOK")
+    verbosity.suggest("bertkit", "tokenizer", "train", *options.files, "--vocab-size", 8000, "-o", "TOK")
 
 
 def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> None:
@@ -48,10 +48,8 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
 
     manifest = api.prepare(**vars(options))
     show_lines(manifest.lines())
-    architecture = _choose_architecture(Path(options.output))
-    verbosity.suggest(
-        "bertkit", "pretrain", options.output, *architecture, "--size", "mini", "--minutes", 30, "-o", "RUN"
-    )
+    settings = (*_choose_architecture(Path(options.output)), "--size", "mini", "--profile", "fast", "--minutes", 30)
+    verbosity.suggest("bertkit", "pretrain", options.output, *settings, "-o", "RUN")
 
 
 def _choose_architecture(data: Path) -> list[str]:
