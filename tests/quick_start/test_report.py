@@ -9,29 +9,43 @@ import pytest
 from bertkit.finetuning.baselines import Baseline
 from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.pretraining.run import PretrainResult
-from bertkit.quick_start.report import QuickstartResult, draw_curve
+from bertkit.quick_start.report import QuickstartResult, Score, draw_curve
 from bertkit.task_types.pretraining import DataReport
 
+BASELINES = {"most frequent answer": 0.125, "bag of words": 0.405}
 
-def score(*accuracies: float) -> FinetuneResult:
-    seeds = [
-        SeedResult(seed=seed, epochs=[], best_epoch=1, scores={"accuracy": each}, seconds=1.0, examples_per_second=1.0)
-        for seed, each in enumerate(accuracies)
-    ]
-    mean = sum(accuracies) / len(accuracies)
-    spread = max(accuracies) - min(accuracies)
+
+def score(*accuracies: float) -> Score:
+    return Score(accuracies=accuracies, folder=Path("q/f"), baselines=BASELINES, seconds=1.0)
+
+
+def finetuned(folder: str, *accuracies: float) -> FinetuneResult:
+    """A fine-tuning of one seed, with the accuracy after each of its epochs."""
+    seed = SeedResult(
+        seed=0,
+        epochs=[{"accuracy": each} for each in accuracies],
+        best_epoch=1,
+        scores={"accuracy": max(accuracies)},
+        seconds=1.0,
+        examples_per_second=1.0,
+    )
+    baseline = Baseline(name="bag of words", scores={"accuracy": 0.4}, seconds=0.0)
     return FinetuneResult(
-        folder=Path("q/f"), metric="accuracy", seeds=seeds, mean=mean, sd=spread / 2, best=seeds[0], baselines=BASELINES
+        folder=Path(folder), metric="accuracy", seeds=[seed], mean=1.0, sd=None, best=seed, baselines=[baseline]
     )
 
 
-BASELINES = [
-    Baseline(name="most frequent answer", scores={"accuracy": 0.125}, seconds=0.0),
-    Baseline(name="bag of words", scores={"accuracy": 0.405}, seconds=1.0),
-]
+def test_a_score_is_that_of_the_last_epoch() -> None:
+    found = Score.of([finetuned("a", 0.9, 0.5), finetuned("b", 0.6, 0.7)], seconds=3.0)
+    assert found.accuracies == (0.5, 0.7)
+    assert found.folder == Path("b")
+    assert found.baselines == {"bag of words": 0.4}
+    assert found.mean == pytest.approx(0.6)
+    assert found.sd == pytest.approx(0.02**0.5)
+    assert score(0.3).sd == 0.0
 
 
-def result(scratch: FinetuneResult, pretrained: FinetuneResult) -> QuickstartResult:
+def result(scratch: Score, pretrained: Score) -> QuickstartResult:
     report = DataReport(
         examples_per_epoch=99,
         sampled=99,
@@ -50,16 +64,16 @@ def result(scratch: FinetuneResult, pretrained: FinetuneResult) -> QuickstartRes
         losses=[8.25, 6.0, 4.5],
         pretraining=pretraining,
         blanks=[],
-        scores={"from scratch": scratch, "pre-trained": pretrained},
+        scores={"untrained network": scratch, "pre-trained": pretrained},
         seconds=99.0,
     )
 
 
 def test_a_gain_above_the_spread_of_seeds_is_reported() -> None:
     lines = result(score(0.4, 0.42), score(0.59, 0.61)).lines()
-    assert "  from scratch            41.0%  ± 1.0 over 2 seeds" in lines
-    assert "  pre-trained             60.0%  ± 1.0 over 2 seeds" in lines
-    assert "  Pre-training gained 19.0 points over the best alternative (from scratch)." in lines
+    assert "  untrained network       41.0%  ± 1.4 over 2 seeds" in lines
+    assert "  pre-trained             60.0%  ± 1.4 over 2 seeds" in lines
+    assert "  Pre-training was worth 19.0 points over the best of the others (untrained network)." in lines
 
 
 @pytest.mark.parametrize(("better", "measured"), [((0.4, 0.45), r"\+0.5 points"), ((0.3, 0.31), r"-11.5 points")])
@@ -72,13 +86,13 @@ def test_a_gain_within_the_spread_of_seeds_is_not_called_one(better: tuple[float
 def test_the_gain_is_over_the_best_alternative() -> None:
     lines = result(score(0.3), score(0.6)).lines()
     assert "  bag of words            40.5%" in lines
-    assert "  Pre-training gained 19.5 points over the best alternative (bag of words)." in lines
+    assert "  Pre-training was worth 19.5 points over the best of the others (bag of words)." in lines
 
 
 def test_the_suggested_fine_tuning_has_the_settings_of_the_quickstart() -> None:
     lines = result(score(0.4), score(0.5)).lines()
-    command = "  bertkit finetune YOUR.csv --model 'my quick/pretrained' -o runs/yours --lr 0.001 --epochs 6"
-    assert command in lines
+    command = "  bertkit finetune YOUR.csv --model 'my quick/pretrained' -o runs/yours"
+    assert command + " --lr 0.001 --epochs 6 --set task.pooling=mean" in lines
 
 
 def test_commands_quote_paths() -> None:

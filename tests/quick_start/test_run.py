@@ -12,7 +12,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.quick_start.run import quickstart
 from bertkit.report.progress import Progress
-from bertkit.runs import read_metrics
+from bertkit.runs import read_metrics, read_run
 
 KITCHEN = (
     ["cook", "baker", "guest", "host"],
@@ -44,15 +44,21 @@ def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
     result = quickstart(output, minutes=0.15, progress=Progress("quiet"), packages=packages)
     assert result.baselines["most frequent answer"] == 0.5
     assert 0 <= result.baselines["bag of words"] <= 1
-    assert list(result.scores) == ["from scratch", "pre-trained"]
-    assert all(len(score.seeds) == 3 and 0 <= score.mean <= 1 for score in result.scores.values())
+    assert list(result.scores) == ["untrained network", "co-occurrence counts", "pre-trained"]
+    assert all(len(score.accuracies) == 3 and 0 <= score.mean <= 1 for score in result.scores.values())
     # How many steps there were, and so how low the first logged loss is, depends on the speed of the machine.
     records = read_metrics(output / "pretrained" / "metrics.jsonl")
     assert result.losses == [record["loss/mlm"] for record in records if record["kind"] == "train"]
     assert all(loss > 0 for loss in result.losses)
     assert result.blanks
     assert 0 < result.seconds < time.monotonic() - begin
-    for file in ("corpus.jsonl", "task/train.csv", "task/dev.csv", "pretrained/training.png", "finetuned/epochs.png"):
+    for file in (
+        "corpus.jsonl",
+        "task/train.csv",
+        "task/dev.csv",
+        "pretrained/training.png",
+        "finetuned/seed-2/epochs.png",
+    ):
         assert (output / file).stat().st_size, file
 
     lines = result.lines()
@@ -61,10 +67,14 @@ def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
     assert any(line.startswith("  most frequent answer    50.0%") for line in lines)
     assert lines[-1].startswith("  bertkit ")
 
+    first, untrained = (read_run(output / f"finetuned-{start}/seed-1") for start in ("first-weights", "untrained"))
+    assert (first["run"]["from_scratch"], untrained["run"]["from_scratch"]) == (False, True)
+    assert first["run"]["model"] == untrained["run"]["model"] == str(output / "first-weights")
+
     blank = result.blanks[0]
     assert "[MASK]" in blank.text
     assert list(blank.guesses) == [each.word for each in load(output / "pretrained").fill(blank.text, top_k=4)[0]]
-    assert load(output / "finetuned").classify("The baker salts the bread.").label in packages
+    assert load(result.scores["pre-trained"].folder).classify("The baker salts the bread.").label in packages
 
 
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:

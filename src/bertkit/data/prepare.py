@@ -7,7 +7,6 @@ workers. Every finished shard is recorded in a journal: after a crash the same c
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -25,6 +24,7 @@ from bertkit.data.workers import tokenize_all
 from bertkit.errors import data_error, usage_error
 from bertkit.storage.atomic import write_folder
 from bertkit.storage.checksums import sha256_of
+from bertkit.storage.subprocess_worker import count_cores
 
 Report = Callable[[int, int], None]
 """Called with (bytes of input done, bytes in total)."""
@@ -101,8 +101,7 @@ def _hash(file: Path) -> str:
 
 def _default_workers(total_bytes: int) -> int:
     """One per core, and fewer for small input, where starting a worker takes longer than its work."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, total_bytes // _BYTES_PER_WORKER))
+    return max(1, min(count_cores(), total_bytes // _BYTES_PER_WORKER))
 
 
 def _job(

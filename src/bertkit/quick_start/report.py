@@ -6,7 +6,7 @@ import itertools
 import re
 import shlex
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,14 @@ from bertkit.pretraining.run import PretrainResult
 from bertkit.quick_start.docstrings import Document, hash_fraction
 from bertkit.report.progress import describe_duration
 
-FROM_SCRATCH = "from scratch"
+UNTRAINED = "untrained network"
+FIRST_WEIGHTS = "co-occurrence counts"
 PRETRAINED = "pre-trained"
+"""What a fine-tuning starts from: random weights, the first weights of the pre-training, and its result."""
 
 LEARNING_RATE = 1e-3
 EPOCHS = 6
+POOLING = "mean"
 """The fine-tuning settings of the quickstart, which its last lines suggest for the user's own table too."""
 
 _NUM_BLANKS = 4
@@ -42,8 +45,39 @@ class Blank:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Score:
+    """Accuracies after the last epoch, one per seed, the ``folder`` of the seed with the best one, and ``baselines``.
+
+    The last epoch, and not the best one on the evaluation texts: a bag of words has no epochs to choose from.
+    """
+
+    accuracies: tuple[float, ...]
+    folder: Path
+    baselines: Mapping[str, float]
+    seconds: float
+
+    @classmethod
+    def of(cls, results: Sequence[FinetuneResult], seconds: float) -> Score:
+        """The score of several fine-tunings of one seed each, of which the first has the baselines."""
+        accuracies = tuple(each.best.epochs[-1]["accuracy"] for each in results)
+        best = max(range(len(results)), key=lambda number: accuracies[number])
+        baselines = {each.name: each.scores["accuracy"] for each in results[0].baselines}
+        return cls(accuracies=accuracies, folder=results[best].folder, baselines=baselines, seconds=seconds)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the seeds."""
+        return statistics.fmean(self.accuracies)
+
+    @property
+    def sd(self) -> float:
+        """The sample standard deviation over the seeds; 0 for one seed."""
+        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuickstartResult:
-    """The results of the quickstart. ``scores`` has the fine-tuning from scratch and that of the pre-trained model.
+    """The results of the quickstart. ``scores`` has those of the fine-tunings, by what they start from.
 
     ``losses`` are the masked-LM losses over the steps of pre-training, and ``seconds`` the total time.
     """
@@ -55,18 +89,19 @@ class QuickstartResult:
     losses: list[float]
     pretraining: PretrainResult
     blanks: list[Blank]
-    scores: dict[str, FinetuneResult]
+    scores: dict[str, Score]
     seconds: float
 
     @property
-    def baselines(self) -> dict[str, float]:
+    def baselines(self) -> Mapping[str, float]:
         """The accuracy of the most frequent class and of a bag of words."""
-        return {each.name: each.scores["accuracy"] for each in self.scores[PRETRAINED].baselines}
+        return self.scores[PRETRAINED].baselines
 
     @property
     def alternatives(self) -> dict[str, float]:
         """The accuracy of everything that needs no pre-training."""
-        return {**self.baselines, FROM_SCRATCH: self.scores[FROM_SCRATCH].mean}
+        networks = {name: score.mean for name, score in self.scores.items() if name != PRETRAINED}
+        return {**self.baselines, **networks}
 
     @property
     def gain(self) -> float:
@@ -100,14 +135,14 @@ class QuickstartResult:
         for name, accuracy in self.baselines.items():
             yield f"  {name:<22}{accuracy:>7.1%}"
         for name, score in self.scores.items():
-            yield f"  {name:<22}{score.mean:>7.1%}  ± {100 * (score.sd or 0.0):.1f} over {len(score.seeds)} seeds"
+            yield f"  {name:<22}{score.mean:>7.1%}  ± {100 * score.sd:.1f} over {len(score.accuracies)} seeds"
         yield self._verdict()
 
     def _verdict(self) -> str:
-        spread = max(score.sd or 0.0 for score in self.scores.values())
+        spread = max(score.sd for score in self.scores.values())
         best = max(self.alternatives, key=lambda name: self.alternatives[name])
         if self.gain > spread:
-            return f"  Pre-training gained {100 * self.gain:.1f} points over the best alternative ({best})."
+            return f"  Pre-training was worth {100 * self.gain:.1f} points over the best of the others ({best})."
         measured = f"{100 * self.gain:+.1f} points, with a standard deviation of {100 * spread:.1f} over seeds"
         return f"  Pre-training did not pay in this time: {measured}, against {best}. Try more --minutes."
 
@@ -124,7 +159,7 @@ class QuickstartResult:
             ),
             (
                 *("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
-                *("--lr", f"{LEARNING_RATE:g}", "--epochs", EPOCHS),
+                *("--lr", f"{LEARNING_RATE:g}", "--epochs", EPOCHS, "--set", f"task.pooling={POOLING}"),
             ),
             ("bertkit", "pretrain", self.output / "data", "--profile", "fast", "--minutes", "60", "-o", "runs/mini"),
         ]

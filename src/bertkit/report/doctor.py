@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from bertkit._version import __version__
+from bertkit.storage.subprocess_worker import count_cores
 from bertkit.training.memory import host_memory
 from bertkit.training.precision import (
     Precision,
@@ -81,7 +82,7 @@ def examine() -> Diagnosis:
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()}",
         processor=_processor(),
-        cores=_cores(),
+        cores=count_cores(),
         threads=torch.get_num_threads(),
         memory_total=memory_total,
         memory_available=memory_available,
@@ -94,11 +95,6 @@ def examine() -> Diagnosis:
         missing=missing,
         data_folder=os.environ.get("BERTKIT_DATA"),
     )
-
-
-def _cores() -> int:
-    """The number of cores that this process may use, in a container often fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

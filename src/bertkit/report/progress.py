@@ -150,6 +150,7 @@ class Progress:
     """Shows the messages of a run and the progress of its current job; leaving ``with`` ends an interrupted job."""
 
     def __init__(self, mode: ProgressMode = "auto") -> None:
+        self.mode = mode
         self._view = _VIEWS.get(mode, _Bar if sys.stderr.isatty() else _Lines)()
         self._job: _Job | None = None
 
