@@ -126,6 +126,15 @@ class BatchSource(Protocol):
 
 
 @runtime_checkable
+class ScheduledSource(BatchSource, Protocol):
+    """A source whose examples change over a run, such as by a masking rate that falls."""
+
+    def at(self, progress: float) -> BatchSource:
+        """The examples when the share ``progress`` of the schedule is done, a pure function of it."""
+        ...
+
+
+@runtime_checkable
 class EncoderConfig(Protocol):
     """The frozen dataclass that an encoder is built from, and nothing else.
 

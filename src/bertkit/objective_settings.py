@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bertkit.errors import usage_error
 
@@ -11,13 +11,15 @@ from bertkit.errors import usage_error
 class Masking:
     """How many tokens are selected for prediction and what replaces them (paper, section 3.1).
 
-    ``rate`` is the share of a row that is selected. Of the selected tokens the share ``mask`` becomes [MASK],
-    ``random`` becomes a random token of the vocabulary and ``keep`` stays. ``whole_word`` selects all subwords of a
-    word or none. ``max_predictions`` limits the selected tokens of a row (the paper's code: 20 at 128 tokens, 77 at
-    512).
+    ``rate`` is the share of a row that is selected. With ``final_rate`` it changes linearly to that over the run: early
+    steps learn from more tokens, late ones from more intact text. Of the selected tokens the share ``mask`` becomes
+    [MASK], ``random`` becomes a random token of the vocabulary and ``keep`` stays. ``whole_word`` selects all subwords
+    of a word or none. ``max_predictions`` limits the selected tokens of a row (the paper's code: 20 at 128 tokens, 77
+    at 512).
     """
 
     rate: float = 0.15
+    final_rate: float | None = None
     mask: float = 0.8
     random: float = 0.1
     keep: float = 0.1
@@ -26,8 +28,9 @@ class Masking:
 
     def __post_init__(self) -> None:
         for name in ("rate", "mask", "random", "keep"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise usage_error(f"masking {name} is {getattr(self, name)}; it must be between 0 and 1.")
+            _check_share(name, getattr(self, name))
+        if self.final_rate is not None:
+            _check_share("final_rate", self.final_rate)
         if abs(self.mask + self.random + self.keep - 1) > 1e-6:
             raise usage_error(
                 f"masking mask {self.mask} + random {self.random} + keep {self.keep} is "
@@ -35,6 +38,17 @@ class Masking:
             )
         if self.max_predictions is not None and self.max_predictions < 1:
             raise usage_error(f"masking max_predictions is {self.max_predictions}; it must be 1 or more.")
+
+    def at(self, progress: float) -> Masking:
+        """The constant masking when the share ``progress`` of the schedule is done."""
+        if self.final_rate is None:
+            return self
+        return replace(self, rate=self.rate + (self.final_rate - self.rate) * progress, final_rate=None)
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0 <= share <= 1:
+        raise usage_error(f"masking {name} is {share}; it must be between 0 and 1.")
 
 
 @dataclass(frozen=True, kw_only=True)

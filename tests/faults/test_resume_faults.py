@@ -23,7 +23,6 @@ from bertkit.checkpoint import training_state as store
 from bertkit.cli import app
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
-from bertkit.pretraining import run as pretraining
 from bertkit.runs import read_metrics
 from bertkit.training import fit
 from bertkit.training.optimizer import set_lr
@@ -262,14 +261,13 @@ def test_a_clock_that_jumps_changes_nothing(bench: TinyRun, tmp_path: Path, expe
     assert all(0 < speed < 1e9 for speed in speeds)
 
 
-def test_minutes_do_not_depend_on_the_clock(bench: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretraining, "_LEAST_MEASURED_SECONDS", 0.05)
+def test_minutes_do_not_depend_on_the_clock_of_the_machine(bench: TinyRun, tmp_path: Path) -> None:
     back = iter(range(10**9, 0, -3600))
     words = [*bench.command(tmp_path / "run"), "steps=null", "minutes=0.01"]
     code, shown = bench.run(words, lambda: setattr(time, "time", lambda: float(next(back))))
     assert code == 0, shown
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert 1 <= record["run"]["steps"] < 1000
+    assert 1 <= record["steps"] < 1000
     assert 0 <= record["seconds"] < 100
 
 

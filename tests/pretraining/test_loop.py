@@ -34,7 +34,7 @@ def test_snapshots_of_the_model_are_kept(run: PretrainRun) -> None:
 
 @pytest.mark.parametrize(("total", "snapshots"), [(10, 1), (10, 3), (99, 7), (3, 7)])
 def test_snapshots_are_evenly_spaced(total: int, snapshots: int) -> None:
-    steps = [step for step in range(1, total + 1) if is_snapshot(step, total, snapshots)]
+    steps = [step for step in range(1, total + 1) if is_snapshot(step - 1, step, total, snapshots)]
     assert len(steps) == min(total, snapshots)
     assert steps[-1] == total
     gaps = [after - before for before, after in pairwise([0, *steps])]

@@ -22,16 +22,16 @@ def test_the_time_of_a_slow_step_is_extrapolated_from_fewer_rows(
 ) -> None:
     tried = []
 
-    def measure(tried_run: PretrainRun, seconds: float) -> float:
+    def measure(tried_run: PretrainRun, seconds: float) -> list[float]:
         tried.append((tried_run.batch_size, tried_run.long_batch_size))
-        return 2 + 0.5 * tried_run.batch_size
+        return [2 + 0.5 * tried_run.batch_size, 4 + 0.5 * tried_run.batch_size]
 
-    monkeypatch.setattr(planning, "measure_step", measure)
+    monkeypatch.setattr(planning, "measure_phases", measure)
     monkeypatch.setattr(planning, "estimate_peak", lambda run: 0)
     monkeypatch.setattr(planning, "affordable_tokens", lambda run, seconds: run.tokens_per_step / 10)
     plan = plan_pretraining(replace(run, batch_size=700, long_batch_size=350), Progress("quiet"))
     assert tried == [(35, 18), (70, 35)]
-    assert plan.seconds_per_step == pytest.approx(2 + 0.5 * 700)
+    assert plan.seconds_per_step == pytest.approx(0.7 * (2 + 0.5 * 700) + 0.3 * (4 + 0.5 * 700))
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,15 @@ def test_a_plan_states_whether_the_memory_suffices(free: int | None, line: str) 
     assert (free is None) == plan.lines()[1].endswith("bfloat16")
 
 
-def test_minutes_are_converted_to_steps(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "measure_step", lambda run, seconds: 0.5)
+def test_each_phase_has_the_steps_that_fit_into_its_share_of_the_minutes(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "measure_phases", lambda run, seconds: [0.5, 2.0])
     monkeypatch.setattr(planning, "estimate_peak", lambda run: 0)
     plan = plan_pretraining(replace(run, steps=None, minutes=2), Progress("quiet"))
-    assert (plan.steps, plan.seconds) == (240, 120)
+    assert plan.steps == 168 + 18
+    assert plan.seconds == pytest.approx(120)
+    assert plan.tokens == 168 * 7 * 13 + 18 * 7 * 41
 
 
 def test_a_plan_needs_steps_or_minutes(run: PretrainRun) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 
 import pytest
@@ -11,14 +12,17 @@ from tests.interruptible_run import outcome
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.pretraining import run as pretraining
+from bertkit.objective_settings import Masking
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain, read_begun, resume
 from bertkit.report.progress import Progress
 from bertkit.runs import FORMAT, read_metrics, read_run
 from bertkit.storage.atomic import write_json
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.training import fit
+from bertkit.training.fit import accumulate_gradients
 from bertkit.training.optimizer import OptimizerConfig
+from bertkit.training.schedule import ScheduleConfig
 
 
 @pytest.mark.parametrize(("long_phase", "kind"), [("continue", "lamb"), ("restart", "lamb"), ("restart", "muon")])
@@ -59,11 +63,72 @@ def test_a_finished_run_is_recorded(run: PretrainRun) -> None:
     assert (run.output / "training.png").stat().st_size > 0
 
 
-def test_minutes_are_converted_to_steps(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretraining, "measure_step", lambda *arguments: 0.5)
-    result = pretrain(replace(run, steps=None, minutes=0.1), Progress("quiet"))
-    assert result.steps == 11
-    assert read_run(run.output)["origins"]["steps"] == "measured"
+@pytest.fixture
+def seconds_per_step(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that stands still, except that each step takes the next number of seconds, again and again."""
+    now, cycle = [0.0], [1.0]
+
+    def accumulate(*arguments: object) -> dict[str, float]:
+        now[0] += cycle[0]
+        cycle.append(cycle.pop(0))
+        return accumulate_gradients(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fit, "accumulate_gradients", accumulate)
+    monkeypatch.setattr(fit, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    return cycle
+
+
+def timed(run: PretrainRun) -> PretrainRun:
+    """The run for 20 seconds with everything that depends on the time."""
+    masking = Masking(rate=0.6, final_rate=0.2)
+    schedule = ScheduleConfig(warmup=0.1, decay="linear")
+    return replace(run, steps=None, minutes=1 / 3, schedule=schedule, task=PretrainingTask(masking=masking))
+
+
+def test_a_timed_run_follows_the_clock(run: PretrainRun, seconds_per_step: list[float]) -> None:
+    seconds_per_step[:] = [1.0, 3.0]
+    run = timed(run)
+    result = pretrain(run, Progress("quiet"))
+    records = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
+    elapsed = [0, 1, 4, 5, 8, 9, 12, 13, 16, 17]  # at the beginning of each step
+    assert [each["elapsed"] for each in records] == [*elapsed[1:], 20]
+    factors = [seconds / 2 if seconds < 2 else (20 - seconds) / 18 for seconds in elapsed]
+    assert [each["lr"] for each in records] == pytest.approx([1e-4 * factor for factor in factors])
+    lengths = [each["tokens"] for each in records]
+    assert max(lengths[:8]) <= 7 * 13 < min(lengths[8:])  # from second 14 on
+    assert (result.steps, read_run(run.output)["steps"]) == (10, 10)
+    assert f"pre-trained for {result.steps} steps" in (run.output / "model" / "README.md").read_text()
+
+
+def test_a_timed_run_resumes_bit_for_bit_if_its_steps_take_the_same_time(
+    run: PretrainRun, tmp_path: Path, seconds_per_step: list[float]
+) -> None:
+    seconds_per_step[:] = [2.0]
+    run = timed(run)
+    pretrain(replace(run, save_every=1, keep_checkpoints=20), Progress("quiet"))
+    for step in (3, 7, 10):
+        broken = tmp_path / f"broken-{step}"
+        shutil.copytree(run.output, broken, ignore=shutil.ignore_patterns("model"))
+        for later in range(step + 1, 11):
+            shutil.rmtree(broken / "checkpoints" / f"step-{later:08}")
+        resume(broken, Progress("quiet"))
+        assert outcome(broken) == outcome(run.output)
+
+
+def test_a_busy_machine_makes_fewer_steps_and_completes_the_schedule(
+    run: PretrainRun, tmp_path: Path, seconds_per_step: list[float]
+) -> None:
+    """After an interruption steps take three times as long: the run still ends at its time."""
+    seconds_per_step[:] = [1.0]
+    run = timed(run)
+    pretrain(replace(run, save_every=1, keep_checkpoints=20), Progress("quiet"))
+    broken = tmp_path / "broken"
+    shutil.copytree(run.output, broken, ignore=shutil.ignore_patterns("model"))
+    for later in range(9, 21):
+        shutil.rmtree(broken / "checkpoints" / f"step-{later:08}")
+    seconds_per_step[:] = [3.0]
+    assert resume(broken, Progress("quiet")).steps == 8 + 4
+    assert read_metrics(broken / "metrics.jsonl")[-2]["lr"] == pytest.approx(1e-4 * (20 - 17) / 18)
 
 
 @pytest.mark.parametrize("given", [{"steps": None}, {"minutes": 1.0}])

@@ -30,7 +30,7 @@ def job(run: PretrainRun) -> PretrainingJob:
 
 def train(job: PretrainingJob, until: int) -> None:
     phase = job.phases[0]
-    for _ in fit(job.state, phase.source, phase.plan, first_step=phase.first, until=until):
+    for _ in fit(job.state, phase.source, phase.plan, first_step=phase.first_step, until=until):
         pass
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bertkit.pretraining import trial_steps
-from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.trial_steps import measure_step, train_briefly, with_enough_steps
+from bertkit.pretraining.trial_steps import measure_phases, measure_step, train_briefly, with_enough_steps
 from bertkit.training.fit import Step, fit
 
 
@@ -31,12 +30,8 @@ def test_the_time_of_a_step_is_the_mean_over_phases(run: PretrainRun, monkeypatc
     monkeypatch.setattr(trial_steps, "fit", fit_in_seconds)
     assert measure_step(run, 12.0) == pytest.approx(0.7 * 2 + 0.3 * 4)
     assert yielded == [99.0, 2.0, 2.0, 2.0, 99.0, 4.0, 4.0]
-
-
-def test_opened_data_is_used(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = PretrainingData.open(run.data)
-    monkeypatch.setattr(PretrainingData, "open", None)
-    assert measure_step(run, 0.0, data=data) > 0
+    assert measure_phases(run, 12.0) == [2.0, 4.0]
+    assert measure_step(replace(run, long_seq_length=None), 1.0) == 2.0
 
 
 def test_nothing_is_written(run: PretrainRun) -> None:

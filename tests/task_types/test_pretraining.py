@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,10 @@ import pytest
 import torch
 from tests.data.numbered_corpus import DOCUMENTS, corpus
 
-from bertkit.batch import IGNORE
+from bertkit.batch import IGNORE, Batch
 from bertkit.data.segment_pairs import Sampling
 from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.objective_settings import Masking
 from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask, report_data
 from bertkit.text.wordpiece import WordPiece
 
@@ -53,3 +56,18 @@ def test_full_sentences_with_next_sentences_are_refused() -> None:
     ) as caught:
         PretrainingTask(sampling=Sampling(full_sentences=True))
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_a_scheduled_masking_rate_follows_the_progress(source: PretrainingSource) -> None:
+    def masked_share(batch: Batch) -> float:
+        return float((batch.labels["mlm"] != IGNORE).sum()) / batch.num_tokens
+
+    assert source.at(0.5) is source
+    scheduled = copy(source)
+    scheduled.task = replace(source.task, masking=Masking(rate=0.4, final_rate=0.2))
+    everything = np.arange(len(source))
+    shares = [masked_share(scheduled.at(progress).batch(0, everything)) for progress in (0, 0.25, 1)]
+    assert shares == pytest.approx([0.4, 0.35, 0.2], abs=0.01)
+    assert masked_share(scheduled.batch(0, everything)) == shares[0]
+    again = [scheduled.at(0.25).batch(3, everything[rows]).input_ids[:1] for rows in (slice(0, 2), slice(0, 1))]
+    assert torch.equal(*again)

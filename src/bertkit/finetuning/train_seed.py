@@ -75,8 +75,9 @@ def train_seed(
     predictor = cache_activations(model, data.activations) if model.frozen else model
     trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
     per_epoch = batches_in_epoch(data.train, run.batch_size)
-    plan = _plan(run, seed, steps=per_epoch * run.epochs)
-    progress.start(f"seed {seed}", plan.total_steps, "step")
+    steps = per_epoch * run.epochs
+    plan = _plan(run, seed, steps=steps)
+    progress.start(f"seed {seed}", steps, "step")
     selection = _EpochSelection(run.task)
     training_seconds = 0.0
     for step in fit(_build_state(trained, run), data.train, plan):

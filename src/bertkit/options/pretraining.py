@@ -32,8 +32,8 @@ class PretrainOptions(JobOptions):
     steps: int | None = None
     """Number of optimizer steps."""
     minutes: float | None = None
-    """Training time: one step is timed and as many are run as fit, so that the schedule completes. [default: 60,
-    unless --steps is given]"""
+    """Training time. Learning rate, masking and length of the rows follow the clock, so that the schedule completes
+    on time. [default: 60, unless --steps is given]"""
     seq_length: int | None = None
     """Tokens per row. [default: 128]"""
     batch_size: int | None = None

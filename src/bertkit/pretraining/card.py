@@ -23,8 +23,8 @@ _SHAPE = {
 }
 
 
-def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping[str, float]) -> None:
-    """Write the README.md of the model: architecture, data, held-out losses, command."""
+def write_pretraining_card(folder: RunFolder, run: PretrainRun, steps: int, heldout: Mapping[str, float]) -> None:
+    """Write the README.md of the model after ``steps`` steps: architecture, data, held-out losses, command."""
     record = read_run(folder.path)
     encoder = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
@@ -33,7 +33,7 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, heldout: Mapping
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
-        f"{run.steps or 0:,} steps with seed {run.seed}.",
+        f"{steps:,} steps with seed {run.seed}.",
         kind=run.task.objective_classes()[0].pipeline_tag,
         score_columns=("held-out text", "value"),
         scores=list(heldout.items()),

@@ -39,9 +39,14 @@ class PretrainingJob:
     identity: RunIdentity
 
     @property
-    def total_steps(self) -> int:
-        """The steps of all phases."""
+    def total(self) -> float:
+        """The steps of all phases, or the seconds of a timed run."""
         return self.phases[-1].until
+
+    @property
+    def done(self) -> float:
+        """How far training is, in the unit of ``total``."""
+        return self.state.elapsed if self.run.is_timed else self.state.step
 
 
 def build_job(

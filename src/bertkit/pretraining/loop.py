@@ -22,23 +22,26 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
 
     Raises Interrupted after a step that was saved, on Ctrl-C or SIGTERM to any of the processes.
     """
-    run, state, total, group = job.run, job.state, job.total_steps, job.group
+    run, state, total, group = job.run, job.state, job.total, job.group
     group.barrier()  # all processes listen for signals before the first one reports that training has begun
-    progress.start("pretraining", total, "step")
-    progress.advance(state.step)
+    progress.start("pretraining", round(total), "second" if run.is_timed else "step")
+    progress.advance(int(job.done))
+    before = job.done
     saved, heldout = state.step, last_evaluation(folder)
     peak = peak_flops(default_device(), run.precision or "float32")
     for phase in job.phases:
         for step in _steps(job, phase):
             mfu = step.flops / step.seconds / (peak * group.size) if peak else None
-            progress.advance(step.step, **_figures(step, mfu))
-            if step.step % run.log_every == 0 or step.step == total:
-                folder.log(_record(step, mfu))
-            if step.step % run.evaluate_every == 0 or step.step == total:
+            done, is_last = job.done, job.done >= total
+            progress.advance(min(int(done), round(total)), **_figures(step, mfu))
+            if step.step % run.log_every == 0 or is_last:
+                folder.log(_record(step, mfu) | ({"elapsed": done} if run.is_timed else {}))
+            if step.step % run.evaluate_every == 0 or is_last:
                 heldout = evaluate_heldout(job, phase, folder, progress)
             # A snapshot is saved before the checkpoint of its step: if a crash comes between, the resume repeats both.
-            if step.step < total and is_snapshot(step.step, total, run.snapshots):
+            if not is_last and is_snapshot(before, done, total, run.snapshots):
                 save_current_model(job, folder.models / f"step-{step.step:08}", heldout)
+            before = done
             signal_number = int(group.all_reduce_max(interrupts.requested))
             if step.step % run.save_every == 0 or signal_number:
                 saved = save_state(job, folder)
@@ -52,9 +55,9 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     return heldout
 
 
-def is_snapshot(step: int, total: int, snapshots: int) -> bool:
-    """Whether ``step`` ends one of the ``snapshots`` equal parts of ``total`` steps."""
-    return step * snapshots // total > (step - 1) * snapshots // total
+def is_snapshot(before: float, done: float, total: float, snapshots: int) -> bool:
+    """Whether one of the ``snapshots`` equal parts of ``total`` ends after ``before`` and not after ``done``."""
+    return done * snapshots // total > before * snapshots // total
 
 
 def _steps(job: PretrainingJob, phase: Phase) -> Iterator[Step]:
@@ -64,7 +67,7 @@ def _steps(job: PretrainingJob, phase: Phase) -> Iterator[Step]:
         job.state,
         phase.source,
         phase.plan,
-        first_step=phase.first,
+        first_step=phase.first_step,
         until=phase.until,
         group=job.group,
         count_flops=partial(count_flops, job.state.model),

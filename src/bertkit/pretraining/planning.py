@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertkit.data.shards import Corpus
@@ -10,7 +12,7 @@ from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import require_length
-from bertkit.pretraining.trial_steps import measure_step
+from bertkit.pretraining.trial_steps import measure_phases
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.training.memory import available_memory
 from bertkit.training.precision import choose_precision, default_device
@@ -64,23 +66,34 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     progress.say("measuring memory")
     peak_memory = estimate_peak(run)
     progress.say(f"measuring steps for {_SECONDS_TO_MEASURE:.0f} s")
-    seconds = _measure_seconds(run)
-    steps = run.steps or max(1, int((run.minutes or 0.0) * 60 / seconds))
+    step_seconds = _measure_seconds(run)
+    phase_steps = _count_steps(run, step_seconds)
+    steps = max(1, round(sum(phase_steps)))
+    seconds = sum(count * each for count, each in zip(phase_steps, step_seconds, strict=True))
     return PretrainPlan(
         parameters=count_parameters(run),
         precision=str(run.precision),
         peak_memory=peak_memory,
         available_memory=available_memory(default_device()),
         steps=steps,
-        seconds_per_step=seconds,
-        seconds=steps * seconds,
-        tokens=round(steps * run.tokens_per_step),
+        seconds_per_step=seconds / steps,
+        seconds=seconds,
+        tokens=round(sum(map(operator.mul, phase_steps, run.tokens_per_phase))),
         corpus_tokens=Corpus.open(run.data, verify=False).num_tokens,
     )
 
 
-def _measure_seconds(run: PretrainRun) -> float:
-    """Seconds per step.
+def _count_steps(run: PretrainRun, step_seconds: Sequence[float]) -> list[float]:
+    """The steps of each phase: its share of the steps, or those that fit into its share of the minutes."""
+    shares = [1.0] if run.long_seq_length is None else [1 - run.long_share, run.long_share]
+    if run.steps is not None:
+        return [run.steps * share for share in shares]
+    budget = 60 * (run.minutes or 0.0)
+    return [share * budget / seconds for share, seconds in zip(shares, step_seconds, strict=True)]
+
+
+def _measure_seconds(run: PretrainRun) -> list[float]:
+    """Seconds per step of each phase.
 
     A step that takes too long is extrapolated from two batches, one with as many rows as can be afforded and one with
     half of them: the time of a step is linear in its rows.
@@ -88,11 +101,12 @@ def _measure_seconds(run: PretrainRun) -> float:
     batch = max(run.batch_size, run.long_batch_size or 0)
     share = affordable_tokens(run, _SECONDS_TO_MEASURE) / run.tokens_per_step
     if share >= 1:
-        return measure_step(run, _SECONDS_TO_MEASURE)
+        return measure_phases(run, _SECONDS_TO_MEASURE)
     large = max(2, int(batch * share))
     small = large // 2
-    with_small, with_large = (measure_step(_with_rows(run, rows / batch), 0) for rows in (small, large))
-    return with_large + (with_large - with_small) * (batch - large) / (large - small)
+    with_small, with_large = (measure_phases(_with_rows(run, rows / batch), 0) for rows in (small, large))
+    growth = (batch - large) / (large - small)
+    return [more + (more - less) * growth for less, more in zip(with_small, with_large, strict=True)]
 
 
 def _with_rows(run: PretrainRun, share: float) -> PretrainRun:

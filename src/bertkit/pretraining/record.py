@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,10 @@ _CONTEXTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainRun:
-    """The settings of one pre-training. One of ``steps`` and ``minutes`` is given; minutes are converted to steps.
+    """The settings of one pre-training. One of ``steps`` and ``minutes`` is given.
+
+    With ``minutes`` the run is timed: the learning rate, the masking rate and the length of the rows depend on the time
+    that was spent in training, of which shares are then shares.
 
     With ``long_seq_length`` the last ``long_share`` of the steps use longer rows: the paper's 128, then 512. The paper
     does not say whether the optimizer and its schedule ``continue`` there; with ``restart`` both start again.
@@ -88,14 +92,31 @@ class PretrainRun:
             if value is not None and value < least:
                 raise usage_error(f"{name} is {value}; it must be {least} or more.")
 
+        if not 0 <= self.long_share <= 1:
+            raise usage_error(f"long_share is {self.long_share}; it must be between 0 and 1.")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise usage_error(f"minutes is {self.minutes}; it must be more than 0.")
+        if self.is_timed and self.long_phase == "restart":
+            raise usage_error("long_phase is restart; that needs --steps: a timed run has one schedule.")
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time decides, and not a number of steps. Runs of earlier versions have both, and have steps."""
+        return self.steps is None and self.minutes is not None
+
     @property
     def tokens_per_step(self) -> float:
-        """Tokens per step if every row is full, the mean over both phases."""
+        """Tokens per step if every row is full, the mean over the steps of both phases."""
+        short, *longer = self.tokens_per_phase
+        return (1 - self.long_share) * short + self.long_share * longer[0] if longer else short
+
+    @property
+    def tokens_per_phase(self) -> list[int]:
+        """Tokens per step of each phase if every row is full."""
         short = self.batch_size * self.seq_length
         if self.long_seq_length is None:
-            return short
-        long = (self.long_batch_size or self.batch_size) * self.long_seq_length
-        return (1 - self.long_share) * short + self.long_share * long
+            return [short]
+        return [short, (self.long_batch_size or self.batch_size) * self.long_seq_length]
 
 
 def pretraining_to_json(run: PretrainRun) -> dict[str, object]:

@@ -21,21 +21,14 @@ from bertkit.pretraining.loop import train
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.resuming import check_unchanged
 from bertkit.pretraining.saving import restore_state, save_current_model
-from bertkit.pretraining.trial_steps import measure_step
 from bertkit.report.plots import plot_training
-from bertkit.report.progress import Progress
+from bertkit.report.progress import Progress, describe_duration
 from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
 from bertkit.training.distributed import ProcessGroup, join_process_group
 from bertkit.training.interrupts import Interrupts
 from bertkit.training.precision import choose_precision, default_device
-
-_MEASURED_SHARE, _LEAST_MEASURED_SECONDS = 0.03, 3.0
-"""With ``minutes``, steps are timed for this share of them, and for at least this many seconds."""
-
-_SHARE_FOR_STEPS = 0.95
-"""The share of ``minutes`` that the steps are to fill; the rest is for evaluations and checkpoints."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +52,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
         data = PretrainingData.open(run.data)
-        job = build_job(_fill_in_measured(run, data, progress, group), group, data)
+        job = build_job(_fill_in_precision(run, group), group, data)
         _require_space(job, folder)
         for line in job.report.lines():
             progress.say(line)
@@ -67,7 +60,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
             progress.say(
                 f"token embeddings start at random: {data.train.num_tokens:,} tokens are too few to count neighbours"
             )
-        all_origins = {**(origins or {}), **_measured_origins(run, job.run)}
+        all_origins = {**(origins or {}), **({"precision": "measured"} if run.precision is None else {})}
         # Nothing can be lost before this line, so a signal ends the process at once; from here the step is saved first.
         with Interrupts(distributed=group.size > 1) as interrupts:
             folder.begin(
@@ -100,7 +93,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
             restore_state(job, newest, saved)
-            progress.say(f"resuming at step {job.state.step:,} of {job.total_steps:,}")
+            progress.say(f"resuming at step {job.state.step:,}{_describe_rest(job)}")
         _require_space(job, folder)
         with Interrupts(distributed=group.size > 1) as interrupts:
             if folder.writes:
@@ -142,20 +135,15 @@ def _open_run(path: Path, progress: Progress) -> Iterator[tuple[ProcessGroup, Ru
         yield group, folder, progress if group.is_first else Progress("quiet")
 
 
-def _fill_in_measured(run: PretrainRun, data: PretrainingData, progress: Progress, group: ProcessGroup) -> PretrainRun:
-    """``run`` with its precision, and the steps that fit into its ``minutes``; the first process decides for all."""
-    run = dataclasses.replace(run, precision=group.broadcast(run.precision or choose_precision(default_device())))
-    if run.minutes is None:
-        return run
-    seconds = measure_step(run, max(_LEAST_MEASURED_SECONDS, _MEASURED_SHARE * run.minutes * 60), group, data)
-    steps = max(1, int(run.minutes * 60 * _SHARE_FOR_STEPS / seconds))
-    progress.say(f"a step takes {seconds:.2f} s in {run.precision}: {steps:,} steps in {run.minutes:g} minutes")
-    return dataclasses.replace(run, steps=steps)
+def _fill_in_precision(run: PretrainRun, group: ProcessGroup) -> PretrainRun:
+    """``run`` with its precision, which the first process measures for all if it is not given."""
+    return dataclasses.replace(run, precision=group.broadcast(run.precision or choose_precision(default_device())))
 
 
-def _measured_origins(given: PretrainRun, run: PretrainRun) -> dict[str, str]:
-    """The origins of the settings that ``_fill_in_measured`` chose."""
-    return {name: "measured" for name in ("precision", "steps") if getattr(given, name) != getattr(run, name)}
+def _describe_rest(job: PretrainingJob) -> str:
+    if job.run.is_timed:
+        return f", after {describe_duration(job.done)} of {describe_duration(job.total)}"
+    return f" of {job.total:,}"
 
 
 def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
@@ -165,7 +153,7 @@ def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progr
     seconds = time.monotonic() - begin
     save_current_model(job, folder.model, heldout)
     if folder.writes:
-        write_pretraining_card(folder, job.run, heldout)
+        write_pretraining_card(folder, job.run, job.state.step, heldout)
         plot_training(read_metrics(folder.metrics), folder.path / "training.png")
-        folder.note(ended="done", seconds=round(seconds, 1), heldout=heldout)
-    return PretrainResult(folder=folder.path, steps=job.total_steps, seconds=seconds, data=job.report, heldout=heldout)
+        folder.note(ended="done", steps=job.state.step, seconds=round(seconds, 1), heldout=heldout)
+    return PretrainResult(folder=folder.path, steps=job.state.step, seconds=seconds, data=job.report, heldout=heldout)

@@ -32,7 +32,12 @@ def save_state(job: PretrainingJob, folder: RunFolder) -> int:
 
     if folder.writes:
         folder.flush_log()
-        facts = {"step": state.step, "skipped_in_a_row": state.skipped_in_a_row, **job.identity}
+        facts = {
+            "step": state.step,
+            "skipped_in_a_row": state.skipped_in_a_row,
+            "elapsed": state.elapsed,
+            **job.identity,
+        }
         if job.run.shard:
             store.save_written(folder.checkpoints, state.step, write_shards, facts)
         else:
@@ -54,7 +59,7 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
         groups, _ = store.load(checkpoint)
     if job.group.size > 1:
         groups.pop("encoder_state", None)  # saved by the first process, for its own rows only
-    job.state.restore(groups, int(saved["step"]), int(saved["skipped_in_a_row"]))
+    job.state.restore(groups, int(saved["step"]), int(saved["skipped_in_a_row"]), float(saved.get("elapsed", 0.0)))
 
 
 def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.heldout import measure_losses
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
-from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 from bertkit.training.fit import fit
 
 _ENOUGH_STEPS = 1_000_000
@@ -20,32 +18,33 @@ def with_enough_steps(run: PretrainRun) -> PretrainRun:
     return dataclasses.replace(run, steps=_ENOUGH_STEPS)
 
 
-def measure_step(
-    run: PretrainRun, seconds: float, group: ProcessGroup = SINGLE_PROCESS, data: PretrainingData | None = None
-) -> float:
-    """Seconds per training step, the mean over all phases; at least ``seconds`` are spent on measuring.
+def measure_step(run: PretrainRun, seconds: float) -> float:
+    """Seconds per training step, the mean over the steps of all phases; at least ``seconds`` are spent on measuring."""
+    each = measure_phases(run, seconds)
+    return each[0] if len(each) == 1 else (1 - run.long_share) * each[0] + run.long_share * each[1]
 
-    ``data`` is the corpus of the run, if it is open already.
-    """
-    job = build_job(with_enough_steps(run), group, data)
-    mean = 0.0
+
+def measure_phases(run: PretrainRun, seconds: float) -> list[float]:
+    """Seconds per training step of each phase; at least ``seconds`` are spent on measuring."""
+    job = build_job(with_enough_steps(run))
+    means: list[float] = []
     for phase in job.phases:
-        job.state.step = phase.first
-        steps = fit(job.state, phase.source, phase.plan, first_step=phase.first, group=group)
+        job.state.step = phase.first_step
+        steps = fit(job.state, phase.source, phase.plan, first_step=phase.first_step)
         next(steps)  # the first step is not timed: it allocates memory and compiles
         times: list[float] = []
         while not times or sum(times) < seconds / len(job.phases):
-            times.append(group.all_reduce_max(next(steps).seconds))
-        mean += sum(times) / len(times) * (phase.until - phase.first) / job.total_steps
-    return mean
+            times.append(next(steps).seconds)
+        means.append(sum(times) / len(times))
+    return means
 
 
 def train_briefly(run: PretrainRun, steps: int) -> None:
     """Some steps and an evaluation in every phase: all that takes memory in a run."""
     job = build_job(run)
     for phase in job.phases:
-        job.state.step = phase.first
-        for step in fit(job.state, phase.source, phase.plan, first_step=phase.first):
-            if step.step == phase.first + steps:
+        job.state.step = phase.first_step
+        for step in fit(job.state, phase.source, phase.plan, first_step=phase.first_step):
+            if step.step == phase.first_step + steps:
                 break
         measure_losses(job, phase)

@@ -6,7 +6,8 @@ Letters: B examples, T tokens.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import torch
@@ -118,7 +119,11 @@ def list_objectives() -> list[str]:
 
 
 class PretrainingSource:
-    """The examples of one corpus split, labelled; a pure function of (seed, epoch, index)."""
+    """The examples of one corpus split, labelled; a pure function of (seed, epoch, index).
+
+    With ``task.masking.final_rate`` they also depend on the progress of the run: see ``at``. The examples of the source
+    itself are those at its beginning.
+    """
 
     def __init__(
         self, task: PretrainingTask, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int
@@ -164,6 +169,15 @@ class PretrainingSource:
         for objective in self._objectives:
             batch = objective.add_labels(batch, rng, self.tokenizer, self.task)
         return batch
+
+    def at(self, progress: float) -> PretrainingSource:
+        """The same examples, masked as when the share ``progress`` of the schedule is done."""
+        masking = self.task.masking.at(progress)
+        if masking is self.task.masking:
+            return self
+        source = copy(self)
+        source.task = replace(self.task, masking=masking)
+        return source
 
     def encode(self, segments: SegmentPair) -> Feature:
         """``[CLS] A [SEP]``, or ``[CLS] A [SEP] B [SEP]`` with the label of the pair (0 next, 1 random).

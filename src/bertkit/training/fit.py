@@ -6,6 +6,7 @@ plain ``if``s.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, LossTerms
-from bertkit.contracts import BatchSource, Stateful
+from bertkit.contracts import BatchSource, ScheduledSource, Stateful
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
@@ -39,12 +40,14 @@ class Plan:
 
     ``batch_size`` counts examples over all processes. Each process splits its part into micro-batches of
     ``micro_batch_size`` (None: no split). The schedule starts at step ``schedule_from`` and ends ``total_steps`` later.
+    With ``total_seconds`` instead, learning rate, masking and the end depend on the seconds spent in training.
 
     ``loader_workers`` threads prepare the batches of the next steps; their number does not change any result. None
     means 1 for a GPU and 0 for a CPU, where a thread costs 2 % of the speed and there is no other device to keep busy.
     """
 
-    total_steps: int
+    total_steps: int | None = None
+    total_seconds: float | None = None
     batch_size: int
     micro_batch_size: int | None = None
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -53,6 +56,17 @@ class Plan:
     precision: Precision = "float32"
     seed: int = 0
     loader_workers: int | None = None
+
+    @property
+    def total(self) -> float:
+        """The length of the schedule, in steps or seconds."""
+        total = self.total_steps if self.total_seconds is None else self.total_seconds
+        assert total is not None, "a plan has total_steps or total_seconds"
+        return total
+
+    def done(self, step: int, elapsed: float) -> float:
+        """How far the schedule is at ``step``, ``elapsed`` seconds after the beginning; in the unit of ``total``."""
+        return step - self.schedule_from if self.total_seconds is None else elapsed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,12 +92,17 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class TrainingState:
-    """Everything that a step changes. With the random state, which ``groups`` includes, a resume is bit-exact."""
+    """Everything that a step changes. With the random state, which ``groups`` includes, a resume is bit-exact.
+
+    ``elapsed`` is the seconds from the beginning to the end of the last step, without those between a stop and a
+    resume. Plans with ``total_seconds`` measure it and decide by it; for others it stays 0.
+    """
 
     model: Model
     optimizer: torch.optim.Optimizer
     step: int = 0
     skipped_in_a_row: int = 0
+    elapsed: float = 0.0
 
     def groups(self) -> dict[str, dict[str, Tensor]]:
         """The state as tensors in the groups "model", "optimizer", "random" and "encoder_state", without copies."""
@@ -99,7 +118,9 @@ class TrainingState:
         state = encoder.state() if isinstance(encoder, Stateful) else {}
         return {**groups, "encoder_state": state} if state else groups
 
-    def restore(self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0) -> None:
+    def restore(
+        self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0, elapsed: float = 0.0
+    ) -> None:
         """Load what ``groups`` returned after ``step`` steps, of which the last ``skipped_in_a_row`` were skipped."""
         self.model.load_state_dict(groups["model"])
         load_named_state(self.model, self.optimizer, groups["optimizer"])
@@ -110,7 +131,7 @@ class TrainingState:
         encoder_state = groups.get("encoder_state", {})
         if isinstance(self.model.encoder, Stateful):
             self.model.encoder.load_state({name: tensor.to(device) for name, tensor in encoder_state.items()})
-        self.step, self.skipped_in_a_row = step, skipped_in_a_row
+        self.step, self.skipped_in_a_row, self.elapsed = step, skipped_in_a_row, elapsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +154,15 @@ def fit(
     plan: Plan,
     *,
     first_step: int = 0,
-    until: int | None = None,
+    until: float | None = None,
     group: ProcessGroup = SINGLE_PROCESS,
     count_flops: Callable[[Batch], int] | None = None,
 ) -> Iterator[Step]:
     """Train from ``state.step`` to ``until``; the epochs of ``source`` are counted from ``first_step``.
+
+    With ``plan.total_seconds`` training ends with the first step that ends after ``until`` seconds. The learning rate
+    of a step, and the masking of a batch that is made in it, follow from ``state.elapsed`` at the end of the step
+    before. So a step is a function of the state before it, also after a resume; how many steps fit is up to the clock.
 
     All processes of ``group`` call this together, on the same global batches as a single process would use, and
     report the same losses. A single process draws dropout from torch's generator, whose state is in a checkpoint. Each
@@ -147,21 +172,27 @@ def fit(
     """
     device = next(state.model.parameters()).device
     read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
+    end = plan.schedule_from + plan.total if until is None else until
     workers = int(device.type != "cpu") if plan.loader_workers is None else plan.loader_workers
-    steps = range(state.step, plan.schedule_from + plan.total_steps if until is None else until)
+    steps = itertools.takewhile(lambda step: _reached(plan, step, state.elapsed) < end, itertools.count(state.step))
+    calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
     state.model.train()
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
     begin = time.perf_counter()
-    for share in prefetch((partial(read, step - first_step) for step in steps), workers):
+    first_second = begin - state.elapsed
+    for share in prefetch(calls, workers):
         if group.size > 1:  # other dropout in every process, without a state to save
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts = share.counts.sum_over(group)
-        lr = plan.optimizer.lr * lr_factor(plan.schedule, state.step - plan.schedule_from, plan.total_steps)
+        lr = plan.optimizer.lr * lr_factor(plan.schedule, plan.done(state.step, state.elapsed), plan.total)
         own_losses = accumulate_gradients(state.model, share.batches, counts.labels, device, plan.precision)
         losses = dict(zip(own_losses, group.all_reduce_sum(list(own_losses.values())), strict=True))
         group.sum_gradients(state.model.parameters())
         grad_norm, skipped = _update(state, losses, plan.optimizer.clip_norm, lr)
         state.step += 1
+        now = time.perf_counter()
+        if plan.total_seconds is not None:
+            state.elapsed = group.all_reduce_max(now - first_second)
         yield Step(
             step=state.step,
             epoch=share.epoch,
@@ -171,10 +202,22 @@ def fit(
             examples=share.examples,
             tokens=counts.tokens,
             flops=counts.flops,
-            seconds=time.perf_counter() - begin,
+            seconds=now - begin,
             skipped=skipped,
         )
-        begin = time.perf_counter()  # after the yield: the caller's work between two steps is not timed
+        if plan.total_seconds is not None and state.elapsed >= end:
+            return  # batches that were made ahead are dropped
+        begin = time.perf_counter()  # after the yield: the caller's work between two steps is not part of a step
+
+
+def _reached(plan: Plan, step: int, elapsed: float) -> float:
+    """How far training is, in steps from step 0 or in seconds."""
+    return plan.schedule_from + plan.done(step, elapsed)
+
+
+def _progress(plan: Plan, step: int, elapsed: float) -> float:
+    """The share of the schedule that is done, from 0 to 1."""
+    return min(1.0, plan.done(step, elapsed) / plan.total)
 
 
 class _Share(NamedTuple):
@@ -193,19 +236,23 @@ def _read_share(
     step: int,
     *,
     group: ProcessGroup,
+    progress: float,
     pin: bool,
     flops: Callable[[Batch], int] | None,
 ) -> _Share:
     """This process's share of the batch of ``step``, counted from the first step of epoch 0.
+
+    ``progress`` is the share of the schedule that is done.
 
     If a short batch has no rows left for this process, it reads one row without labels: gradients are exchanged by all
     processes, so all must make the same number of passes.
     """
     epoch, epoch_step = divmod(step, batches_in_epoch(source, plan.batch_size))
     indices = batch_indices(source, plan.batch_size, seed=plan.seed, epoch=epoch, step=epoch_step)
+    current = source.at(progress) if isinstance(source, ScheduledSource) else source
     batches, num_tokens, num_flops = [], 0, 0
     for part in group.share(indices, plan.micro_batch_size or plan.batch_size):
-        batch = source.batch(epoch, part if len(part) else indices[:1])
+        batch = current.batch(epoch, part if len(part) else indices[:1])
         if len(part):
             num_tokens += batch.num_tokens
             num_flops += flops(batch) if flops else 0

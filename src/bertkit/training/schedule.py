@@ -13,7 +13,7 @@ from bertkit.errors import usage_error
 class ScheduleConfig:
     """Warm-up and decay of the learning rate.
 
-    ``warmup`` is a share of all steps (the paper's 10,000 of 1,000,000 is 0.01). ``decay`` is one of
+    ``warmup`` is a share of all steps, or of the time (the paper's 10,000 of 1,000,000 is 0.01). ``decay`` is one of
 
     * ``bert``: linear to 0, counted from step 0 as in google-research/bert ``optimization.py``; so the learning rate
       drops by the share of the warm-up where the warm-up ends;
@@ -34,16 +34,18 @@ class ScheduleConfig:
             raise usage_error(f"decay_share is {self.decay_share}; it must be above 0 and at most 1.")
 
 
-def lr_factor(config: ScheduleConfig, step: int, total_steps: int) -> float:
-    """What to multiply the peak learning rate by at ``step``, counted from 0: from 0 to 1."""
-    warmup_steps = int(config.warmup * total_steps)
-    if step < warmup_steps:
-        return step / warmup_steps
+def lr_factor(config: ScheduleConfig, done: float, total: float) -> float:
+    """What to multiply the peak learning rate by after ``done`` of ``total`` steps or seconds: from 0 to 1."""
+    warmup = config.warmup * total
+    if isinstance(total, int):
+        warmup = int(warmup)  # a whole number of steps
+    if done < warmup:
+        return done / warmup
     if config.decay == "constant":
         return 1.0
     if config.decay == "late":
-        return min(1.0, (total_steps - step) / (config.decay_share * total_steps))
-    begin = 0 if config.decay == "bert" else warmup_steps
+        return min(1.0, (total - done) / (config.decay_share * total))
+    begin = 0 if config.decay == "bert" else warmup
     # max(1, ...): a run of one step may have no step after the warm-up.
-    left = max(0.0, (total_steps - step) / max(1, total_steps - begin))
+    left = max(0.0, (total - done) / max(1, total - begin))
     return (1 - math.cos(math.pi * left)) / 2 if config.decay == "cosine" else left
