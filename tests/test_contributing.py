@@ -62,7 +62,7 @@ OBJECTIVE = """
 options = {"size": "1/12/2", "set": [f'task.objectives=["{NAMES["objective"]}", "nsp"]', "save_every=1"], **steps}
 assert bertkit.pretrain("corpus", plan=True, **options).parameters["heads"] == 13 + 26
 result = bertkit.pretrain("corpus", output="objective", **options)
-assert set(result.heldout) == {"replaced", "replaced_accuracy", "nsp", "nsp_accuracy"}
+assert set(result.heldout) == {"replaced", "replaced_accuracy", "nsp", "nsp_accuracy", "nsp_base_rate"}
 assert bertkit.pretrain(resume="objective", **quiet).steps == 2
 """
 

@@ -57,7 +57,7 @@ def test_objectives_share_one_pass(model: Model, batch: Batch) -> None:
     assert set(outputs) == {"mlm", "nsp"}
     terms = model.loss(outputs, batch)
     assert model.counts(batch) == {name: term.count for name, term in terms.items()}
-    assert set(model.metrics(outputs, batch)) == {"mlm_accuracy", "nsp_accuracy"}
+    assert set(model.metrics(outputs, batch)) == {"mlm_accuracy", "nsp_accuracy", "nsp_random"}
 
 
 def test_micro_batches_give_the_gradient_of_the_whole_batch(model: Model, batch: Batch) -> None:

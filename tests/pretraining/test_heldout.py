@@ -33,7 +33,8 @@ def test_losses_over_the_vocabulary_come_with_a_perplexity(
 ) -> None:
     job.state.step = 5
     found = evaluate_heldout(job, job.phases[0], folder, Progress("plain"))
-    assert set(found) == {"mlm", "nsp", "mlm_accuracy", "nsp_accuracy", "mlm_perplexity"}
+    assert set(found) == {"mlm", "nsp", "mlm_accuracy", "nsp_accuracy", "nsp_base_rate", "mlm_perplexity"}
+    assert 0.5 <= found["nsp_base_rate"] < 1
     assert found["mlm_perplexity"] == pytest.approx(math.exp(found["mlm"]))
     assert read_metrics(folder.metrics) == [{"kind": "heldout", "step": 5, **found}]
     assert f"step 5, held out: mlm {found['mlm']:.3f}" in capsys.readouterr().err

@@ -38,7 +38,8 @@ def training_records(steps: int) -> list[dict[str, Any]]:
             {"kind": "train", "step": step, "loss/mlm": loss + generator.gauss(0, 0.2), "loss/nsp": 0.5, "lr": 1e-4}
         )
         if step % 37 == 0:
-            records.append({"kind": "heldout", "step": step, "mlm": loss, "nsp": 0.4, "mlm_accuracy": 0.3})
+            measured = {"mlm": loss, "nsp": 0.4, "mlm_accuracy": 0.3, "nsp_accuracy": 0.6, "nsp_base_rate": 0.52}
+            records.append({"kind": "heldout", "step": step, **measured})
     return records
 
 

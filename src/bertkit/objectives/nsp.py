@@ -67,9 +67,13 @@ class NextSentencePrediction(PretrainingObjective):
         return {self.label: LossTerm(total, self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
-        """``nsp_accuracy``: rows that are classified correctly."""
-        right = (outputs["logits"].argmax(dim=-1) == batch.labels[self.label]).sum()
-        return {f"{self.label}_accuracy": LossTerm(right, self.counts(batch)[self.label])}
+        """``nsp_accuracy``: rows that are classified correctly. ``nsp_random``: rows whose pair is random."""
+        labels, count = batch.labels[self.label], self.counts(batch)[self.label]
+        right = (outputs["logits"].argmax(dim=-1) == labels).sum()
+        return {
+            f"{self.label}_accuracy": LossTerm(right, count),
+            f"{self.label}_random": LossTerm((labels == IS_RANDOM).sum(), count),
+        }
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates of the linear layer, for every row."""

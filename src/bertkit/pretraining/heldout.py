@@ -39,16 +39,23 @@ def evaluate_heldout(job: PretrainingJob, phase: Phase, folder: RunFolder, progr
 
 
 def measure_losses(job: PretrainingJob, phase: Phase) -> dict[str, float]:
-    """Mean losses and accuracies on the held-out rows of ``phase``; empty where no documents are held out."""
+    """Mean losses and accuracies on the held-out rows of ``phase``; empty where no documents are held out.
+
+    ``nsp_base_rate`` is the accuracy of a model that gives every pair the more frequent label.
+    """
     if phase.heldout is None:
         return {}
-    return evaluate_losses(
+    measured = evaluate_losses(
         job.state.model,
         phase.heldout,
         batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
         precision=phase.plan.precision,
         limit=job.run.evaluation_examples,
     )
+    if "nsp_random" in measured:
+        random_share = measured.pop("nsp_random")
+        measured["nsp_base_rate"] = max(random_share, 1 - random_share)
+    return measured
 
 
 def last_evaluation(folder: RunFolder) -> dict[str, float]:

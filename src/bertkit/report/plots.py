@@ -55,7 +55,7 @@ def plot_training(records: Iterable[MetricsRecord], output: Path) -> None:
     """Training and held-out loss of every objective over the steps, and the held-out accuracies.
 
     ``records`` are the lines of a ``metrics.jsonl``: ``loss/TERM`` where ``kind`` is ``train``; ``TERM`` and
-    ``TERM_accuracy`` where it is ``heldout``.
+    ``TERM_accuracy`` where it is ``heldout``, with ``TERM_base_rate`` if there is one.
     """
     records = list(records)
     train = [record for record in records if record["kind"] == "train"]
@@ -100,6 +100,11 @@ def _draw_accuracies(panel: Axes, heldout: Sequence[MetricsRecord], terms: Seque
             panel.plot(*zip(*measured, strict=True), "o-", color=colour, lw=2, ms=5, mec="white")
             text = f"{_OBJECTIVE_NAMES.get(term, term)} {measured[-1][1]:.1%}"
             annotate(panel, text, measured[-1], colour=colour, ha="right")
+        base_rates = [float(record[f"{term}_base_rate"]) for record in heldout if f"{term}_base_rate" in record]
+        if base_rates:
+            name = _OBJECTIVE_NAMES.get(term, term)
+            panel.axhline(base_rates[-1], color=colour, ls=":", lw=1, label=f"{name}, one answer: {base_rates[-1]:.1%}")
+            add_legend(panel, loc="lower right")
     set_panel_title(panel, "accuracy, held out")
     panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     panel.margins(y=0.15)
