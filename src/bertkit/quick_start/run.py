@@ -55,11 +55,8 @@ _SHARE_TO_FINETUNE = 0.35
 _SHARE_IN_ALL = 0.96
 """Shares of the time; pre-training gets what the fine-tunings leave."""
 
-_SHARE_OF_PRETRAINING = 0.95
-"""The rest of its time is timing a step and saving."""
-
-_SECONDS_TO_START = 6.0
-"""The seconds in which a process imports PyTorch and opens its data."""
+_SECONDS_BESIDE_STEPS = 15.0
+"""Pre-training takes these in addition to its minutes: to import PyTorch, then for the last evaluation and the plot."""
 
 _SIZES = ("mini", "tiny")
 """The sizes that are tried, the larger one first."""
@@ -119,7 +116,7 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
     _save_first_weights(run, starts[FIRST_WEIGHTS].model)
     scores = _finetune({start: starts[start] for start in (UNTRAINED, FIRST_WEIGHTS)}, budget, progress)
     needed = 1.1 * scores[UNTRAINED].seconds * budget.rounds(_SEEDS) / budget.rounds(2 * _SEEDS)
-    seconds = max(1.0, _SHARE_OF_PRETRAINING * (budget.left - needed - _SECONDS_TO_START))
+    seconds = max(1.0, budget.left - needed - _SECONDS_BESIDE_STEPS)
     pretrained = pretrain_together(replace(run, minutes=seconds / 60), budget.processes, progress.mode)
     scores |= _finetune({PRETRAINED: starts[PRETRAINED]}, budget, progress)
     return QuickstartResult(
