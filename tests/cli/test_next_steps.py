@@ -45,7 +45,6 @@ def shorten(words: list[str]) -> list[str]:
 def folder(tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the files that a suggestion names: a text, labelled rows and new rows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bertkit.pretraining.run._LEAST_MEASURED_SECONDS", 0.01)
     (tmp_path / "a.txt").write_text((workspace / "a.txt").read_text() * 3)
     for name, header in (("YOUR.csv", ("text", "label")), ("NEW.csv", ("text",))):
         with (tmp_path / name).open("w", newline="") as file:
