@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -49,11 +50,40 @@ def test_records_of_repeated_steps_and_a_torn_line_are_dropped(tmp_path: Path) -
     assert [json.loads(line)["step"] for line in lines] == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_damaged_record_is_set_aside_and_the_records_after_it_are_kept(tmp_path: Path) -> None:
+    with RunFolder(tmp_path) as folder:
+        for step in range(1, 4):
+            folder.log({"kind": "train", "step": step, "loss": math.nan})
+    whole = folder.metrics.read_bytes()
+    folder.metrics.write_bytes(whole.replace(b'"step": 2', b'"step": 7'))
+    with RunFolder(tmp_path) as folder:
+        assert f"1 damaged lines of {folder.metrics} are set aside in {folder.metrics}.damaged" in folder.notice
+    assert [record["step"] for record in read_metrics(folder.metrics)] == [1, 3]
+    assert b'"step": 7' in (tmp_path / "metrics.jsonl.damaged").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["run.lock", "metrics.jsonl"])
+def test_a_link_in_the_folder_is_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "thesis").write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "thesis")
+    with pytest.raises(BertkitError, match=name), RunFolder(tmp_path / "run") as folder:
+        folder.log({"kind": "train", "step": 1})
+    assert (tmp_path / "thesis").read_text() == "precious"
+
+
+def test_a_lock_file_of_another_program_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "run.lock").write_text("precious")
+    with pytest.raises(BertkitError, match=r"run\.lock was not written by bertkit"), RunFolder(tmp_path):
+        pass
+    assert (tmp_path / "run.lock").read_text() == "precious"
+
+
 def test_temporary_files_of_a_crash_are_removed(tmp_path: Path) -> None:
-    (tmp_path / ".tmp-99-run.json").write_text("incomplete")
+    (tmp_path / ".bertkit-tmp-99-run.json").write_text("incomplete")
     with RunFolder(tmp_path):
         pass
-    assert not list(tmp_path.glob(".tmp-*"))
+    assert not list(tmp_path.glob(".bertkit-tmp-*"))
 
 
 def test_the_error_names_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
+import re
 import socket
 import sys
 import time
@@ -37,14 +37,18 @@ from bertkit.storage.atomic import (
     make_folder,
     read_json,
     remove_temporaries,
-    write_file,
     write_json,
 )
 from bertkit.storage.checksums import require_format
+from bertkit.storage.json_log import format_record, open_log, read_log, rewrite_log
 from bertkit.storage.locks import LockHeldError, exclusive_lock
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout of a run folder; ``run.json`` carries it."""
+
+
+_HOLDER = re.compile(r"process \d+ on \S+")
+"""What ``run.lock`` says of the process that holds it, or that was killed while it did."""
 
 
 class InUseError(BertkitError):
@@ -86,11 +90,14 @@ class RunFolder:
                     message = f"{self.path} is in use by {holder}. Choose another -o folder."
                     raise InUseError(message, exit_code=WRONG_USAGE) from error
             if before := self._read_holder():
+                if not _HOLDER.fullmatch(before):
+                    raise usage_error(f"{self._holder} was not written by bertkit. Choose another -o folder.")
                 self.notice = f"{before} held {self.path} until it was killed; this process takes over"
             with explain_writing(self._holder):
                 self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
             for folder in (self.path, self.checkpoints, self.models):
                 remove_temporaries(folder)
+            self.delete_records(lambda record: False)
             self._lock = stack.pop_all()
         return self
 
@@ -124,8 +131,8 @@ class RunFolder:
             return
         with explain_writing(self.metrics):
             if self._log is None:
-                self._log = self.metrics.open("a", encoding="utf-8")
-            self._log.write(json.dumps(record) + "\n")
+                self._log = open_log(self.metrics)
+            self._log.write(format_record(record))
             self._log.flush()
 
     def flush_log(self) -> None:
@@ -136,27 +143,23 @@ class RunFolder:
                 flush_to_disk(self.path)
 
     def delete_records(self, is_repeated: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Delete the records of steps that will be repeated, and an incomplete last line."""
+        """Delete the records of steps that will be repeated, and an incomplete last line; set damaged lines aside."""
         if self._log is not None:
             self._log.close()
             self._log = None
-        if self.metrics.exists():
-            kept = [json.dumps(record) + "\n" for record in read_metrics(self.metrics) if not is_repeated(record)]
-            write_file(self.metrics, lambda path: path.write_text("".join(kept), encoding="utf-8"))
+        if os.path.lexists(self.metrics):
+            with explain_writing(self.metrics):
+                damaged = rewrite_log(self.metrics, lambda record: not is_repeated(record))
+            if damaged:
+                self.notice = f"{damaged} damaged lines of {self.metrics} are set aside in {self.metrics}.damaged"
 
     def _read_holder(self) -> str:
-        return self._holder.read_text(encoding="utf-8").strip()
+        return self._holder.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of ``metrics.jsonl`` up to a line that a crash left incomplete."""
-    records: list[dict[str, Any]] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return records
+    """The intact records of ``metrics.jsonl``."""
+    return read_log(path).records
 
 
 def read_run(path: Path) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_a_folder_without_checkpoints_has_no_newest(tmp_path: Path) -> None:
 
 
 def test_paths_with_other_names_are_not_checkpoints(tmp_path: Path) -> None:
-    for name in (".tmp-12-step-00000009", "step-9", "step-00000009.bak", "step-٠٠٠٠٠٠٠٩", "notes"):
+    for name in (".bertkit-tmp-12-step-00000009", "step-9", "step-00000009.bak", "step-٠٠٠٠٠٠٠٩", "notes"):
         (tmp_path / name).mkdir()
     assert store.checkpoints(tmp_path) == []
     store.save(tmp_path, 3, groups(), {})
@@ -175,7 +175,7 @@ def test_pruning_never_deletes_the_last_intact_checkpoint(tmp_path: Path) -> Non
 
 def test_an_interrupted_replacement_keeps_the_old_checkpoint(tmp_path: Path) -> None:
     """Between the two renames the old checkpoint stands aside, and is the truth."""
-    store.save(tmp_path, 7, groups(1.0), {}).rename(tmp_path / ".old-step-00000007")
+    store.save(tmp_path, 7, groups(1.0), {}).rename(tmp_path / ".bertkit-old-step-00000007")
     path, faults = store.latest(tmp_path)
     assert path is not None
     assert faults == []

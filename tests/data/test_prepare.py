@@ -256,7 +256,7 @@ class TestFolders:
         output = tmp_path / "data"
         output.mkdir()
         (output / "thesis.doc").write_text("precious")
-        (output / ".tmp-mine").write_text("precious")
+        (output / ".bertkit-tmp-mine").write_text("precious")
         with pytest.raises(BertkitError, match="is not empty and was not made by bertkit prepare"):
             prepare(files, tokenizer=tokenizer, output=output)
         assert len(list(output.iterdir())) == 2

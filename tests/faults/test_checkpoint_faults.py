@@ -157,7 +157,7 @@ def look(folder: Path, job: PretrainingJob) -> object:
     """What a reader finds after a fault: nothing half done, and a next save that works."""
     found = job.found(folder)
     assert found in job.allowed, f"{found} is neither the old nor the new"
-    listed = {path.name.removeprefix(".old-") for path in store.checkpoints(folder)}
+    listed = {path.name.removeprefix(".bertkit-old-") for path in store.checkpoints(folder)}
     assert listed <= job.names
     job.save(folder)
     remove_temporaries(folder)
@@ -329,7 +329,7 @@ def test_any_failing_call_is_reported_in_one_line_and_loses_nothing(
                 failed = True
                 assert isinstance(error, MemoryError)
         if failed:
-            assert not list(place.glob(".tmp-*"))
+            assert not list(place.glob(".bertkit-tmp-*"))
         look(place, job)
         if calls.left > 0:
             break
@@ -352,7 +352,7 @@ def test_a_full_disk_keeps_the_old_files(job: PretrainingJob, folder: Callable[[
     assert ended in (3, 0)
     if ended == 3:
         assert job.found(place) == job.allowed[0]
-        assert not list(place.glob(".tmp-*"))
+        assert not list(place.glob(".bertkit-tmp-*"))
     assert limit > 256 or ended == 3
     look(place, job)
 
@@ -379,7 +379,7 @@ def test_files_are_flushed_to_disk_before_they_are_renamed(
         order.append(f"fsync {path.name}")
 
     def watch_rename(source: Path, target: Path) -> None:
-        if Path(source).name.startswith(".tmp-") and Path(source).is_dir():
+        if Path(source).name.startswith(".bertkit-tmp-") and Path(source).is_dir():
             assert target.name in job.names
             for path in [Path(source), *Path(source).iterdir()]:
                 assert flushed.get(str(path)) == content(path), f"{path.name} is not on the disk as it is"
@@ -405,18 +405,18 @@ def test_the_manifest_is_written_last(tmp_path: Path) -> None:
 def test_the_old_model_is_found_if_its_replacement_was_interrupted(tmp_path: Path, tokenizer: WordPiece) -> None:
     """Cut off between the two renames, the old model stands aside and is what RUN means."""
     save_folder(1.0, tokenizer)(tmp_path)
-    (tmp_path / "model").rename(tmp_path / ".old-model")
-    assert ModelFolder.open(tmp_path).path == tmp_path / ".old-model"
-    assert ModelFolder.open(tmp_path / "model").path == tmp_path / ".old-model"
+    (tmp_path / "model").rename(tmp_path / ".bertkit-old-model")
+    assert ModelFolder.open(tmp_path).path == tmp_path / ".bertkit-old-model"
+    assert ModelFolder.open(tmp_path / "model").path == tmp_path / ".bertkit-old-model"
     assert model_value(tmp_path) == 1.0
 
 
 def test_the_next_start_removes_temporary_files_of_a_crash(tmp_path: Path, tokenizer: WordPiece) -> None:
     save_folder(1.0, tokenizer)(tmp_path)
-    (tmp_path / "model").rename(tmp_path / ".old-model")
-    (tmp_path / ".tmp-13-model").mkdir()
-    (tmp_path / "checkpoints" / ".tmp-13-step-00000007").mkdir(parents=True)
+    (tmp_path / "model").rename(tmp_path / ".bertkit-old-model")
+    (tmp_path / ".bertkit-tmp-13-model").mkdir()
+    (tmp_path / "checkpoints" / ".bertkit-tmp-13-step-00000007").mkdir(parents=True)
     with RunFolder(tmp_path) as folder:
         assert model_value(folder.model) == 1.0
         assert list(folder.checkpoints.iterdir()) == []
-        assert not (tmp_path / ".tmp-13-model").exists()
+        assert not (tmp_path / ".bertkit-tmp-13-model").exists()

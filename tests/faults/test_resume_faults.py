@@ -219,7 +219,7 @@ def test_a_full_disk_stops_a_training_and_loses_nothing(
         assert code in (0, 1, 2)
         if code:
             assert "cannot write" in shown or len(shown) >= size - 9, "what it says is a file here as well"
-            assert not list(run.rglob(".tmp-*"))
+            assert not list(run.rglob(".bertkit-tmp-*"))
             assert store.latest(run / "checkpoints")[1] == []
         bench.finish(run)
         assert outcome(run) == expected

@@ -25,7 +25,7 @@ from bertkit.training.interrupts import Interrupted
 
 def answer(model: Parrot, texts: Path, output: Path) -> list[int]:
     reported: list[int] = []
-    assert predict_file(model, texts, output, reported.append) == ROWS
+    assert predict_file(model, texts, output, reported.append, overwrite=True) == ROWS
     return reported
 
 
@@ -36,7 +36,7 @@ def test_an_interrupted_file_continues_where_it_stopped(tmp_path: Path, texts: P
         predict_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
     assert stopped.value.exit_code == 130
     assert not output.exists()
-    (partial,) = tmp_path.glob(".partial-*")
+    (partial,) = tmp_path.glob(".bertkit-partial-*")
     with partial.open("a") as file:
         file.write('{"id": "torn')
     model = Parrot(tmp_path / "model")
@@ -44,7 +44,7 @@ def test_an_interrupted_file_continues_where_it_stopped(tmp_path: Path, texts: P
     assert model.answered == ROWS - 100
     assert (reported[0], reported[-1]) == (100, ROWS)
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert not list(tmp_path.glob(".partial-*"))
+    assert not list(tmp_path.glob(".bertkit-partial-*"))
 
 
 def test_other_input_or_another_model_starts_from_the_first_row(tmp_path: Path, texts: Path) -> None:
@@ -59,6 +59,49 @@ def test_other_input_or_another_model_starts_from_the_first_row(tmp_path: Path, 
     model = Parrot(tmp_path / "model")
     answer(model, texts, output)
     assert json.loads(output.read_text().splitlines()[0])["label"] == "text zero"
+
+
+def test_damage_in_the_partial_file_costs_only_the_rows_after_it(tmp_path: Path, texts: Path) -> None:
+    answer(Parrot(tmp_path / "model"), texts, tmp_path / "whole.jsonl")
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted):
+        predict_file(Parrot(tmp_path / "model", stop_at=20), texts, output, lambda done: None)
+    (partial,) = tmp_path.glob(".bertkit-partial-*")
+    whole = partial.read_bytes()
+    for position in range(0, len(whole), 7):
+        changed = bytearray(whole)
+        changed[position] ^= 4
+        partial.write_bytes(changed)
+        model = Parrot(tmp_path / "model")
+        answer(model, texts, output)
+        lines = whole[:position].count(b"\n")
+        assert model.answered == ROWS - max(0, lines - 1)
+        assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_an_existing_output_needs_overwrite_and_the_input_is_never_replaced(tmp_path: Path, texts: Path) -> None:
+    model = Parrot(tmp_path / "model")
+    (tmp_path / "out.csv").write_text("precious")
+    with pytest.raises(BertkitError, match=r"out\.csv exists\. .*--overwrite"):
+        predict_file(model, texts, tmp_path / "out.csv", lambda done: None)
+    assert (tmp_path / "out.csv").read_text() == "precious"
+    content = texts.read_bytes()
+    (tmp_path / "link.txt").hardlink_to(texts)
+    for output in (texts, tmp_path / "link.txt"):
+        with pytest.raises(BertkitError, match="is the input"):
+            predict_file(model, texts, output, lambda done: None, overwrite=True)
+    assert texts.read_bytes() == content
+    assert model.answered == 0
+
+
+def test_a_second_process_is_refused_while_the_first_writes(tmp_path: Path, texts: Path) -> None:
+    output = tmp_path / "out.jsonl"
+
+    def start_again(done: int) -> None:
+        with pytest.raises(BertkitError, match=r"out\.jsonl is being written by another process"):
+            predict_file(Parrot(tmp_path / "model"), texts, output, lambda done: None)
+
+    assert predict_file(Parrot(tmp_path / "model"), texts, output, start_again) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -96,7 +139,7 @@ def test_repeated_ids_are_refused_for_json_before_anything_is_predicted(tmp_path
     with pytest.raises(BertkitError, match=r'in\.csv: the id "3" occurs twice, .* write \.jsonl'):
         predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.json", lambda done: None)
     assert parrot.answered == 0
-    assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".partial*"))
+    assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".bertkit-partial*"))
     assert predict_file(parrot, tmp_path / "in.csv", tmp_path / "out.jsonl", lambda done: None) == 3
 
 

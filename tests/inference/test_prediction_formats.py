@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.inference.small_predictions import texts as texts
 
 from bertkit.errors import BertkitError
 from bertkit.inference.prediction_files import predict_file
+from bertkit.inference.prediction_formats import find_writer
 from bertkit.task_types import (
     Choice,
     Columns,
@@ -115,3 +117,24 @@ def test_a_missing_pyarrow_is_an_error_before_anything_is_predicted(
     with pytest.raises(BertkitError, match="needs pyarrow"):
         predict_file(parrot, texts, tmp_path / "out.parquet", lambda done: None)
     assert parrot.answered == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["=1", " =1", "\ufeff+1", "\u00a0@x", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "\n=1", "\t1", "\r1"]
+)
+def test_every_start_of_a_formula_gets_an_apostrophe(tmp_path: Path, text: str) -> None:
+    columns = MultipleChoiceTask(name="chooser", choices=("A", "B")).answer_columns
+    find_writer(Path("out.csv"))([dict.fromkeys(columns.columns, text)], tmp_path / "out.csv", columns)
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1] == [f"'{text}"] * len(columns.columns)
+
+
+def test_a_lone_carriage_return_stays_in_its_cell(tmp_path: Path) -> None:
+    columns = MultipleChoiceTask(name="chooser", choices=("A", "B")).answer_columns
+    rows = [dict.fromkeys(columns.columns, "a\rb"), dict.fromkeys(columns.columns, "plain")]
+    for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
+        path = tmp_path / f"out{suffix}"
+        find_writer(path)(rows, path, columns)
+        with path.open(newline="") as file:
+            assert list(csv.reader(file, delimiter=delimiter))[1:] == [list(row.values()) for row in rows]
+        assert b"\r\n" not in path.read_bytes()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +11,14 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
+from bertkit.storage.json_log import format_record
 
 
 def write_metrics(run: Path, steps: list[int]) -> None:
     """Logged steps of 100 tokens at 50 tokens and 7 operations per second."""
     record = {"kind": "train", "tokens": 100, "tokens_per_second": 50.0, "flops_per_second": 7}
-    lines = [json.dumps({**record, "step": step}) for step in steps]
-    (run / "metrics.jsonl").write_text("\n".join([*lines, json.dumps({"kind": "heldout", "step": steps[-1]})]) + "\n")
+    records = [*({**record, "step": step} for step in steps), {"kind": "heldout", "step": steps[-1]}]
+    (run / "metrics.jsonl").write_text("".join(map(format_record, records)))
 
 
 def test_a_finished_run_has_a_cost(run: PretrainRun) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.report import tracking
+from bertkit.storage.json_log import format_record
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -23,7 +23,7 @@ RECORDS = [
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     (tmp_path / "run.json").write_text('{"ended": null}')
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    (tmp_path / "metrics.jsonl").write_text("".join(map(format_record, RECORDS)))
     return tmp_path
 
 
@@ -46,9 +46,10 @@ def test_a_growing_run_is_followed_to_its_end(run: Path, monkeypatch: pytest.Mon
 
     def train() -> None:
         with (run / "metrics.jsonl").open("a") as file:
-            file.write('{"kind": "train", "step": 37, ')
+            line = format_record({"kind": "train", "step": 37, "loss/mlm": 1.5})
+            file.write(line[:30])
             file.flush()
-            file.write('"loss/mlm": 1.5}\n')
+            file.write(line[30:])
         (run / "run.json").write_text('{"ended": "done"}')
 
     training = threading.Timer(0.05, train)

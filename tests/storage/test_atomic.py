@@ -75,18 +75,18 @@ def test_a_file_with_the_name_of_a_folder_is_not_overwritten(tmp_path: Path) -> 
 
 
 def test_a_backup_is_found_and_renamed_to_its_name(tmp_path: Path) -> None:
-    (tmp_path / ".old-model").mkdir()
-    assert recoverable_path(tmp_path / "model") == tmp_path / ".old-model"
+    (tmp_path / ".bertkit-old-model").mkdir()
+    assert recoverable_path(tmp_path / "model") == tmp_path / ".bertkit-old-model"
     remove_temporaries(tmp_path)
     assert names(tmp_path) == ["model"]
     assert recoverable_path(tmp_path / "model") == tmp_path / "model"
 
 
 def test_only_temporary_files_and_obsolete_backups_are_deleted(tmp_path: Path) -> None:
-    for name in (".tmp-12-model", ".old-model", "model", "other"):
+    for name in (".bertkit-tmp-12-model", ".bertkit-old-model", "model", "other"):
         (tmp_path / name).mkdir()
-    (tmp_path / ".tmp-13-run.json").write_text("incomplete")
-    (tmp_path / ".tmp-14-link").symlink_to(tmp_path / "other")
+    (tmp_path / ".bertkit-tmp-13-run.json").write_text("incomplete")
+    (tmp_path / ".bertkit-tmp-14-link").symlink_to(tmp_path / "other")
     remove_temporaries(tmp_path)
     assert names(tmp_path) == ["model", "other"]
 
@@ -128,4 +128,4 @@ def test_a_file_is_flushed_to_disk_before_it_is_renamed(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "fsync", watch_fsync)
     monkeypatch.setattr(os, "replace", watch_replace)
     write_json(tmp_path / "a.json", {})
-    assert events == ["fsync .tmp", "rename", f"fsync {tmp_path.name.partition('-')[0]}"]
+    assert events == ["fsync .bertkit", "rename", f"fsync {tmp_path.name.partition('-')[0]}"]

@@ -121,9 +121,8 @@ def test_predictions_can_be_written_in_every_format(
     examples = task.examples("dev")[:3]
     predictions = predict(model, task, examples, tokenizer, precision="float32")
     described = [task.describe(*each) for each in zip(examples, predictions, strict=True)]
-    records, output = tmp_path / "records", tmp_path / f"out{suffix}"
-    records.write_text("".join(json.dumps(record) + "\n" for record in described), encoding="utf-8")
-    find_writer(output)(records, output, task.answer_columns)
+    output = tmp_path / f"out{suffix}"
+    find_writer(output)(described, output, task.answer_columns)
     assert output.read_text(encoding="utf-8").strip()
 
 

@@ -10,6 +10,8 @@ from bertkit.evaluation.glue import GlueSubmission, GlueTable, submit, tabulate
 from bertkit.evaluation.squad import SquadScore, score_predictions
 from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
 from bertkit.report.progress import Progress
+from bertkit.storage.outputs import open_output_folder
+from bertkit.tasks.glue import SUBMISSION
 
 
 @verb(GlueTableOptions)
@@ -21,8 +23,10 @@ def glue_table(options: GlueTableOptions) -> GlueTable:
 @verb(GlueSubmitOptions)
 def glue_submit(options: GlueSubmitOptions) -> GlueSubmission:
     """``.rows`` of each file that was written, and why the others are ``.missing``."""
+    output = Path(options.output)
+    open_output_folder(output, [entry.file for entry in SUBMISSION], overwrite=options.overwrite)
     with Progress(options.progress) as bar:
-        return submit([Path(run) for run in options.runs], Path(options.output), bar, data=optional_path(options.data))
+        return submit([Path(run) for run in options.runs], output, bar, data=optional_path(options.data))
 
 
 @verb(SquadScoreOptions)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bertkit.api.paths import optional_path
 from bertkit.api.task_choice import find_task
 from bertkit.api.truncation import report_truncated
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
 from bertkit.evaluation.compare import Comparison
-from bertkit.evaluation.evaluate import compare_models, evaluate_model, read_split
+from bertkit.evaluation.evaluate import REPORT_FILES, compare_models, evaluate_model, read_split
 from bertkit.evaluation.report import Evaluation
 from bertkit.inference.pipeline import load
 from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
+from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, same_answers
 
 
@@ -23,6 +26,8 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
     Also ``.verdict``, ``.baselines``, ``.warnings``, ``.classes``, ``.calibration``, ``.lengths``, ``.worst`` and
     ``.notes``.
     """
+    if options.output is not None:
+        open_output_folder(Path(options.output), REPORT_FILES, overwrite=options.overwrite)
     model = load(options.run, *options.ensemble)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
     examples = read_split(task, optional_path(options.data), options.split)

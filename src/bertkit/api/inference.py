@@ -29,6 +29,6 @@ def predict(options: PredictOptions) -> int:
         for note in notes:
             bar.say(note)
         bar.start("predicting", total, "row")
-        count = predict_file(model, input, Path(options.output), bar.advance)
+        count = predict_file(model, input, Path(options.output), bar.advance, overwrite=options.overwrite)
         report_truncated(model, bar)
         return count

@@ -17,8 +17,10 @@ from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
+from bertkit.storage.outputs import open_output_folder
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.loading import load_tokenizer
+from bertkit.text.tokenizer_files import FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         raise usage_error(
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
         )
+    open_output_folder(Path(options.output), FILES, overwrite=options.overwrite)
     with Progress(options.progress) as bar:
         bar.say(f"learning {options.vocab_size:,} subwords from {len(paths):,} files")
         trained = _train(options, read_texts(paths))

@@ -21,6 +21,8 @@ from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
 from bertkit.task_types import FileTask
 
+REPORT_FILES = ("report.html", "report.json")
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledSplit:

@@ -1,8 +1,8 @@
 """Predictions for every row of a file, written so that they can be continued after an interruption.
 
-Predictions are collected, one JSON record per line, in a hidden file beside the output, whose name has a fingerprint of
-the model and the input. The same command finds it and continues after its last complete line; another model or another
-input has another name. Only complete output gets its own name.
+Predictions are collected, one record with a checksum per line, in a hidden file beside the output, which is locked
+meanwhile. Its first record is a fingerprint of the model and the input: the same command continues after the last
+intact line, and another model or another input starts again. Only complete output gets its own name.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from bertkit.contracts import Example
-from bertkit.errors import usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import sha256_of
+from bertkit.storage.json_log import format_record, open_log, parse_record
+from bertkit.storage.locks import LockHeldError, exclusive_lock
+from bertkit.storage.outputs import check_output
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
@@ -33,43 +37,70 @@ _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
 
 
-def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report) -> int:
+def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report, *, overwrite: bool = False) -> int:
     """Predict every row of ``source`` (``-`` is stdin) into ``output`` (``-`` is stdout), and return their number.
 
-    Raises Interrupted on Ctrl-C or SIGTERM; finished rows are kept.
+    Raises a usage error if ``output`` is the input, exists without ``overwrite``, or is being written by another
+    process; Interrupted on Ctrl-C or SIGTERM; finished rows are kept.
     """
     if output == STREAM:
         return _predict_to_stdout(pipeline, source)
     write = find_writer(output)
+    further = _further_files(pipeline, output)
+    for path in (output, *further.values()):
+        check_output(path, inputs=[source], overwrite=overwrite)
     needs_unique_ids = names_answers_by_id(output) and (source == STREAM or not pipeline.task.reader.makes_ids_unique)
     if needs_unique_ids and source != STREAM:
         # Checked before the work, so that an hour of predictions is not lost to a repeated id.
         deque(_with_unique_ids(pipeline.task.reader.read(source), source), maxlen=0)
-    records = output.with_name(f".partial-{_fingerprint(pipeline, source)}-{output.name}")
-    try:
-        done = _keep_complete_lines(records) if source != STREAM else _empty(records)
-    except OSError as error:
-        raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
+    with _locked(output) as records:
+        check_output(output, overwrite=overwrite)  # another process may have written it before it released the lock
+        done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
+        write_file(output, lambda temporary: write(_read(records), temporary, pipeline.task.answer_columns))
+        if done:
+            for field, path in further.items():
+                write_file(path, partial(write_object, _read(records), field=field))
+        records.unlink()
+    return done
+
+
+def _further_files(pipeline: Pipeline, output: Path) -> dict[str, Path]:
+    """The files beside a ``.json`` of answers, such as the odds that a question has none, by field."""
+    if not names_answers_by_id(output):
+        return {}
+    return {field: output.with_name(f"{output.stem}.{field}.json") for field in pipeline.task.further_answer_files}
+
+
+@contextmanager
+def _locked(output: Path) -> Iterator[Path]:
+    """The hidden file of records, which no other process writes meanwhile."""
+    records = output.with_name(f".bertkit-partial-{output.name}")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive_lock(records))
+        except LockHeldError as error:
+            raise usage_error(f"{output} is being written by another process. Choose another -o file.") from error
+        except OSError as error:
+            raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
+        yield records
+
+
+def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Report, *, needs_unique_ids: bool) -> int:
+    """Append the records of all rows that ``records`` does not have yet."""
+    done = _keep_intact_lines(records, "" if source == STREAM else _fingerprint(pipeline, source))
     report(done)
     examples = _examples(pipeline, source)
     if needs_unique_ids and source == STREAM:
         examples = _with_unique_ids(examples, source)
-    with explain_writing(output), records.open("a", encoding="utf-8") as file, Interrupts() as interrupts:
+    with explain_writing(records), open_log(records) as file, Interrupts() as interrupts:
         for record in _records(pipeline, islice(examples, done, None)):
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(format_record(record))
             done += 1
             if done % _ROWS_BETWEEN_REPORTS == 0:
                 report(done)
             if interrupts.requested:
                 raise Interrupted(interrupts.requested, f"stopped after {done:,} rows. Continue with the same command.")
     report(done)
-    task = pipeline.task
-    write_file(output, lambda temporary: write(records, temporary, task.answer_columns))
-    if names_answers_by_id(output) and done:
-        for field in task.further_answer_files:
-            further = output.with_name(f"{output.stem}.{field}.json")
-            write_file(further, partial(write_object, records, field=field))
-    records.unlink()
     return done
 
 
@@ -109,21 +140,36 @@ def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     return hashlib.sha256("\n".join([*hashes, source.name]).encode()).hexdigest()[:16]
 
 
-def _keep_complete_lines(records: Path) -> int:
-    """Remove an incomplete last line, and count the others."""
-    records.touch()
+def _keep_intact_lines(records: Path, fingerprint: str) -> int:
+    """Truncate ``records`` after the last line before any damage, and count the predictions that remain.
+
+    A file of another fingerprint, or of none, starts again.
+    """
+    header = format_record({"fingerprint": fingerprint}).encode()
+    count, size = 0, len(header)
     with records.open("rb+") as file:
-        size = count = 0
+        if not fingerprint or file.readline() != header:
+            file.seek(0)
+            file.truncate()
+            file.write(header)
+            return 0
         for line in file:
-            if line.endswith(b"\n"):
-                size, count = size + len(line), count + 1
+            if not line.endswith(b"\n") or parse_record(line) is None:
+                break
+            count, size = count + 1, size + len(line)
         file.truncate(size)
     return count
 
 
-def _empty(records: Path) -> int:
-    records.write_bytes(b"")
-    return 0
+def _read(records: Path) -> Iterator[dict[str, object]]:
+    """The predictions in the file of records, one by one."""
+    with records.open("rb") as file:
+        file.readline()
+        for line in file:
+            record = parse_record(line)
+            if record is None:
+                raise data_error(f"{records} is damaged. Repeat the command: it goes on before the damage.")
+            yield record
 
 
 def _with_unique_ids(examples: Iterable[Example], source: Path) -> Iterator[Example]:

@@ -1,25 +1,32 @@
 """The formats of a file of predictions: JSON Lines, JSON, CSV, TSV, Parquet and plain text.
 
-Each is written from a file of records, one JSON object per line, as ``task.describe`` gives them.
+Each is written from records as ``task.describe`` gives them. Text is made safe for spreadsheets: no cell is a formula,
+and a lone carriage return stays inside its cell.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.optional import require
 from bertkit.task_types import AnswerColumns
 
-Writer = Callable[[Path, Path, AnswerColumns], None]
-"""Writes the records in the first file into the second."""
+Records = Iterable[Mapping[str, object]]
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins like this for a formula."""
+Writer = Callable[[Records, Path, AnswerColumns], None]
+"""Writes the records into the file."""
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A spreadsheet takes a cell that begins like this for a formula, also after white space; the last four are the
+full-width forms of the others."""
+
+_CONTROL_STARTS = ("\t", "\r", "\n")
 
 
 def find_writer(output: Path) -> Writer:
@@ -38,45 +45,41 @@ def names_answers_by_id(output: Path) -> bool:
     return output.suffix.lower() == ".json"
 
 
-def write_object(records: Path, path: Path, field: str) -> None:
+def write_object(records: Records, path: Path, field: str) -> None:
     """One JSON object, id -> ``field``, as the official programs of SQuAD read it."""
-    by_id = {str(record["id"]): record[field] for record in _read(records)}
+    by_id = {str(record["id"]): record[field] for record in records}
     path.write_text(json.dumps(by_id, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _read(records: Path) -> Iterator[Mapping[str, object]]:
-    with records.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
+def _write_jsonl(records: Records, path: Path, columns: AnswerColumns) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def _write_jsonl(records: Path, path: Path, columns: AnswerColumns) -> None:
-    path.write_bytes(records.read_bytes())
-
-
-def _write_json(records: Path, path: Path, columns: AnswerColumns) -> None:
+def _write_json(records: Records, path: Path, columns: AnswerColumns) -> None:
     write_object(records, path, columns.answer)
 
 
-def _write_txt(records: Path, path: Path, columns: AnswerColumns) -> None:
+def _write_txt(records: Records, path: Path, columns: AnswerColumns) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{_cell(record[columns.answer], columns)}\n" for record in _read(records))
+        file.writelines(f"{_cell(record[columns.answer], columns)}\n" for record in records)
 
 
-def _write_csv(records: Path, path: Path, columns: AnswerColumns, *, delimiter: str = ",") -> None:
+def _write_csv(records: Records, path: Path, columns: AnswerColumns, *, delimiter: str = ",") -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer = csv.writer(_UnixLines(file), delimiter=delimiter, lineterminator="\r\n")
         writer.writerow(columns.columns)
-        for record in _read(records):
+        for record in records:
             writer.writerow([_without_formula(_cell(record.get(name, ""), columns)) for name in columns.columns])
 
 
-def _write_tsv(records: Path, path: Path, columns: AnswerColumns) -> None:
+def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
     _write_csv(records, path, columns, delimiter="\t")
 
 
-def _write_parquet(records: Path, path: Path, columns: AnswerColumns) -> None:
+def _write_parquet(records: Records, path: Path, columns: AnswerColumns) -> None:
     arrow, parquet = _require_arrow()
-    rows = [{name: record.get(name) for name in columns.columns} for record in _read(records)]
+    rows = [{name: record.get(name) for name in columns.columns} for record in records]
     parquet.write_table(arrow.Table.from_pylist(rows), path)
 
 
@@ -94,7 +97,20 @@ def _cell(value: object, columns: AnswerColumns) -> object:
 
 def _without_formula(cell: object) -> object:
     """A text that a spreadsheet would run as a formula gets an apostrophe before it."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
+    if not isinstance(cell, str):
+        return cell
+    risky = cell.startswith(_CONTROL_STARTS) or cell.lstrip(" \ufeff\u00a0").startswith(_FORMULA_STARTS)
+    return f"'{cell}" if risky else cell
+
+
+class _UnixLines:
+    """Ends rows with a line feed alone. The csv module quotes a carriage return only if rows end with one."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> int:
+        return self._file.write(row.removesuffix("\r\n") + "\n")
 
 
 _WRITERS: Mapping[str, Writer] = {

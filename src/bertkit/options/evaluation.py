@@ -23,6 +23,8 @@ class EvaluateOptions(JobOptions):
     """Another task with the same labels, such as glue:ax for a model of glue:mnli."""
     output: AnyPath | None = None
     """Folder for report.html and report.json. [default: RUN/evaluation-SPLIT]"""
+    overwrite: bool = False
+    """Replace the report in OUTPUT."""
     no_baseline: bool = False
     """Do not compare with the most frequent answer and a bag of words."""
     ensemble: Sequence[AnyPath] = ()
@@ -61,6 +63,8 @@ class GlueSubmitOptions(JobOptions):
     """Folder for CoLA.tsv, SST-2.tsv and the others."""
     data: AnyPath | None = None
     """Folder that holds CoLA, SST-2 and the others. [default: the files of the fine-tunings]"""
+    overwrite: bool = False
+    """Replace files in OUTPUT."""
 
 
 @dataclass(frozen=True, kw_only=True)

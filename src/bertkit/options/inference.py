@@ -38,3 +38,5 @@ class PredictOptions(JobOptions):
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
     ensemble: Sequence[AnyPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
+    overwrite: bool = False
+    """Replace OUTPUT if it exists."""

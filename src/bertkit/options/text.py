@@ -41,6 +41,8 @@ class TokenizerTrainOptions(JobOptions):
     unicode_form: Literal["NFC", "NFD"] | None = None
     """NFC keeps Hangul syllables whole, NFD decomposes letters (wordpiece only). [default: NFC where accents are
     stripped]"""
+    overwrite: bool = False
+    """Replace the tokenizer in OUTPUT."""
 
 
 @dataclass(frozen=True, kw_only=True)

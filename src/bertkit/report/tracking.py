@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.optional import require
+from bertkit.storage.json_log import parse_record
 
 _SECONDS_BETWEEN_READS = 2.0
 
@@ -36,16 +37,18 @@ def replay(run: Path, *, follow: bool = False) -> int:
 
 
 def _records(metrics: Path, run_record: Path, follow: bool) -> Iterator[Mapping[str, object]]:
-    """The records of complete lines. Whether the run has ended is read before the lines, so that none is missed."""
-    with metrics.open(encoding="utf-8") as file:
-        line = ""
+    """The records of intact lines. Whether the run has ended is read before the lines, so that none is missed."""
+    with metrics.open("rb") as file:
+        line = b""
         while True:
             ended = not follow or json.loads(run_record.read_text(encoding="utf-8")).get("ended") is not None
             for part in file:
                 line += part
-                if part.endswith("\n"):
-                    yield json.loads(line)
-                    line = ""
+                if part.endswith(b"\n"):
+                    record = parse_record(line)
+                    if record is not None:
+                        yield record
+                    line = b""
             if ended:
                 return
             time.sleep(_SECONDS_BETWEEN_READS)

@@ -2,7 +2,7 @@
 
 A crash between any two instructions leaves the old content or the new, never a part of it.
 
-A folder cannot replace another in one step. Between two renames the old one has the name ``.old-NAME``:
+A folder cannot replace another in one step. Between two renames the old one has the name ``.bertkit-old-NAME``:
 ``recoverable_path`` finds it there, ``remove_temporaries`` renames it back.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +21,9 @@ from safetensors import SafetensorError
 
 from bertkit.errors import BertkitError, data_error, usage_error
 
-TEMPORARY_PREFIX = ".tmp-"
-BACKUP_PREFIX = ".old-"
+TEMPORARY_PREFIX = ".bertkit-tmp-"
+BACKUP_PREFIX = ".bertkit-old-"
+_TEMPORARY_NAME = re.compile(re.escape(TEMPORARY_PREFIX) + r"\d+-.+", re.DOTALL)
 
 
 def flush_to_disk(path: Path) -> None:
@@ -47,7 +49,8 @@ def explain_output(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise usage_error(f"cannot write to {folder}: {error.strerror}. Choose another -o folder.") from error
+        place = error.filename or folder
+        raise usage_error(f"cannot write to {place}: {error.strerror}. Choose another -o folder.") from error
 
 
 def require_space(folder: Path, needed: int) -> None:
@@ -116,13 +119,17 @@ def remove_folder(path: Path) -> None:
 def remove_temporaries(folder: Path) -> None:
     """Delete the temporary files of interrupted writers in ``folder``, and rename backups to their names.
 
-    Only the process that writes there may call this.
+    Only the process that writes there may call this. Files whose names bertkit does not give are left alone, and so is
+    everything behind a symbolic link.
     """
+    if folder.is_symlink():
+        return
     for path in folder.glob(f"{BACKUP_PREFIX}*"):
         name = path.with_name(path.name.removeprefix(BACKUP_PREFIX))
         _delete(path) if os.path.lexists(name) else path.rename(name)
-    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
-        _delete(path)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _TEMPORARY_NAME.fullmatch(path.name):
+            _delete(path)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ seeds are kept. Decisions about the whole sweep are made by the process that hol
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
 from bertkit.runs import InUseError, RunFolder
 from bertkit.scheduling import divide_work
-from bertkit.storage.atomic import remove_folder
+from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
 from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
 from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
 from bertkit.sweeps.search_space import Axis, Point, check_points, grid_points
@@ -197,7 +198,7 @@ def _replace_link(link: Path, folder: Path) -> None:
     """Make the symbolic link ``link`` point to ``folder``, atomically."""
     target = folder.relative_to(link.parent)
     if not link.is_symlink() or link.readlink() != target:
-        temporary = link.with_name(f".tmp-{link.name}")
+        temporary = link.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{link.name}")
         temporary.unlink(missing_ok=True)
         temporary.symlink_to(target)
         temporary.replace(link)

@@ -14,6 +14,9 @@ from bertkit.storage.atomic import explain_writing, make_folder, read_json, writ
 CONFIG = "tokenizer_config.json"
 TOKENIZER = "tokenizer.json"
 
+FILES = (TOKENIZER, CONFIG, "vocab.txt", "vocab.json", "merges.txt")
+"""Every file that a tokenizer may write into its folder."""
+
 
 class ModelDescription(TypedDict, total=False):
     """The ``model`` of a ``tokenizer.json``: the vocabulary with its ids, and the merges of byte-pair encoding."""

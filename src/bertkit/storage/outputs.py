@@ -1,0 +1,36 @@
+"""Whether a command may write its output: it never replaces an input, and an existing file only if the user says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from bertkit.errors import usage_error
+from bertkit.storage.atomic import explain_output, make_folder
+
+
+def check_output(output: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> None:
+    """Raise a usage error if ``output`` is one of ``inputs`` or a folder, or exists and ``overwrite`` is false."""
+    if not os.path.lexists(output):
+        return
+    for path in inputs:
+        if path.exists() and output.exists() and path.samefile(output):
+            raise usage_error(f"{output} is the input. Choose another -o file.")
+    if output.is_dir():
+        raise usage_error(f"{output} is a folder. Name a file in it with -o.")
+    if not overwrite:
+        raise usage_error(f"{output} exists. Choose another -o, or replace it with --overwrite.")
+
+
+def open_output_folder(folder: Path, names: Iterable[str], *, overwrite: bool = False) -> None:
+    """Make the folder, before any work, in which a command will write the files ``names``.
+
+    Raises a usage error if it cannot be written to, or has one of the files and ``overwrite`` is false.
+    """
+    for name in names:
+        check_output(folder / name, overwrite=overwrite)
+    with explain_output(folder):
+        make_folder(folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise usage_error(f"cannot write to {folder}: no permission. Choose another -o folder.")
