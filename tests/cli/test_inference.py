@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.workspace import run, run_json
 
+from bertkit.cli import app
+
 
 def test_masks_are_filled(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     masks = run_json(capsys, "fill", workspace / "run", "River [MASK] early [MASK].", "--top-k", 3, "--json")
@@ -34,3 +36,22 @@ def test_a_stream_is_predicted(
     predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["id"] for each in predictions] == ["1", "2"]
     assert {each["label"] for each in predictions} <= {"bad", "good"}
+
+
+def test_a_list_of_runs_ends_at_the_next_option(workspace: Path, tmp_path: Path) -> None:
+    words = ("--ensemble", workspace / "tuned", "-o", tmp_path / "out.csv", "--quiet")
+    run("predict", workspace / "tuned", workspace / "reviews.csv", *words)
+    assert (tmp_path / "out.csv").exists()
+
+
+def test_an_existing_output_is_replaced_only_with_overwrite(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.csv"
+    output.write_text("precious")
+    words = ("predict", str(workspace / "tuned"), str(workspace / "reviews.csv"), "-o", str(output), "--quiet")
+    assert app.run(words) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert output.read_text() == "precious"
+    assert app.run([*words, "--overwrite"]) == 0
+    assert len(output.read_text().splitlines()) == 100

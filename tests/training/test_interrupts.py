@@ -11,7 +11,7 @@ import pytest
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_is_a_request(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with Interrupts() as interrupts:
@@ -26,6 +26,17 @@ def test_the_second_ctrl_c_stops_at_once() -> None:
     with pytest.raises(KeyboardInterrupt), Interrupts():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_signal_that_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interrupts.requested == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_other_threads_do_not_change_signal_handlers() -> None:

@@ -18,7 +18,8 @@ from bertkit._version import __version__
 from bertkit.cli import benchmarks, evaluation, finetuning, inference, pretraining, records, reproduction, start, text
 from bertkit.cli.commands import make_command
 from bertkit.cli.errors import explain
-from bertkit.errors import usage_error
+from bertkit.cli.streams import abandon_stdout
+from bertkit.errors import BertkitError, usage_error
 from bertkit.options.command import spell_usage
 from bertkit.report.progress import printable
 
@@ -95,11 +96,12 @@ app = _build()
 def run(words: Sequence[str]) -> int:
     """Run one command line and return its exit code; an error is one line on stderr."""
     debug = "--debug" in words
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)  # so that my_lab.irony:irony can be a module in the current folder
     try:
+        here = str(_working_folder())
+        if here not in sys.path:
+            sys.path.append(here)  # so that my_lab.irony:irony can be a module in the current folder
         _run([word for word in words if word != "--debug"])
+        _flush_stdout()
     except BaseException as error:
         if debug and not isinstance(error, SystemExit):
             traceback.print_exc()
@@ -108,6 +110,24 @@ def run(words: Sequence[str]) -> int:
             sys.stderr.write(printable(" ".join(message.split())) + "\n")
         return exit_code
     return 0
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise usage_error("the working folder no longer exists. Change to another one.") from error
+
+
+def _flush_stdout() -> None:
+    """Write what is buffered now, while an error can still be reported."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon_stdout()
+        raise BertkitError(f"cannot write to stdout: {error.strerror}.") from error
 
 
 def _run(words: Sequence[str]) -> None:

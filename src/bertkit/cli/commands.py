@@ -58,12 +58,17 @@ def _own_parameter(name: str) -> Parameter:
 
 def _parameter(option: Option) -> Parameter:
     hint = _typed_as_text(option.type)
+    several = typing.get_origin(hint) is list
+    # Where a text may begin with a dash, a list would take the option after it as one more of its values.
+    no_dash = (
+        cyclopts.Parameter(allow_leading_hyphen=False) if several and not option.positional else cyclopts.Parameter()
+    )
     help = cyclopts.Parameter(help=option.help)
-    if option.positional and typing.get_origin(hint) is list:
+    if option.positional and several:
         return Parameter(option.name, Parameter.VAR_POSITIONAL, annotation=Annotated[typing.get_args(hint)[0], help])
     kind = Parameter.POSITIONAL_ONLY if option.positional else Parameter.KEYWORD_ONLY
     default = Parameter.empty if option.required else option.default
-    return Parameter(option.name, kind, default=default, annotation=Annotated[hint, help])
+    return Parameter(option.name, kind, default=default, annotation=Annotated[hint, help, no_dash])
 
 
 def _typed_as_text(hint: typing.Any) -> typing.Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 
+from bertkit.cli.streams import abandon_stdout
 from bertkit.errors import JOB_FAILED, BertkitError
 
 INTERRUPTED = 130
@@ -30,9 +29,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         case SystemExit():
             return "", error.code if isinstance(error.code, int) else JOB_FAILED
         case BrokenPipeError():
-            # The reader of stdout has ended (`| head`). Python flushes stdout again at exit, which must not fail.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return "", JOB_FAILED
+            return "", abandon_stdout()  # the reader of stdout has ended (`| head`)
         case MemoryError():
             detail = f": {error}" if str(error) else ""
             return f"error: out of memory{detail}. {_LESS_MEMORY}", JOB_FAILED

@@ -6,6 +6,7 @@ Everything else goes to ``bertkit.cli.app``. An error there ends as one line on 
 
 from __future__ import annotations
 
+import errno
 import io
 import signal
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from bertkit._version import __version__
+from bertkit.cli.streams import abandon_stdout
 from bertkit.options.description import summarize
 from bertkit.options.verbs import HEADINGS
 
@@ -25,6 +27,13 @@ usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help shows the opti
 options of every job: --quiet, --progress auto|plain|json|quiet
 results go to stdout, everything else to stderr; --json makes results readable for machines
 """
+
+
+class _ClosedStream(io.TextIOBase):
+    """Stands in for a stream that the caller has closed: nothing can be written to it."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "it is closed")
 
 
 def _list_verbs() -> Iterator[str]:
@@ -46,22 +55,41 @@ HELP = _HELP.format(verbs="".join(_list_verbs()))
 def main() -> int:
     """Run the command that ``sys.argv`` spells, and return its exit code."""
     words = sys.argv[1:]
+    _prepare_streams()
     if words in ([], ["--help"], ["-h"], ["help"]):
-        print(HELP, end="")  # noqa: T201 - the answer
-        return 0
+        return _answer(HELP)
     if words in (["--version"], ["-V"]):
-        print(f"bertkit {__version__}")  # noqa: T201 - the answer
-        return 0
+        return _answer(f"bertkit {__version__}\n")
     signal.signal(signal.SIGTERM, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # this terminal may be unable to show a file name or a token
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+        signal.signal(signal.SIGHUP, _terminate)
     try:
         from bertkit.cli.app import run
 
         return run(words)
     except KeyboardInterrupt:  # while the libraries are being imported
         return 130
+
+
+def _prepare_streams() -> None:
+    """Let the streams show any text, and give a closed one something to write to."""
+    sys.stdout = sys.stdout or _ClosedStream()
+    sys.stderr = sys.stderr or _ClosedStream()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # this terminal may be unable to show a file name or a token
+
+
+def _answer(text: str) -> int:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return abandon_stdout()
+    except OSError as error:
+        sys.stderr.write(f"error: cannot write to stdout: {error.strerror}.\n")
+        return abandon_stdout()
+    return 0
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first signal asks to stop after the current step, the second stops at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal asks to stop after the current step, the second stops at once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""SIGHUP is what a closed terminal sends."""
 
 _Handler = Callable[[int, FrameType | None], object] | int | None
 """What ``signal.signal`` takes and returns."""
 
 
 class Interrupted(Exception):  # noqa: N818 - it is not an error
-    """A job stopped on request and saved its state, so it can be resumed. ``exit_code`` is 130 or 143."""
+    """A job stopped on request and saved its state, so it can be resumed. ``exit_code`` is 130, 143 or 129."""
 
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
@@ -38,7 +39,9 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         # Python delivers signals to the main thread only; another thread (a notebook, a server) cannot catch any.
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+            # A signal that is ignored stays ignored: nohup says so of SIGHUP.
+            heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._previous = {number: signal.signal(number, self._handle) for number in heard}
         return self
 
     def __exit__(
