@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,4 +76,9 @@ def test_correlations_are_not_shown_as_shares() -> None:
 
 
 def test_the_scores_to_beat_are_one_sentence() -> None:
-    assert describe_baselines("accuracy", BASELINES) == "to beat: most frequent answer 50.0 %, bag of words 75.0 %"
+    expected = "to beat: most frequent answer 50.0 %, bag of words 75.0 %"
+    assert describe_baselines("accuracy", BASELINES, 100) == expected
+    limited = [replace(each, num_examples=20_000) for each in BASELINES]
+    assert describe_baselines("accuracy", limited, 20_000) == expected
+    shown = describe_baselines("accuracy", limited, 30_000)
+    assert shown == f"{expected} (fitted on 20,000 of 30,000 training examples, drawn at random)"

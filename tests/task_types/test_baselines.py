@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from bertkit.task_types.baselines import most_frequent, predict_classes, predict_labels, predict_numbers
+from bertkit.task_types.baselines import (
+    most_frequent,
+    predict_classes,
+    predict_labels,
+    predict_numbers,
+    sample_training,
+)
 from bertkit.task_types.text_reader import Answer, TextExample
 
 GOOD, BAD = "a fine and moving film", "a dull and tedious bore"
@@ -60,3 +66,16 @@ def test_a_label_that_never_or_always_applies() -> None:
 @pytest.mark.parametrize(("answers", "expected"), [(["a", "b", "b"], "b"), (["c", "a"], "c")])
 def test_the_most_frequent_answer(answers: list[str], expected: str) -> None:
     assert most_frequent(answers) == expected
+
+
+def test_a_large_train_is_sampled_from_all_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = examples(*[("early river", "first")] * 50, *[("late river", "last")] * 50)
+    assert sample_training(train) == train
+    monkeypatch.setattr("bertkit.task_types.baselines._MOST_EXAMPLES", 40)
+    sample = sample_training(train)
+    assert len(sample) == 40 and sample == [each for each in train if each in sample]
+    assert 10 <= sum(each.label == "first" for each in sample) <= 30
+    monkeypatch.setattr("bertkit.task_types.baselines._MOST_CHARACTERS", 115)
+    assert 10 <= len(sample_training(train)) <= 11
+    monkeypatch.setattr("bertkit.task_types.baselines._MOST_CHARACTERS", 1)
+    assert len(sample_training(train)) == 1

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
-from bertkit.report.progress import Progress
 from bertkit.task_types import FileTask
-from bertkit.task_types.baselines import BAG_OF_WORDS
+from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
 from bertkit.task_types.resampling import resample
 
 _CORRELATIONS = ("matthews", "pearson", "spearman")
@@ -22,13 +21,14 @@ class Baseline:
     """``scores`` on dev of a trivial method that was fitted on the training examples, and the seconds it took.
 
     ``interval`` is the 95 % interval of the task's metric: the range to expect on as many other dev examples. None in
-    records of runs that did not measure it.
+    records of runs that did not measure it. ``num_examples`` is the number of training examples that were used.
     """
 
     name: str
     scores: dict[str, float]
     seconds: float
     interval: tuple[float, float] | None = None
+    num_examples: int | None = None
 
 
 def fit_baselines(
@@ -43,6 +43,7 @@ def fit_baselines(
     """
     found = []
     extra = extra_dev or {}
+    train = sample_training(train)
     for name, predict in task.baselines().items():
         begin = time.monotonic()
         answers = predict(train, [*dev, *(example for examples in extra.values() for example in examples)])
@@ -54,19 +55,16 @@ def fit_baselines(
             scores = scores | {f"{each}{split.removeprefix('dev')}": value for each, value in also.items()}
             start += len(examples)
         seconds = round(time.monotonic() - begin, 2)
-        found.append(Baseline(name=name, scores=scores, seconds=seconds, interval=interval))
+        found.append(Baseline(name=name, scores=scores, seconds=seconds, interval=interval, num_examples=len(train)))
     return found
 
 
-def announce_baselines(metric: str, baselines: Sequence[Baseline], progress: Progress) -> None:
-    """Say which scores there are to beat; nothing without baselines."""
-    if baselines:
-        progress.say(describe_baselines(metric, baselines))
-
-
-def describe_baselines(metric: str, baselines: Sequence[Baseline]) -> str:
-    """The scores to beat, in a sentence."""
-    return "to beat: " + ", ".join(f"{each.name} {format_score(metric, each.scores[metric])}" for each in baselines)
+def describe_baselines(metric: str, baselines: Sequence[Baseline], num_train: int) -> str:
+    """The scores to beat, and how many of ``num_train`` examples were used if not all, in a sentence."""
+    scores = ", ".join(f"{each.name} {format_score(metric, each.scores[metric])}" for each in baselines)
+    used = min((each.num_examples for each in baselines if each.num_examples), default=num_train)
+    limit = f" (fitted on {used:,} of {num_train:,} training examples, drawn at random)" if used < num_train else ""
+    return f"to beat: {scores}{limit}"
 
 
 def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:

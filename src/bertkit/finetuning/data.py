@@ -10,7 +10,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
-from bertkit.finetuning.baselines import Baseline, announce_baselines, fit_baselines
+from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
@@ -78,7 +78,8 @@ def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | No
         progress.say(sentence)
     extra_dev = {split: task.reader.labelled(split)[: run.dev_limit] for split in task.reader.extra_dev_splits()}
     baselines = fit_baselines(task, train, dev, extra_dev) if run.baseline else []
-    announce_baselines(task.metric, baselines, progress)
+    if baselines:
+        progress.say(describe_baselines(task.metric, baselines, len(train)))
     data = FinetuningData(
         run=run,
         model_folder=folder,

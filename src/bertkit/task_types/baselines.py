@@ -8,6 +8,8 @@ words, 73.4 % from characters, and 74.9 % from both.
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
@@ -18,18 +20,22 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from bertkit.contracts import Example
+from bertkit.task_types.example_reports import texts_of
 from bertkit.task_types.text_reader import TextExample
 
 MOST_FREQUENT = "most frequent answer"
 BAG_OF_WORDS = "bag of words"
 
 _MOST_EXAMPLES = 20_000
-"""Training examples that the linear model is fitted on: more take minutes, and gain less than a point on SST-2."""
+_MOST_CHARACTERS = 10_000_000
+"""What a baseline is fitted on at most: more take minutes, and gain less than a point on SST-2."""
 
 _LONGEST_TEXT = 5_000
 """Characters of a text that are read."""
 
 Answer = TypeVar("Answer", bound=Hashable)
+E = TypeVar("E", bound=Example)
 
 
 def most_frequent(answers: Sequence[Answer]) -> Answer:
@@ -40,7 +46,7 @@ def most_frequent(answers: Sequence[Answer]) -> Answer:
 def predict_classes(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[str]:
     """The class of each dev example by logistic regression."""
     features, dev_features = _bag_of_words(train, dev)
-    labels = [str(example.label) for example in _first(train)]
+    labels = [str(example.label) for example in train]
     if len(set(labels)) < 2:
         return [labels[0]] * len(dev)
     model = LogisticRegression(max_iter=200).fit(features, labels)
@@ -50,7 +56,7 @@ def predict_classes(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
 def predict_numbers(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[float]:
     """The number of each dev example by ridge regression."""
     features, dev_features = _bag_of_words(train, dev)
-    numbers = np.array([float(str(example.label)) for example in _first(train)])
+    numbers = np.array([float(str(example.label)) for example in train])
     mean = float(numbers.mean())
     model = Ridge(alpha=1.0, fit_intercept=False, solver="sparse_cg").fit(features, numbers - mean)
     predicted: NDArray[np.float64] = np.asarray(model.predict(dev_features)) + mean
@@ -64,7 +70,7 @@ def predict_labels(
     features, dev_features = _bag_of_words(train, dev)
     applies = np.zeros((len(dev), len(labels)), dtype=bool)
     for column, label in enumerate(labels):
-        gold = [isinstance(example.label, tuple) and label in example.label for example in _first(train)]
+        gold = [isinstance(example.label, tuple) and label in example.label for example in train]
         known = set(gold)
         if len(known) == 1:
             applies[:, column] = known.pop()
@@ -73,8 +79,21 @@ def predict_labels(
     return [tuple(label for label, applied in zip(labels, row, strict=True) if applied) for row in applies]
 
 
-def _first(train: Sequence[TextExample]) -> Sequence[TextExample]:
-    return train[:_MOST_EXAMPLES]
+def sample_training(train: Sequence[E]) -> Sequence[E]:
+    """What a baseline is fitted on: all examples, or as many as its limits on examples and characters allow.
+
+    They are drawn at random, since the first rows of a file may all have one label, and keep their order.
+    """
+    order = list(range(len(train)))
+    random.Random(0).shuffle(order)
+    characters = [sum(map(len, texts_of(train[place]))) for place in order[:_MOST_EXAMPLES]]
+    count = sum(total <= _MOST_CHARACTERS for total in itertools.accumulate(characters))
+    return [train[place] for place in sorted(order[: max(count, 1)])]
+
+
+def character_ngrams() -> TfidfVectorizer:
+    """TF-IDF weights of 2 to 5 characters within words."""
+    return TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
 
 
 def _bag_of_words(
@@ -86,8 +105,8 @@ def _bag_of_words(
     0.69 with them (the cosine of characters alone has 0.75).
     """
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
-    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
-    first, second = _texts(_first(train))
+    characters = character_ngrams()
+    first, second = _texts(train)
     for vectorizer in (words, characters):
         vectorizer.fit([*first, *second])
 
@@ -104,7 +123,7 @@ def _bag_of_words(
                 columns.append(one)
         return sparse.csr_matrix(sparse.hstack(columns))
 
-    return features(_first(train)), features(dev)
+    return features(train), features(dev)
 
 
 def _texts(examples: Sequence[TextExample]) -> tuple[list[str], list[str]]:

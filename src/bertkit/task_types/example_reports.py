@@ -47,7 +47,7 @@ def report_prediction(
     assert isinstance(num_truncated, int)
     return ExampleReport(
         id=example.id,
-        text=" | ".join(_texts(example)),
+        text=" | ".join(texts_of(example)),
         gold=spell_value(example.label),
         answer=_spell_record(described) if answer is None else spell_value(answer),
         error=_error(example.label, answer, confidence, score),
@@ -65,7 +65,7 @@ def spell_value(value: object) -> str:
     return str(value)
 
 
-def _texts(example: Any) -> list[str]:
+def texts_of(example: Any) -> list[str]:
     """The fields of an example, which is a dataclass, that are texts or lists of texts."""
     return [spell_value(getattr(example, each.name)) for each in fields(example) if _is_shown(example, each)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,15 @@ from bertkit.data.features import assemble, stack
 from bertkit.metrics.classification import accuracy
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.multiple_choice import MultipleChoice
-from bertkit.task_types.base import AnswerColumns, AnswerRecord, FileTask, check_pooling, refuse_unlabelled
+from bertkit.task_types.base import (
+    AnswerColumns,
+    AnswerRecord,
+    BaselineMethod,
+    FileTask,
+    check_pooling,
+    refuse_unlabelled,
+)
+from bertkit.task_types.choice_baselines import SIMILARITY, predict_most_similar
 from bertkit.task_types.choice_columns import Spelling
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
@@ -81,6 +89,10 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         best = int(logits.argmax())
         return Choice(best, example.choices[best], tuple(softmax(logits).tolist()), feature.num_truncated)
 
+    def baselines(self) -> Mapping[str, BaselineMethod[ChoiceExample, Choice]]:
+        """The choice whose characters are most similar to those of the prompt."""
+        return {SIMILARITY: _predict_most_similar}
+
     def describe(self, example: ChoiceExample, prediction: Choice) -> AnswerRecord:
         """``id``, the index of the choice as ``label``, its text, its ``probability`` and the ``scores`` of all."""
         record = {
@@ -112,3 +124,11 @@ class MultipleChoiceTask(FileTask[ChoiceExample, Choice]):
         refuse_unlabelled(gold)
         answers = [prediction.label for prediction in predictions]
         return {"accuracy": accuracy(list(map(str, gold)), list(map(str, answers)))}
+
+
+def _predict_most_similar(train: Sequence[ChoiceExample], dev: Sequence[ChoiceExample]) -> list[Choice]:
+    chosen = zip(dev, predict_most_similar(train, dev), strict=True)
+    return [
+        Choice(best, example.choices[best], tuple(float(place == best) for place in range(len(example.choices))))
+        for example, best in chosen
+    ]

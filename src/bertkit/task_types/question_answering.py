@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -13,12 +13,17 @@ from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.errors import data_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
 from bertkit.objectives.span_extraction import SpanExtraction
-from bertkit.task_types.base import AnswerColumns, AnswerRecord, FileTask
+from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
+from bertkit.task_types.baselines import MOST_FREQUENT, most_frequent
 from bertkit.task_types.question_reader import QuestionReader
+from bertkit.task_types.span_baselines import OVERLAP, predict_by_overlap
 from bertkit.task_types.span_decoder import SpanDecoder, SpanPrediction, gain_of_answering
 from bertkit.task_types.span_encoder import SpanEncoder
 from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.thresholds import best_gain_threshold
+
+_THRESHOLD_EXAMPLES = 2000
+"""Training examples that the threshold of the trivial reader is chosen on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +100,20 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
         """Without ``null`` the best span; with ``null`` the decision of the task that made the prediction is kept."""
         return prediction if self.null else self.decoder.decide(prediction)
 
+    def baselines(self) -> Mapping[str, BaselineMethod[SpanExample, SpanPrediction]]:
+        """A span near the words of the question; with ``null`` also the most frequent answer, which is often none."""
+        if not self.null:
+            return {OVERLAP: predict_by_overlap}
+        return {MOST_FREQUENT: _predict_most_frequent, OVERLAP: self._predict_by_overlap_or_none}
+
+    def _predict_by_overlap_or_none(
+        self, train: Sequence[SpanExample], dev: Sequence[SpanExample]
+    ) -> Sequence[SpanPrediction]:
+        """The span, or no answer by the threshold that is best on some examples of train."""
+        known = train[:_THRESHOLD_EXAMPLES]
+        task, _ = self.calibrate(known, predict_by_overlap(train, known))
+        return [task.decoder.decide(prediction) for prediction in predict_by_overlap(train, dev)]
+
     def describe(self, example: SpanExample, prediction: SpanPrediction) -> AnswerRecord:
         """``id``, ``answer`` with its ``start`` and ``end``, ``probability``, ``null_odds``, and the ``n_best``."""
         record: AnswerRecord = {"id": example.id, "answer": prediction.text}
@@ -126,3 +145,7 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     def advise_on_truncation(self) -> str:
         """Only questions are cut; contexts are read in windows."""
         return f"Questions are cut to {self.max_query} tokens: --set task.max_query={2 * self.max_query}"
+
+
+def _predict_most_frequent(train: Sequence[SpanExample], dev: Sequence[SpanExample]) -> list[SpanPrediction]:
+    return [SpanPrediction(most_frequent([example.label or "" for example in train]))] * len(dev)

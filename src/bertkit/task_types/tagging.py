@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,14 @@ from bertkit.nn.mixture import MIXTURES, Mixture
 from bertkit.objectives.crf_tagging import CrfTagging
 from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.objectives.token_classification import TokenClassification
-from bertkit.task_types.base import AnswerColumns, AnswerRecord, FileTask
+from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
+from bertkit.task_types.tag_baselines import (
+    MOST_FREQUENT_TAG,
+    TAG_OF_WORD,
+    Tags,
+    predict_most_frequent_tag,
+    predict_tag_of_word,
+)
 from bertkit.task_types.tag_encoder import TagEncoder
 from bertkit.task_types.tag_reader import TagExample, TagReader
 
@@ -141,6 +148,13 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
         )
         return TagPrediction(tuple(tags), tuple(probabilities), entities, len(tags) - num_predicted)
 
+    def baselines(self) -> Mapping[str, BaselineMethod[TagExample, TagPrediction]]:
+        """The most frequent tag for all words, and the most frequent tag of each word."""
+        return {
+            MOST_FREQUENT_TAG: lambda train, dev: _predictions(predict_most_frequent_tag(train, dev)),
+            TAG_OF_WORD: lambda train, dev: _predictions(predict_tag_of_word(train, dev)),
+        }
+
     def describe(self, example: TagExample, prediction: TagPrediction) -> AnswerRecord:
         """``id``, ``words``, ``tags`` and ``entities``; ``unread`` if words have no token."""
         entities = [{**entity._asdict(), "score": round(entity.score, 6)} for entity in prediction.entities]
@@ -155,6 +169,11 @@ class TaggingTask(FileTask[TagExample, TagPrediction]):
     def score_parts(self, examples: Iterable[TagExample], predictions: Iterable[TagPrediction]) -> list[ClassScore]:
         """Precision, recall and F1 of each type of entity."""
         return score_entities(_gold_tags(examples), [prediction.label for prediction in predictions])[1]
+
+
+def _predictions(sentences: Iterable[Tags]) -> list[TagPrediction]:
+    """Tags without probabilities; their entities are those that are scored."""
+    return [TagPrediction(tags, (1.0,) * len(tags), ()) for tags in sentences]
 
 
 def _gold_tags(examples: Iterable[TagExample]) -> Iterator[tuple[str, ...]]:

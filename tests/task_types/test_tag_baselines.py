@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from bertkit.task_types import TagExample, TaggingTask
+from bertkit.task_types.tag_baselines import predict_most_frequent_tag, predict_tag_of_word
+
+TRAIN = [
+    TagExample("1", ("Ada", "met", "Bush"), ("B-PER", "O", "B-PER")),
+    TagExample("2", ("a", "bush", "in", "London"), ("O", "O", "O", "B-LOC")),
+    TagExample("3", ("London", "met", "London"), ("B-ORG", "O", "B-LOC")),
+]
+DEV = [TagExample("4", ("Bush", "in", "Paris"), ("B-PER", "O", "B-LOC")), TagExample("5", ("London",), ("B-LOC",))]
+
+
+def test_one_tag_for_all_words() -> None:
+    assert predict_most_frequent_tag(TRAIN, DEV) == [("O", "O", "O"), ("O",)]
+
+
+def test_each_word_has_its_most_frequent_tag_and_an_unknown_one_that_of_all() -> None:
+    assert predict_tag_of_word(TRAIN, DEV) == [("B-PER", "O", "O"), ("B-LOC",)]
+
+
+def test_the_task_scores_entities() -> None:
+    task = TaggingTask(name="names", labels=("O", "B-PER", "B-LOC", "B-ORG"))
+    scores = [task.score(DEV, predict(TRAIN, DEV)) for predict in task.baselines().values()]
+    assert scores[0]["f1"] == 0
+    assert [scores[1][name] for name in ("precision", "recall")] == pytest.approx([1, 2 / 3])
