@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
@@ -26,7 +26,7 @@ class Baseline:
 
     name: str
     scores: dict[str, float]
-    seconds: float
+    seconds: float = field(compare=False)
     interval: tuple[float, float] | None = None
     num_examples: int | None = None
 
