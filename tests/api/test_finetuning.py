@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertkit import api
 from bertkit.errors import BertkitError
+from bertkit.finetuning.defaults import SMALL_MODELS
 
 QUICK = ["batch_size=13", "epochs=1", "limit=13"]
 
@@ -85,3 +87,38 @@ def test_an_option_cannot_be_given_and_varied(workspace: Path, tmp_path: Path) -
             lr=0.5,
             progress="quiet",
         )
+
+
+def test_a_small_model_has_settings_of_its_own(workspace: Path, tmp_path: Path) -> None:
+    """Without any option, the printed next step is the best setting that is known for its size."""
+    chosen: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "mean": {"set": ["task.pooling=mean"]},
+        "published": {"profile": "bert"},
+    }
+    settings = {}
+    for name, options in chosen.items():
+        options["set"] = [*options.get("set", []), "batch_size=33", "limit=33"]
+        api.finetune(
+            workspace / "reviews.csv", model=workspace / "run", output=tmp_path / name, progress="quiet", **options
+        )
+        settings[name] = {each.path: (each.value, each.origin) for each in api.config_show(tmp_path / name)}
+    measured = {name: settings["plain"][name] for name in ("optimizer.lr", "epochs")}
+    assert {origin for _, origin in measured.values()} == {SMALL_MODELS}
+    assert settings["mean"]["task.pooling"] == ("mean", "--set")
+    assert settings["mean"]["optimizer.lr"] == measured["optimizer.lr"]
+    assert settings["published"]["optimizer.lr"] == (5e-5, "default")
+    assert settings["published"]["epochs"] == (3, "default")
+
+
+def test_what_a_sweep_varies_has_no_default(workspace: Path, tmp_path: Path) -> None:
+    result = api.tune(
+        workspace / "reviews.csv",
+        model=workspace / "run",
+        output=tmp_path / "sweep",
+        grid={"task.pooling": ["cls", "max"]},
+        epochs=1,
+        limit=13,
+        progress="quiet",
+    )
+    assert [point.mean is None for point in result.points] == [False, False]

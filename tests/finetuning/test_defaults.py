@@ -1,15 +1,24 @@
-"""Published settings of fine-tuning, by profile."""
+"""Published settings of fine-tuning, by profile, and measured ones for small models."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting, apply
-from bertkit.finetuning.defaults import FinetuneProfile, finetuning_profile_settings
+from bertkit.finetuning.defaults import (
+    SMALL_MODELS,
+    FinetuneProfile,
+    count_layer_parameters,
+    finetuning_profile_settings,
+    is_small,
+    small_model_settings,
+)
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.word_models import list_word_models
 from bertkit.task_types import FileTask
@@ -96,3 +105,69 @@ def test_the_learning_rate_of_gpt_is_that_of_its_program() -> None:
     for step in (14, 37, 999, 6500):
         assert lr_factor(schedule, step, 7000) == pytest.approx(1 - step / 7000)
     assert lr_factor(schedule, 7, 7000) == pytest.approx(0.5)
+
+
+def write_config(folder: Path, **config: object) -> ModelFolder:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return ModelFolder.open(folder)
+
+
+def bert(folder: Path, layers: int, hidden: int) -> ModelFolder:
+    return write_config(
+        folder,
+        model_type="bert",
+        num_hidden_layers=layers,
+        hidden_size=hidden,
+        num_attention_heads=hidden // 64,
+        intermediate_size=4 * hidden,
+    )
+
+
+@pytest.mark.parametrize(("layers", "hidden", "small"), [(2, 128, True), (4, 256, True), (12, 768, False)])
+def test_large_models_have_the_published_settings(tmp_path: Path, layers: int, hidden: int, small: bool) -> None:
+    folder = bert(tmp_path, layers, hidden)
+    assert count_layer_parameters(folder) == 12 * layers * hidden**2
+    assert is_small(folder) is small
+
+
+def test_small_models_learn_faster_and_longer_from_few_examples(tmp_path: Path) -> None:
+    folder = bert(tmp_path, 4, 256)
+    by_size = [small_model_settings(folder, sst2, number) for number in (100, 2_000, 67_349)]
+    epochs = [int(str(each.get("epochs", 3))) for each in by_size]
+    assert epochs == sorted(epochs, reverse=True)
+    assert len(set(epochs)) == 3
+    for each in by_size:
+        rate = each["optimizer.lr"]
+        assert isinstance(rate, float)
+        assert rate > OptimizerConfig(lr=5e-5).lr
+
+
+def test_the_head_of_a_small_model_fits_its_task(tmp_path: Path) -> None:
+    folder = bert(tmp_path, 4, 256)
+
+    def head(task: FileTask) -> dict[str, object]:
+        found = small_model_settings(folder, task, 2_000)
+        run = apply(
+            FinetuneRun(task=task, model=folder.path, output=Path("run")),
+            [Setting(*each, SMALL_MODELS) for each in found.items()],
+        )
+        assert isinstance(run.optimizer.lr, float)
+        return {path: value for path, value in found.items() if path.startswith("task.")}
+
+    assert head(mrpc) == {"task.pooling": "mean", "task.pair_head": True}
+    assert head(sst2) == head(swag) == head(conll2003) == head(squad.v1) == {}
+
+
+def test_a_fine_tuned_model_keeps_its_head(tmp_path: Path) -> None:
+    folder = bert(tmp_path, 4, 256)
+    for trained in (mrpc, replace(mrpc, pooling="max"), replace(mrpc, pooling="mean", pair_head=True)):
+        folder.metadata = {"task": trained.record()}
+        found = small_model_settings(folder, mrpc, 2_000)
+        assert (found["task.pooling"], found["task.pair_head"]) == (trained.pooling, trained.pair_head)
+
+
+def test_models_that_read_from_left_to_right_keep_the_last_state(tmp_path: Path) -> None:
+    folder = write_config(tmp_path, model_type="openai-gpt", vocab_size=99, n_embd=12, n_layer=3, n_head=2)
+    assert is_small(folder)
+    assert "task.pooling" not in small_model_settings(folder, mrpc, 2_000)

@@ -26,7 +26,7 @@ def run() -> FinetuneRun:
 def documented_default(name: str) -> str:
     found = re.search(r"\[default: ([^\]]*)\]", HELP[name])
     assert found
-    return found[1]
+    return found[1].partition(";")[0]
 
 
 @pytest.mark.parametrize("name", ["epochs", "batch_size"])

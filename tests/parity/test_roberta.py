@@ -256,7 +256,15 @@ def test_a_folder_of_transformers_is_finetuned_and_predictions_agree(tmp_path: P
     rows = [f"the {words[n % 5]} went,a {words[n * n % 5]} is {words[n % 3]},{('no', 'yes')[n % 2]}" for n in range(99)]
     (tmp_path / "pairs.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8")
     run = tmp_path / "run"
-    api.finetune(tmp_path / "pairs.csv", model=tmp_path / "base", output=run, epochs=1, lr=1e-4, progress="quiet")
+    api.finetune(
+        tmp_path / "pairs.csv",
+        model=tmp_path / "base",
+        output=run,
+        epochs=1,
+        lr=1e-4,
+        set=["task.pooling=cls"],
+        progress="quiet",
+    )
     hf = transformers.AutoModelForSequenceClassification.from_pretrained(run / "model").eval()
     hf_tokenizer = transformers.AutoTokenizer.from_pretrained(run / "model")
     task, ours = load(run).task, ModelFolder.open(run).tokenizer

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from bertkit.api.settings import given_settings
 from bertkit.api.task_choice import choose_task
 from bertkit.api.verb import verb
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting, apply, origins, parse_settings
-from bertkit.finetuning.defaults import finetuning_profile_settings
+from bertkit.finetuning.defaults import SMALL_MODELS, finetuning_profile_settings, is_small, small_model_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
 from bertkit.finetuning.run import finetune as run_finetuning
@@ -27,14 +29,14 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
     """The scores of each seed, their ``mean``, ``sd`` and ``best``, and the run's ``folder``."""
     with Progress(options.progress) as bar:
         task = choose_task(options, bar)
-        settings = _list_settings(options, task)
+        settings = _list_settings(options, task, bar)
         run = apply(_new_run(options, task), settings)
         if options.then is not None:
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings))
             then = TaskTrainingOptions(options.then, model=options.model, output=options.output, data=options.data)
             task = choose_task(then, bar)
-            settings = _list_settings(options, task)
+            settings = _list_settings(options, task, bar)
             run = replace(apply(replace(run, task=task), settings), model=first.output, from_scratch=False)
         return run_finetuning(run, bar, origins=origins(run, settings))
 
@@ -44,10 +46,10 @@ def tune(options: TuneOptions) -> SweepResult:
     """``points``, the best first, with ``settings``, ``scores``, ``mean``, ``sd`` and ``best`` each; and ``best``."""
     with Progress(options.progress) as bar:
         task = choose_task(options, bar)
-        settings = _list_settings(options, task)
-        run = apply(_new_run(options, task), settings)
         given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name)]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
+        settings = _list_settings(options, task, bar, varied=[axis.path for axis in axes])
+        run = apply(_new_run(options, task), settings)
         sweep = Sweep(base=run, axes=axes, trials=options.trials, sampler=options.sampler)
         return run_sweep(sweep, bar, origins=origins(run, settings))
 
@@ -56,25 +58,41 @@ def _new_run(options: TaskTrainingOptions, task: FileTask) -> FinetuneRun:
     return FinetuneRun(task=task, model=Path(options.model), output=Path(options.output))
 
 
-def _list_settings(options: TaskTrainingOptions, task: FileTask) -> list[Setting]:
-    """The settings of the profile, then those of the options, which win."""
-    profile = options.profile
-    published = {} if profile is None else finetuning_profile_settings(profile, task)
-    return [
-        *(Setting(path, value, f"--profile {profile}") for path, value in published.items()),
-        *given_settings(
-            model=Path(options.model),
-            output=Path(options.output),
-            seeds=options.seeds,
-            first_seed=options.first_seed,
-            epochs=options.epochs,
-            batch_size=options.batch_size,
-            limit=options.limit,
-            from_scratch=options.from_scratch,
-            baseline=False if options.no_baseline else None,
-            reinit_layers=options.reinit_layers,
-            layer_decay=options.layer_decay,
-            **{"optimizer.lr": options.lr},
-        ),
-        *parse_settings(options.set),
-    ]
+def _list_settings(
+    options: TaskTrainingOptions, task: FileTask, bar: Progress, *, varied: Collection[str] = ()
+) -> list[Setting]:
+    """The settings of the profile, or of small models without one; then those of the options, which win."""
+    given = [*_given_settings(options), *parse_settings(options.set)]
+    if options.profile is not None:
+        published = finetuning_profile_settings(options.profile, task).items()
+        return [*(Setting(path, value, f"--profile {options.profile}") for path, value in published), *given]
+    folder = ModelFolder.open(options.model)
+    if not is_small(folder):
+        return given
+    run = apply(_new_run(options, task), given)
+    chosen = {*varied, *(each.path for each in given)}
+    if "task.pooling" in chosen:
+        chosen.add("task.pair_head")
+    found = small_model_settings(folder, run.task, len(task.examples("train")[: run.limit])).items()
+    measured = [Setting(path, value, SMALL_MODELS) for path, value in found if path not in chosen]
+    if measured:
+        shown = ", ".join(f"{each.path}={each.value}" for each in measured)
+        bar.say(f"a small model: {shown} (--profile bert has the published settings)")
+    return [*measured, *given]
+
+
+def _given_settings(options: TaskTrainingOptions) -> list[Setting]:
+    return given_settings(
+        model=Path(options.model),
+        output=Path(options.output),
+        seeds=options.seeds,
+        first_seed=options.first_seed,
+        epochs=options.epochs,
+        batch_size=options.batch_size,
+        limit=options.limit,
+        from_scratch=options.from_scratch,
+        baseline=False if options.no_baseline else None,
+        reinit_layers=options.reinit_layers,
+        layer_decay=options.layer_decay,
+        **{"optimizer.lr": options.lr},
+    )

@@ -1,12 +1,17 @@
-"""Published fine-tuning settings of each model, by profile name."""
+"""Settings of a fine-tuning: those published for each model, by profile name, and those measured for small models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
-from bertkit.task_types import FileTask
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.contracts import LayerStack
+from bertkit.encoder_types import context_of
+from bertkit.task_types import FileTask, MultipleChoiceTask, TextTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
+
+Value = TypeVar("Value")
 
 FinetuneProfile = Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"]
 
@@ -113,3 +118,68 @@ def finetuning_profile_settings(profile: FinetuneProfile, task: FileTask) -> dic
     Those of ``bert`` are the defaults. ``gpt`` reads pairs without an order in both orders.
     """
     return {**_PROFILES[profile], **_TASK_SETTINGS.get(profile, {}).get(task.name, {})}
+
+
+SMALL_MODELS = "default for small models"
+"""The origin of measured settings in the record of a run."""
+
+_LEARNING_RATES: Mapping[int, float] = {5_000_000: 3e-4}
+"""Largest number of parameters in the layers -> peak learning rate; larger models have the paper's."""
+
+_EPOCHS: Mapping[int, int] = {1_000: 10, 5_000: 6}
+"""Largest number of training examples -> epochs of a small model; with more examples, those of the paper."""
+
+
+def is_small(folder: ModelFolder) -> bool:
+    """Whether measured settings suit the model in ``folder`` better than the paper's."""
+    return _look_up(_LEARNING_RATES, count_layer_parameters(folder)) is not None
+
+
+def small_model_settings(folder: ModelFolder, task: FileTask, num_examples: int) -> dict[str, object]:
+    """The settings, by path, with which a small model learns most from this many examples.
+
+    The paper's were chosen for networks of 85 million parameters and more, pre-trained for days. A smaller one needs a
+    higher learning rate and more steps, and for two texts a head that compares their means.
+    """
+    found: dict[str, object] = {
+        "optimizer.lr": _look_up(_LEARNING_RATES, count_layer_parameters(folder)),
+        "epochs": _look_up(_EPOCHS, num_examples),
+        **_head_settings(folder, task),
+    }
+    return {path: value for path, value in found.items() if value is not None}
+
+
+def count_layer_parameters(folder: ModelFolder) -> int:
+    """The entries of the matrices in all layers: 4 H^2 of attention and 2 H I of the feed-forward part in each.
+
+    0 for an encoder that is not a stack of similar layers.
+    """
+    if not issubclass(folder.spec.encoder, LayerStack):
+        return 0
+    hidden, layers = int(folder.config.hidden_size), int(folder.config.num_layers)
+    inner = int(getattr(folder.config, "intermediate_size", 4 * hidden))
+    return layers * (4 * hidden * hidden + 2 * hidden * inner)
+
+
+def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
+    """A pair head on the means of two texts.
+
+    A model that was fine-tuned for the same answers keeps its head, an encoder with a setting for its own pooling keeps
+    that, and one that reads from left to right keeps the state of the last token.
+    """
+    if not isinstance(task, TextTask | MultipleChoiceTask):
+        return {}
+    trained, record = folder.metadata.get("task", {}), task.record()
+    if all(trained.get(name) == record[name] for name in ("type", "labels")):
+        return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
+    if hasattr(folder.config, "pooling") or context_of(folder.config) != "bidirectional":
+        return {}
+    return {"task.pooling": "mean", "task.pair_head": True} if getattr(task, "pair", False) else {}
+
+
+_HEADS = ("pooling", "pair_head")
+
+
+def _look_up(table: Mapping[int, Value], number: int) -> Value | None:
+    """The value of the first limit that ``number`` does not exceed; None for 0."""
+    return next((value for limit, value in table.items() if 0 < number <= limit), None)

@@ -59,11 +59,12 @@ class TaskTrainingOptions(JobOptions):
     first_seed: int = 0
     """Seed of the first restart; the others count up from it."""
     profile: Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"] | None = None
-    """The published fine-tuning settings of this model; other options take precedence. [default: bert]"""
+    """The published fine-tuning settings of this model; other options take precedence. [default: bert; a small model
+    has settings of its own]"""
     epochs: int | None = None
-    """Passes over the training examples. [default: 3]"""
+    """Passes over the training examples. [default: 3; a small model has more on few examples]"""
     lr: float | None = None
-    """Peak learning rate. [default: 5e-5]"""
+    """Peak learning rate. [default: 5e-5; more for a small model]"""
     batch_size: int | None = None
     """Examples per optimizer step. [default: 32]"""
     limit: int | None = None

@@ -65,6 +65,11 @@ class Axis:
     high: int | float = 0
 
     @property
+    def path(self) -> str:
+        """The path of the setting."""
+        return _PATHS.get(self.name, self.name)
+
+    @property
     def is_integer(self) -> bool:
         """Whether only integers are sampled from the range: both of its ends are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
