@@ -11,6 +11,7 @@ from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.job import build_job, build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
+from bertkit.training.averaging import AveragingConfig
 from bertkit.training.distributed import ProcessGroup
 from bertkit.training.optimizer import OptimizerConfig
 
@@ -25,6 +26,11 @@ def test_a_batch_must_be_divisible_among_processes(run: PretrainRun) -> None:
         build_job(run, ProcessGroup(size=2))
     with pytest.raises(BertkitError, match="long_batch_size is 3; 7 processes need a multiple"):
         build_job(replace(run, long_batch_size=3), ProcessGroup(size=7))
+
+
+def test_averages_cannot_be_sharded(run: PretrainRun) -> None:
+    with pytest.raises(BertkitError, match="shard and averaging"):
+        build_job(replace(run, shard=True, averaging=AveragingConfig(kind="ema")))
 
 
 @pytest.mark.parametrize("kind", ["lamb", "muon"])

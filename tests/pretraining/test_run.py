@@ -7,8 +7,10 @@ from types import SimpleNamespace
 from typing import Literal
 
 import pytest
+import torch
 from tests.interruptible_run import outcome
 
+from bertkit.checkpoint import training_state
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
@@ -20,6 +22,7 @@ from bertkit.runs import FORMAT, read_metrics, read_run
 from bertkit.storage.atomic import write_json
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training import fit
+from bertkit.training.averaging import AveragingConfig
 from bertkit.training.fit import accumulate_gradients
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
@@ -61,6 +64,26 @@ def test_a_finished_run_is_recorded(run: PretrainRun) -> None:
     assert {"data", "data_report", "corpus", "environment", "command"} <= set(record)
     assert (result.folder, result.steps) == (run.output, 10)
     assert (run.output / "training.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("kind", ["ema", "tail"])
+def test_the_averaged_model_is_evaluated_and_saved(
+    run: PretrainRun, tmp_path: Path, kind: Literal["ema", "tail"]
+) -> None:
+    run = replace(
+        run, averaging=AveragingConfig(kind=kind, share=0.5), save_every=8, optimizer=OptimizerConfig(lr=1e-2)
+    )
+    pretrain(run, Progress("quiet"))
+    groups, _ = training_state.load(run.output / "checkpoints" / "step-00000010")
+    saved = ModelFolder.open(run.output).load_encoder().get_parameter("embeddings.word.weight")
+    name = "encoder.embeddings.word.weight"
+    assert torch.equal(saved, groups["average"][name])
+    assert not torch.equal(saved, groups["model"][name])
+    broken = tmp_path / "broken"
+    shutil.copytree(run.output, broken, ignore=shutil.ignore_patterns("model"))
+    shutil.rmtree(broken / "checkpoints" / "step-00000010")
+    resume(broken, Progress("quiet"))
+    assert outcome(broken) == outcome(run.output)
 
 
 @pytest.fixture

@@ -45,13 +45,14 @@ def measure_losses(job: PretrainingJob, phase: Phase) -> dict[str, float]:
     """
     if phase.heldout is None:
         return {}
-    measured = evaluate_losses(
-        job.state.model,
-        phase.heldout,
-        batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
-        precision=phase.plan.precision,
-        limit=job.run.evaluation_examples,
-    )
+    with job.state.averaged():
+        measured = evaluate_losses(
+            job.state.model,
+            phase.heldout,
+            batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
+            precision=phase.plan.precision,
+            limit=job.run.evaluation_examples,
+        )
     if "nsp_random" in measured:
         random_share = measured.pop("nsp_random")
         measured["nsp_base_rate"] = max(random_share, 1 - random_share)

@@ -20,6 +20,7 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
 from bertkit.task_types.pretraining import DataReport, report_data
 from bertkit.training import sharding
+from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 from bertkit.training.fit import TrainingState
 from bertkit.training.optimizer import build_optimizer
@@ -82,11 +83,17 @@ def build_job(
         run=run,
         data=data,
         phases=phases,
-        state=TrainingState(model, build_optimizer(model, run.optimizer, precision=run.precision or "float32")),
+        state=_build_state(run, model),
         report=report_data(phases[0].source),
         group=group,
         identity=run_identity(run),
     )
+
+
+def _build_state(run: PretrainRun, model: Model) -> TrainingState:
+    optimizer = build_optimizer(model, run.optimizer, precision=run.precision or "float32")
+    average = None if run.averaging.kind == "none" else WeightAverage(model, run.averaging)
+    return TrainingState(model, optimizer, average=average)
 
 
 def starts_from_counts(run: PretrainRun, corpus: Corpus) -> bool:
@@ -99,6 +106,8 @@ def _check_division(run: PretrainRun, group: ProcessGroup) -> None:
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
         if rows % group.size:
             raise usage_error(f"{name} is {rows}; {group.size} processes need a multiple of their number.")
+    if run.shard and run.averaging.kind != "none":
+        raise usage_error("shard and averaging.kind cannot be combined: leave one of them out.")
     if run.shard and run.optimizer.kind in ("lamb", "muon"):
         raise usage_error(
             f"shard divides tensors, and {run.optimizer.kind} needs whole ones: give optimizer.kind=adam, or no shard."

@@ -14,6 +14,7 @@ from bertkit.encoder_types import context_of, find_architecture, name_architectu
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.precision import Precision
 from bertkit.training.schedule import ScheduleConfig
@@ -60,6 +61,7 @@ class PretrainRun:
     gradient_checkpointing: bool = False
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    averaging: AveragingConfig = field(default_factory=AveragingConfig)
     precision: Precision | None = None
     shard: bool = False
     loader_workers: int | None = None
@@ -92,6 +94,8 @@ class PretrainRun:
             if value is not None and value < least:
                 raise usage_error(f"{name} is {value}; it must be {least} or more.")
 
+        if self.averaging.kind == "tail" and self.long_phase == "restart":
+            raise usage_error("averaging.kind is tail; it needs one schedule, so leave out long_phase=restart.")
         if not 0 <= self.long_share <= 1:
             raise usage_error(f"long_share is {self.long_share}; it must be between 0 and 1.")
         if self.minutes is not None and not 0 < self.minutes < math.inf:

@@ -71,4 +71,5 @@ def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, 
         model.load_state_dict(weights)
     if job.group.is_first:
         metadata = {"kind": "pretrain", "steps": job.state.step, "heldout": dict(heldout)}
-        save_model(folder, model, job.data.tokenizer, metadata=metadata)
+        with job.state.averaged():
+            save_model(folder, model, job.data.tokenizer, metadata=metadata)

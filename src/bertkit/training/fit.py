@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from bertkit.contracts import BatchSource, ScheduledSource, Stateful
 from bertkit.data.batches import batch_indices, batches_in_epoch, prefetch
 from bertkit.errors import DivergenceError
 from bertkit.model import Model
+from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, full_tensor
 from bertkit.training.memory import disable_malloc_trim
 from bertkit.training.optimizer import OptimizerConfig, load_named_state, named_state, set_lr
@@ -95,7 +97,8 @@ class TrainingState:
     """Everything that a step changes. With the random state, which ``groups`` includes, a resume is bit-exact.
 
     ``elapsed`` is the seconds from the beginning to the end of the last step, without those between a stop and a
-    resume. Plans with ``total_seconds`` measure it and decide by it; for others it stays 0.
+    resume. Plans with ``total_seconds`` measure it and decide by it; for others it stays 0. ``average`` is the average
+    of the weights, if the run has one.
     """
 
     model: Model
@@ -103,9 +106,13 @@ class TrainingState:
     step: int = 0
     skipped_in_a_row: int = 0
     elapsed: float = 0.0
+    average: WeightAverage | None = None
 
     def groups(self) -> dict[str, dict[str, Tensor]]:
-        """The state as tensors in the groups "model", "optimizer", "random" and "encoder_state", without copies."""
+        """The state as tensors in groups, without copies.
+
+        They are "model", "optimizer" and "random", and where there are such "encoder_state" and "average".
+        """
         random = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             random["cuda"] = torch.cuda.get_rng_state()
@@ -116,7 +123,13 @@ class TrainingState:
         }
         encoder = self.model.encoder
         state = encoder.state() if isinstance(encoder, Stateful) else {}
+        if self.average is not None:
+            groups["average"] = self.average.tensors()
         return {**groups, "encoder_state": state} if state else groups
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """A context in which the model has its averaged weights, if there is an average."""
+        return nullcontext() if self.average is None else self.average.swapped_in()
 
     def restore(
         self, groups: dict[str, dict[str, Tensor]], step: int, skipped_in_a_row: int = 0, elapsed: float = 0.0
@@ -124,6 +137,8 @@ class TrainingState:
         """Load what ``groups`` returned after ``step`` steps, of which the last ``skipped_in_a_row`` were skipped."""
         self.model.load_state_dict(groups["model"])
         load_named_state(self.model, self.optimizer, groups["optimizer"])
+        if self.average is not None:
+            self.average.load(groups["average"])
         torch.set_rng_state(groups["random"]["cpu"])
         if torch.cuda.is_available() and "cuda" in groups["random"]:
             torch.cuda.set_rng_state(groups["random"]["cuda"])
@@ -193,6 +208,8 @@ def fit(
         now = time.perf_counter()
         if plan.total_seconds is not None:
             state.elapsed = group.all_reduce_max(now - first_second)
+        if state.average is not None and not skipped:
+            state.average.update(_progress(plan, state.step, state.elapsed))
         yield Step(
             step=state.step,
             epoch=share.epoch,
