@@ -66,8 +66,10 @@ def test_a_saved_model_is_loaded_bit_for_bit(tmp_path: Path, encoder: Bert, toke
     assert loaded.encoder.config == encoder.config
     saved = model.state_dict()
     assert set(loaded.state_dict()) == set(saved)
+    pooled = heads == "none" or any(head.reads_pooled for head in model.objectives.values())
     for name, tensor in loaded.state_dict().items():
-        assert torch.equal(tensor, saved[name]), name
+        if pooled or "pooler" not in name:  # a pooler that no head reads is not saved
+            assert torch.equal(tensor, saved[name]), name
     assert all(weight.requires_grad and weight.device.type == "cpu" for weight in loaded.parameters())
     if heads == "none":
         assert torch.equal(torch.get_rng_state(), random_state), "loading an encoder draws nothing"
@@ -143,8 +145,10 @@ def test_sentence_transformers_applies_no_sigmoid_to_a_number(
 def test_the_encoder_of_any_model_loads(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
     for heads in HEADS:
         save(tmp_path / heads, encoder, tokenizer, heads)
-        loaded = ModelFolder.open(tmp_path / heads).load_encoder()
-        assert all(torch.equal(a, b) for a, b in zip(loaded.parameters(), encoder.parameters(), strict=True))
+        loaded = ModelFolder.open(tmp_path / heads).load_encoder().state_dict()
+        differing = {name for name, weight in encoder.state_dict().items() if not torch.equal(loaded[name], weight)}
+        assert all("pooler" in name for name in differing), heads
+        assert not differing or heads == "masked words", "only a pooler that no head reads is not saved"
 
 
 def test_a_model_replaces_another(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

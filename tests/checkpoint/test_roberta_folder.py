@@ -72,7 +72,7 @@ def folder(tmp_path: Path, model: Model, tokens: ByteLevelBPE) -> Path:
 def test_a_saved_model_is_loaded_bit_for_bit(folder: Path, model: Model, tokens: ByteLevelBPE, tmp_path: Path) -> None:
     again = ModelFolder.open(folder).load_model(ask_words)
     for name, tensor in model.state_dict().items():
-        assert torch.equal(again.state_dict()[name], tensor), name
+        assert "pooler" in name or torch.equal(again.state_dict()[name], tensor), name
     assert ModelFolder.open(folder).config == model.encoder.config
     assert ModelFolder.open(folder).metadata["architectures"] == ["RobertaForMaskedLM"]
     loaded = ModelFolder.open(folder).tokenizer
@@ -87,7 +87,7 @@ def test_weights_have_the_names_of_transformers(
 ) -> None:
     stored = load_file(folder / "model.safetensors")
     assert {"lm_head.dense.weight", "lm_head.layer_norm.bias", "lm_head.bias"} <= set(stored)
-    assert "roberta.pooler.dense.weight" in stored
+    assert not any("pooler" in name for name in stored), "no head reads it, and RobertaForMaskedLM has none"
     assert not any(name.startswith(("cls.", "lm_head.decoder")) for name in stored)
     classes = Model(encoder, ask_classes(encoder))
     save_model(tmp_path / "classes", classes, tokens, metadata={"task": {"labels": list("abcde")}})
@@ -98,11 +98,14 @@ def test_weights_have_the_names_of_transformers(
     assert json.loads((tmp_path / "classes" / "config.json").read_text())["id2label"]["4"] == "e"
 
 
+SHAPES = {"weight": (14,), "bias": ()}
+
+
 def test_a_missing_head_is_named_as_in_transformers(folder: Path) -> None:
     with pytest.raises(BertkitError, match=r'no "class" head: nothing named classifier\.out_proj\.weight'):
         ModelFolder.open(folder).load_model(ask_classes)
-    rewrite(folder, **{f"roberta.pooler.dense.{part}": None for part in ("weight", "bias")})
     ModelFolder.open(folder).load_encoder()
+    rewrite(folder, **{f"classifier.out_proj.{part}": torch.zeros(5, *width) for part, width in SHAPES.items()})
     with pytest.raises(BertkitError, match='has no pooler, which the "class" head needs'):
         ModelFolder.open(folder).load_model(ask_classes)
 

@@ -27,10 +27,18 @@ _SHOWN = 3
 
 
 def tensors_to_hf(model: Model) -> dict[str, Tensor]:
-    """All weights under Hugging Face's names; those of an encoder alone have no prefix."""
+    """All weights under Hugging Face's names; those of an encoder alone have no prefix.
+
+    The optional part of the encoder is left out if no head reads it: Hugging Face's classes for such heads have none.
+    """
     spec = spec_of_encoder(model.encoder).huggingface
     prefix = spec.prefix if model.objectives else ""
     tensors = _to_hf(model.encoder, _encoder_names(spec, model.encoder), prefix)
+    heads = [each for each in model.objectives.values() if isinstance(each, Objective) and each.in_huggingface]
+    if heads and not any(each.reads_pooled for each in model.objectives.values()):
+        for ours, theirs in spec.weights.items():
+            if ours.startswith(f"{spec.optional_part}."):
+                del tensors[prefix + theirs[0]]
     for name, objective in model.objectives.items():
         if isinstance(objective, Objective) and objective.in_huggingface:
             for usual, moved in spec.moved.get(str(objective.label), {}).items():

@@ -32,6 +32,7 @@ from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, recoverable_path, write_folder, write_json
 from bertkit.storage.checksums import check_files, read_checksums, write_checksums
+from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 
 METADATA = "bertkit.json"
 CONFIG = "config.json"
@@ -134,11 +135,10 @@ class ModelFolder:
         encoder = _load_encoder(spec, config, tensors, str(file))
         heads = objectives(encoder)
         for name, objective in heads.items():
+            state = huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
             if objective.reads_pooled and not huggingface.has_all_parts(spec.huggingface, tensors):
                 raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
-            objective.load_state_dict(
-                huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
-            )
+            objective.load_state_dict(state)
         return Model(encoder, heads)
 
     @cached_property
@@ -216,6 +216,7 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_tensors(temporary / WEIGHTS, tensors)
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
+        _limit_length(temporary / TOKENIZER_CONFIG, model.encoder)
         write_checksums(
             temporary / METADATA,
             {"format": _FORMAT, "bertkit": __version__, OTHERS_READ: others_read(model), **metadata},
@@ -226,6 +227,13 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
             raise usage_error(f"{folder} is not empty and holds no model. Choose another folder.")
         make_folder(folder.parent)
         write_folder(folder, fill)
+
+
+def _limit_length(path: Path, encoder: Encoder) -> None:
+    """Let the tokenizer of other libraries truncate texts to the positions of the encoder, where it counts them."""
+    positions = getattr(encoder.config, "max_positions", None)
+    if positions is not None and path.is_file():
+        write_json(path, {**read_json(path), "model_max_length": positions})
 
 
 def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:
