@@ -80,7 +80,7 @@ def curve(folder: Path) -> list[dict[str, str]]:
     file = folder / "texts.jsonl"
     file.write_text("\n".join(json.dumps({"text": text}) for text in texts))
     tokenizer = wordpiece.train(texts, vocab_size=99)
-    prepare([file], tokenizer=tokenizer, output=folder / "data", heldout=0.1)
+    prepare([file], tokenizer=tokenizer, output=folder / "data", heldout=0.0)
     task = PretrainingTask()
     source = task.source(Corpus.open(folder / "data"), tokenizer, seq_length=37, seed=5)
     torch.manual_seed(5)
