@@ -55,6 +55,7 @@ EXCEPTIONS: dict[str, str] = {
     "encoders.bert.BertConfig": "a record: the hyper-parameters of the network, one field each",
     "encoders.roberta.RobertaConfig": "a record: the hyper-parameters of the network, one field each",
     "evaluation.report.Evaluation": "a record: one field per section of the report",
+    "encoders.modernbert.ModernBertConfig": "a record: the hyper-parameters of the network, one field each",
     "finetuning.record.FinetuneRun": "a record: every setting of a run, always read by field name",
     "options.finetuning.TaskTrainingOptions": "a record: one field per option of the command line",
     "options.pretraining.PretrainOptions": "a record: one field per option of the command line",

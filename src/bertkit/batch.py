@@ -120,11 +120,20 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncoderOutput:
-    """What an encoder computes. ``layers`` are the embeddings and the output of every layer, if they were requested."""
+    """What an encoder computes. ``layers`` are the embeddings and the output of every layer, if they were requested.
+
+    ``head`` is the encoder's own layer before every output layer, if it has one (see ``PredictionLayer``). ``pooled``
+    has passed through it already.
+    """
 
     hidden_states: Float[Tensor, "B T H"]
     pooled: Float[Tensor, "B H"]
     layers: tuple[Float[Tensor, "B T H"], ...] = ()
+    head: Callable[[Tensor], Tensor] | None = None
+
+    def apply_head(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
+        """Hidden states as an output layer for tokens reads them: through the encoder's ``head``, or as they are."""
+        return states if self.head is None else self.head(states)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -196,6 +196,19 @@ class TokenEmbedding(Protocol):
 
 
 @runtime_checkable
+class PredictionLayer(Protocol):
+    """An encoder with a layer of its own between its hidden states and the output layer of every objective.
+
+    The objectives of pre-training and of fine-tuning share it, and a masked-LM head has no transform of its own.
+    """
+
+    @property
+    def prediction_head(self) -> nn.Module:
+        """From hidden states (..., H) to what an output layer reads (..., H)."""
+        ...
+
+
+@runtime_checkable
 class LayerStack(Protocol):
     """An encoder that is a stack of similar layers: ``layer_decay`` and ``reinit_layers`` need one."""
 

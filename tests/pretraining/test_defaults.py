@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from bertkit.config import Setting, apply
-from bertkit.encoders import bert, elmo, gpt
+from bertkit.encoders import bert, elmo, gpt, modernbert
 from bertkit.pretraining.defaults import (
     architecture_defaults,
     default_pretraining_task,
+    fits_neighbour_heads,
     initializer_range,
     profile_settings,
 )
@@ -57,6 +58,22 @@ def test_the_fast_profile_leaves_out_what_does_not_suit_an_encoder() -> None:
     fast = profile_settings("fast", elmo.size("tiny"))
     assert fast["batch_size"] == 64
     assert not {"seq_length", "long_seq_length", "task.masking.rate", "encoder.position_init"} & set(fast)
+
+
+def test_modernbert_gets_the_first_weights_of_the_fast_profile_where_they_fit() -> None:
+    fast = profile_settings("fast", modernbert.size("mini", vocab_size=99))
+    assert fast["encoder.position_init"] == "neighbour_heads"
+    assert (fast["token_init"], fast["optimizer.lr"]) == ("cooccurrence", 1e-3)
+    single = profile_settings("fast", modernbert.size("2/64/1", vocab_size=99))
+    assert single["token_init"] == "cooccurrence"
+    assert "encoder.position_init" not in single
+
+
+@pytest.mark.parametrize(("shape", "expected"), [("2/64/2", True), ("2/64/1", False)])
+def test_one_head_cannot_look_at_neighbours(shape: str, expected: bool) -> None:
+    for encoder in (bert.size(shape, vocab_size=99), modernbert.size(shape, vocab_size=99)):
+        assert fits_neighbour_heads(encoder) is expected
+    assert not fits_neighbour_heads(elmo.size("tiny"))
 
 
 def test_a_paper_profile_is_that_of_the_encoder() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bertkit.data import cooccurrence
-from bertkit.encoders import elmo
+from bertkit.encoders import elmo, modernbert
 from bertkit.encoders.bert import BertConfig, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
@@ -18,6 +18,7 @@ from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.first_weights import dimensions, initialize_from_statistics, token_statistics
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
+from bertkit.task_types.pretraining import PretrainingTask
 
 
 @pytest.fixture
@@ -43,6 +44,7 @@ def test_a_job_starts_from_the_counts(counted: PretrainRun) -> None:
     assert isinstance(head, MaskedLanguageModel)
     assert head.bias.exp().sum().item() == pytest.approx(1.0)
     assert head.bias.argmax() == int(np.argmax(statistics["log_frequency"]))
+    assert head.transform is not None
     assert head.transform.weight.diagonal().mean().item() == pytest.approx(0.5, abs=0.02)
 
 
@@ -76,6 +78,22 @@ def test_a_corpus_with_few_tokens_starts_at_random(run: PretrainRun) -> None:
 def test_tokens_have_the_columns_that_positions_leave() -> None:
     assert dimensions(size("2/24/2", vocab_size=99)) == 24
     assert dimensions(size("2/24/2", vocab_size=99, position_init="neighbour_heads")) == 12
+
+
+def test_modernbert_starts_from_the_counts_too(counted: PretrainRun) -> None:
+    """One column is the same for all words, and the transform of the masked LM is the encoder's."""
+    changes = {"position_init": "neighbour_heads", "max_positions": 64}
+    encoder = modernbert.size("3/32/2", vocab_size=counted.encoder.vocab_size, **changes)  # type: ignore[attr-defined]
+    run = replace(counted, encoder=encoder, task=PretrainingTask(objectives=("mlm",)))
+    assert dimensions(encoder) == 31
+    data = PretrainingData.open(run.data)
+    built = build_job(run, data=data).state.model.encoder
+    assert isinstance(built, modernbert.ModernBert)
+    vectors = torch.from_numpy(token_statistics(data.train, encoder)["vectors"])
+    table = built.embeddings.word.weight
+    torch.testing.assert_close(table[:, :31], vectors * 0.02 * 31**0.5)
+    assert (table[:, 31] == 0.08).all()
+    assert built.prediction_head.dense.weight.diagonal().mean().item() == pytest.approx(0.5, abs=0.02)
 
 
 def test_an_encoder_without_a_table_of_tokens_is_refused() -> None:

@@ -19,7 +19,7 @@ def sketch(network: str) -> PretrainRun:
 
 def test_every_network_is_listed_under_its_name() -> None:
     found = list_pretrainings(SMOKE)
-    assert set(found) == {*SIZE_NAMES, *MASKINGS, "no-nsp", "ltr", "gpt", "roberta", "elmo"}
+    assert set(found) == {*SIZE_NAMES, *MASKINGS, "no-nsp", "ltr", "gpt", "roberta", "modernbert", "elmo"}
     assert all(each.network == each.name == name for name, each in found.items())
     assert replace(found["ltr"], cased=True).name == "ltr-cased"
     assert replace(found["gpt"], match="flop").name == "gpt=flop"

@@ -10,8 +10,9 @@ from bertkit.api.settings import given_settings
 from bertkit.api.verb import verb
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
 from bertkit.contracts import EncoderConfig
-from bertkit.data.shards import read_manifest
+from bertkit.data.shards import TOKENIZER, read_manifest
 from bertkit.encoder_types import configure_architecture, name_architecture
+from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.options.pretraining import PretrainOptions
@@ -22,6 +23,7 @@ from bertkit.pretraining.run import PretrainResult, read_begun
 from bertkit.pretraining.run import pretrain as run_pretraining
 from bertkit.pretraining.run import resume as resume_pretraining
 from bertkit.report.progress import Progress
+from bertkit.text.loading import load_tokenizer
 
 _DEFAULT_MINUTES = 60.0
 """Used if neither steps nor minutes are given."""
@@ -70,6 +72,7 @@ def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[Pret
     settings = [
         *(Setting(*each, origin) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
         *_named_settings(size, options.profile, encoder),
+        *_padding_setting(data, encoder),
         *written,
         Setting("data", data, "DATA"),
         Setting("output", output, "--output"),
@@ -81,6 +84,13 @@ def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[Pret
         run = replace(run, minutes=_DEFAULT_MINUTES)
     chosen = {} if options.architecture is None else {"architecture": origin}
     return run, origins(run, settings) | chosen
+
+
+def _padding_setting(data: Path, encoder: EncoderConfig) -> list[Setting]:
+    """The padding id of the tokenizer, for an encoder that is used with any kind of tokenizer."""
+    if spec_of_config(encoder).load_tokenizer is not load_tokenizer or not hasattr(encoder, "pad_id"):
+        return []
+    return [Setting("encoder.pad_id", load_tokenizer(data / TOKENIZER).pad_id, str(data))]
 
 
 def _read_config(file: AnyPath | None) -> list[Setting]:

@@ -39,6 +39,8 @@ def config_from_hf(content: object, source: str) -> Any:
     if not table.settings:
         own = {each.name: content[each.name] for each in dataclasses.fields(spec.config) if each.name in content}
         return records.from_json(spec.config, own, source=source)
+    if table.rewrite is not None:
+        content = dict(table.rewrite(content, source))
     for key, supported in table.fixed.items():
         if content.get(key, supported) != supported:
             raise data_error(f'{source}: {key} is "{content[key]}"; bertkit reads "{supported}".')

@@ -29,16 +29,14 @@ _SHOWN = 3
 def tensors_to_hf(model: Model) -> dict[str, Tensor]:
     """All weights under Hugging Face's names; those of an encoder alone have no prefix.
 
-    The optional part of the encoder is left out if no head reads it: Hugging Face's classes for such heads have none.
+    The optional part of the encoder is left out where Hugging Face's class has none.
     """
     spec = spec_of_encoder(model.encoder).huggingface
     prefix = spec.prefix if model.objectives else ""
     tensors = _to_hf(model.encoder, _encoder_names(spec, model.encoder), prefix)
-    heads = [each for each in model.objectives.values() if isinstance(each, Objective) and each.in_huggingface]
-    if heads and not any(each.reads_pooled for each in model.objectives.values()):
-        for ours, theirs in spec.weights.items():
-            if ours.startswith(f"{spec.optional_part}."):
-                del tensors[prefix + theirs[0]]
+    optional = {name: tensors.pop(prefix + name) for name in _optional_names(spec)}
+    if _stores_optional_part(spec, model):
+        tensors |= {("" if spec.precedes_heads else prefix) + name: part for name, part in optional.items()}
     for name, objective in model.objectives.items():
         if isinstance(objective, Objective) and objective.in_huggingface:
             for usual, moved in spec.moved.get(str(objective.label), {}).items():
@@ -101,10 +99,25 @@ def objective_from_hf(
 
 def has_all_parts(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor]) -> bool:
     """Whether normalized tensors have something of the optional part of the encoder, which may be missing."""
-    parts = [
-        name for ours, theirs in spec.weights.items() if ours.startswith(f"{spec.optional_part}.") for name in theirs
-    ]
+    parts = _optional_names(spec)
     return not parts or any(name in tensors for name in parts)
+
+
+def _optional_names(spec: HuggingFaceSpec) -> list[str]:
+    """Hugging Face's names of the optional part of the encoder, without a prefix."""
+    start = f"{spec.optional_part}."
+    return [name for ours, theirs in spec.weights.items() if ours.startswith(start) for name in theirs]
+
+
+def _stores_optional_part(spec: HuggingFaceSpec, model: Model) -> bool:
+    """Whether Hugging Face's class for the heads of ``model`` has the optional part.
+
+    A pooler is left out if no head reads it; a part that precedes all heads, if there is none.
+    """
+    objectives = [each for each in model.objectives.values() if isinstance(each, Objective)]
+    if spec.precedes_heads:
+        return bool(objectives)
+    return any(each.reads_pooled for each in objectives) or not any(each.in_huggingface for each in objectives)
 
 
 def count_layers(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor]) -> int | None:
@@ -122,12 +135,17 @@ def _tied(spec: HuggingFaceSpec) -> dict[str, str]:
 
 
 def _encoder_names(spec: HuggingFaceSpec, encoder: Encoder) -> dict[str, tuple[str, ...]]:
-    """The table of the encoder with every layer written out; tensors that it does not list keep our names."""
+    """The table of the encoder with every layer written out; tensors that it does not list keep our names.
+
+    A layer may lack a tensor that others have, such as a norm.
+    """
+    state = encoder.state_dict()
     written: dict[str, tuple[str, ...]] = {}
     for ours, theirs in spec.weights.items():
         for layer in range(encoder.num_layers) if "{layer}" in ours else (0,):
-            written[ours.format(layer=layer)] = tuple(name.format(layer=layer) for name in theirs)
-    return written | {name: (name,) for name in encoder.state_dict() if name not in written}
+            if ours.format(layer=layer) in state:
+                written[ours.format(layer=layer)] = tuple(name.format(layer=layer) for name in theirs)
+    return written | {name: (name,) for name in state if name not in written}
 
 
 def _objective_names(spec: HuggingFaceSpec, name: str, objective: nn.Module) -> Names:

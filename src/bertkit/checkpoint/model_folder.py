@@ -216,7 +216,7 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_tensors(temporary / WEIGHTS, tensors)
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
-        _limit_length(temporary / TOKENIZER_CONFIG, model.encoder)
+        _fit_tokenizer_config(temporary / TOKENIZER_CONFIG, model.encoder)
         write_checksums(
             temporary / METADATA,
             {"format": _FORMAT, "bertkit": __version__, OTHERS_READ: others_read(model), **metadata},
@@ -229,11 +229,16 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_folder(folder, fill)
 
 
-def _limit_length(path: Path, encoder: Encoder) -> None:
-    """Let the tokenizer of other libraries truncate texts to the positions of the encoder, where it counts them."""
+def _fit_tokenizer_config(path: Path, encoder: Encoder) -> None:
+    """Let the tokenizer of other libraries truncate texts to the positions of the encoder, where it counts them, and
+    give no segment ids to an encoder without segments."""
     positions = getattr(encoder.config, "max_positions", None)
-    if positions is not None and path.is_file():
-        write_json(path, {**read_json(path), "model_max_length": positions})
+    if positions is None or not path.is_file():
+        return
+    content = {**read_json(path), "model_max_length": positions}
+    if not hasattr(encoder.config, "num_segments") and "model_input_names" in content:
+        content["model_input_names"] = [name for name in content["model_input_names"] if name != "token_type_ids"]
+    write_json(path, content)
 
 
 def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:

@@ -47,12 +47,16 @@ class HuggingFaceSpec:
     * ``fixed``: Hugging Face key -> the only supported value. ``assumed``: field -> Hugging Face's default.
     * ``architectures``: labels of the heads -> Hugging Face class with these heads; no label -> class of the encoder.
     * ``heads``: label of a head -> its table of names, where it differs from ``HF_NAMES`` of the objective.
+    * ``rewrite``: a function from the content of a ``config.json`` and its source, for errors, to the same content with
+      the keys of ``settings``, where these have changed between versions.
     * ``moved``: label of a head -> Hugging Face name of an encoder weight -> its name in a file with such a head.
 
     Without ``weights`` and ``settings`` a model folder has bertkit's names, and only bertkit can load it. The same is
     true of a part of the encoder that ``weights`` does not list.
 
     ``optional_part`` is the module of the encoder that a file may lack, such as the pooler; it is then initialised.
+    If it ``precedes_heads``, Hugging Face counts it among them: its names have no prefix, and a file without heads has
+    nothing of it.
     ``extra_tokens`` is how many tokens the tokenizer may have without an embedding, because fine-tuning adds them.
     ``buffers`` are the ends of the names of tensors that are not weights. ``tied`` maps the label of a head to its
     tied tensors: name of the copy -> name of the original.
@@ -66,8 +70,10 @@ class HuggingFaceSpec:
     assumed: Mapping[str, object] = field(default_factory=dict)
     architectures: Mapping[frozenset[str], str] = field(default_factory=dict)
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    rewrite: Callable[[Mapping[str, object], str], Mapping[str, object]] | None = None
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     optional_part: str | None = None
+    precedes_heads: bool = False
     extra_tokens: int = 0
     buffers: tuple[str, ...] = ()
     tied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ Letters: B examples, T tokens, H hidden width.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -20,7 +20,7 @@ from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.embeddings import Embeddings, PlainEmbeddings
+from bertkit.nn.embeddings import Embeddings, PlainEmbeddings, TokenEmbeddings
 from bertkit.nn.feed_forward import FeedForward
 from bertkit.nn.init import fill_sinusoids, initialize
 from bertkit.nn.lstm import BiLstm
@@ -64,7 +64,7 @@ class _PooledTransformerConfig(_TransformerConfig, Protocol):
     def activation(self) -> str: ...
 
 
-def build_block(config: _TransformerConfig, *, activation: str, causal: bool = False) -> PostNormBlock:
+def build_post_norm_block(config: _TransformerConfig, *, activation: str, causal: bool = False) -> PostNormBlock:
     """A post-norm transformer block with the sizes and dropout rates of ``config``."""
     hidden = config.hidden_size
     return PostNormBlock(
@@ -106,21 +106,22 @@ def _count_block_macs(
 
 
 class Transformer(Encoder):
-    """Embeddings and a stack of post-norm blocks; the pooled state is that of the first token of a row.
+    """Embeddings and a stack of blocks; the pooled state is that of the first token of a row.
 
-    With causal blocks it is that of the last token, because the first one attends to no other.
+    With causal blocks it is that of the last token, because the first one attends to no other. The reset of
+    parameters and the count of operations are those of post-norm blocks.
     """
 
     config: _TransformerConfig
-    embeddings: Embeddings | PlainEmbeddings
+    embeddings: Embeddings | PlainEmbeddings | TokenEmbeddings
 
     def __init__(
         self,
         config: _TransformerConfig,
-        embeddings: Embeddings | PlainEmbeddings,
+        embeddings: Embeddings | PlainEmbeddings | TokenEmbeddings,
+        blocks: Iterable[nn.Module],
         *,
-        activation: str,
-        causal: bool,
+        causal: bool = False,
         lstm_layers: int = 0,
     ) -> None:
         super().__init__()
@@ -129,9 +130,7 @@ class Transformer(Encoder):
         self.num_layers = config.num_layers
         self.causal = causal and not lstm_layers  # the LSTM reads the states of causal blocks in both directions
         self.embeddings = embeddings
-        self.layers = BlockStack(
-            build_block(config, activation=activation, causal=causal) for _ in range(config.num_layers)
-        )
+        self.layers = BlockStack(blocks)
 
     @property
     def token_embedding(self) -> nn.Embedding:
@@ -142,6 +141,7 @@ class Transformer(Encoder):
         """Initialise all parameters; position embeddings as ``position_init`` says."""
         initialize(self, self.config.initializer_range)
         if self.config.position_init == "sinusoidal":
+            assert not isinstance(self.embeddings, TokenEmbeddings)
             fill_sinusoids(self.embeddings.position.weight, self.config.initializer_range)
         elif self.config.position_init == "neighbour_heads":
             self._look_at_neighbours()
@@ -227,7 +227,10 @@ class PooledTransformer(Transformer):
     def __init__(
         self, config: _PooledTransformerConfig, embeddings: Embeddings, *, causal: bool = False, lstm_layers: int = 0
     ) -> None:
-        super().__init__(config, embeddings, activation=config.activation, causal=causal, lstm_layers=lstm_layers)
+        blocks = (
+            build_post_norm_block(config, activation=config.activation, causal=causal) for _ in range(config.num_layers)
+        )
+        super().__init__(config, embeddings, blocks, causal=causal, lstm_layers=lstm_layers)
         self.lstm: BiLstm | None = None
         if lstm_layers:
             self.lstm = BiLstm(config.hidden_size, config.hidden_size, lstm_layers, config.dropout)

@@ -24,7 +24,7 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
-from bertkit.encoder_types.transformer import Transformer
+from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
@@ -96,7 +96,8 @@ class Gpt(Transformer):
             position=nn.Embedding(config.max_positions, config.hidden_size),
             dropout=Dropout(config.dropout),
         )
-        super().__init__(config, embeddings, activation="gelu_tanh", causal=True)
+        blocks = (build_post_norm_block(config, activation="gelu_tanh", causal=True) for _ in range(config.num_layers))
+        super().__init__(config, embeddings, blocks, causal=True)
         self.reset_parameters()
 
     def forward(

@@ -31,7 +31,7 @@ def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> Fil
     """
     labels = tuple(metadata.get("labels", ())) or _UNNAMED_LABELS
     architectures = metadata.get("architectures", ())
-    match [architecture.removeprefix("Roberta").removeprefix("Bert") for architecture in architectures]:
+    match ["For" + architecture.partition("For")[2] for architecture in architectures]:
         case ["ForQuestionAnswering"]:
             return QuestionAnsweringTask(name=name, max_length=min(_LONGEST_CONTEXT, positions))
         case ["ForMultipleChoice"]:

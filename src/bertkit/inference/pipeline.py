@@ -180,5 +180,7 @@ def _find_task(model: ModelFolder, folder: Path) -> FileTask:
 
 def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
     if not isinstance(encoder, TokenEmbedding) or context_of(encoder.config) != "bidirectional":
-        raise usage_error("this model has no masked-LM head; fill needs a BERT or RoBERTa pre-trained with mlm.")
+        raise usage_error(
+            "this model has no masked-LM head; fill needs a BERT, RoBERTa or ModernBERT pre-trained with mlm."
+        )
     return PretrainingTask(objectives=("mlm",)).build_objectives(encoder)

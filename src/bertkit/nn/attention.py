@@ -18,20 +18,31 @@ from torch.nn import functional as F
 
 from bertkit.nn import cpu_kernels
 from bertkit.nn.dropout import drop_, keep_scale, sample_kept
+from bertkit.nn.local_attention import band, band_of_blocks, cut_keys, cut_queries, join_blocks
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
+from bertkit.nn.rotary import rotate
 
 
 class SelfAttention(nn.Module):
     """Every token attends to every real token of its row, or if ``causal`` to itself and the tokens before it.
 
     ``qkv`` maps H to 3H, queries, keys and values in one product; ``output`` maps H to H. ``dropout`` is the rate on
-    the attention probabilities, in training only.
+    the attention probabilities, in training only. With ``rope_theta`` queries and keys are rotated by their position.
+    With a ``window`` a token attends to at most that many tokens on each side (not together with ``causal``).
     """
 
     STACKED: ClassVar[Mapping[str, int]] = {"qkv": 3}
 
     def __init__(
-        self, *, qkv: nn.Linear, output: nn.Linear, num_heads: int, dropout: float, causal: bool = False
+        self,
+        *,
+        qkv: nn.Linear,
+        output: nn.Linear,
+        num_heads: int,
+        dropout: float,
+        causal: bool = False,
+        rope_theta: float | None = None,
+        window: int | None = None,
     ) -> None:
         super().__init__()
         self.qkv = qkv
@@ -39,6 +50,8 @@ class SelfAttention(nn.Module):
         self.num_heads = num_heads
         self.dropout = dropout
         self.causal = causal
+        self.rope_theta = rope_theta
+        self.window = window
 
     def forward(
         self,
@@ -48,39 +61,73 @@ class SelfAttention(nn.Module):
     ) -> Float[Tensor, "M H"]:
         """The attention output of the tokens of ``subset``, by default of all; keys and values are all ``states``."""
         query, key, value = (self._split_heads(part) for part in self._project(states, layout, subset))
-        rate = self.dropout if self.training else 0.0
-        if cpu_kernels.applies(query):
-            allowed = self._attention_mask(layout, subset)
-            mixed = _Attend.apply(query, key, value, allowed, rate)  # type: ignore[no-untyped-call]
-        elif self.causal and subset is None:  # torch has fused kernels for is_causal, but not for a causal mask
-            mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=rate, is_causal=True)
+        if self.window is not None and subset is None and layout.width > 4 * self.window:  # blocks are then cheaper
+            mixed = self._attend_in_blocks(query, key, value, layout, self.window)
+        elif self.causal and subset is None and not cpu_kernels.applies(query):
+            # torch has fused kernels for is_causal, but not for a causal mask
+            mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=self._rate, is_causal=True)
         else:
-            allowed = self._attention_mask(layout, subset)
-            mask = None if allowed is None else allowed[:, None]
-            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+            mixed = self._attend(query, key, value, self._attention_mask(layout, subset))
         output_layout = layout if subset is None else subset.layout
         new_states: Tensor = self.output(output_layout.unpad(mixed.transpose(1, 2).flatten(2)))
         return new_states
 
+    @property
+    def _rate(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, allowed: Bool[Tensor, "#B #Q T"] | None
+    ) -> Float[Tensor, "B N Q D"]:
+        if cpu_kernels.applies(query):
+            mixed: Tensor = _Attend.apply(query, key, value, allowed, self._rate)  # type: ignore[no-untyped-call]
+            return mixed
+        mask = None if allowed is None else allowed[:, None]
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=self._rate)
+
+    def _attend_in_blocks(
+        self, query: Tensor, key: Tensor, value: Tensor, layout: PackedRows, window: int
+    ) -> Float[Tensor, "B N T D"]:
+        """Attention to a window in time and memory proportional to T: 8,192 tokens in full would be 67 M scores."""
+        allowed = band_of_blocks(layout, window, query.device)
+        mixed = self._attend(cut_queries(query, window), cut_keys(key, window), cut_keys(value, window), allowed)
+        return join_blocks(mixed, rows=layout.rows, width=layout.width)
+
     def _project(self, states: Tensor, layout: PackedRows, subset: TokenSubset | None) -> tuple[Tensor, ...]:
         """Queries (B, Q, H), keys and values (B, T, H), padded. Only the tokens of ``subset`` need a query."""
         if subset is None:
-            return torch.chunk(layout.pad(self.qkv(states)), 3, dim=-1)
+            mapped = self._rotate(self.qkv(states), layout, heads=2 * self.num_heads)
+            return torch.chunk(layout.pad(mapped), 3, dim=-1)
         # The rows of the weight are those of the queries, then of the keys, then of the values.
         width = states.shape[-1]
         weight, bias = self.qkv.weight, self.qkv.bias
-        query = F.linear(select_tokens(states, subset.indices), weight[:width], bias[:width])
-        key_value = F.linear(states, weight[width:], bias[width:])
+        query_bias, key_value_bias = (None, None) if bias is None else (bias[:width], bias[width:])
+        query = F.linear(select_tokens(states, subset.indices), weight[:width], query_bias)
+        query = self._rotate(query, layout, subset, heads=self.num_heads)
+        key_value = self._rotate(F.linear(states, weight[width:], key_value_bias), layout, heads=self.num_heads)
         return subset.layout.pad(query), *torch.chunk(layout.pad(key_value), 2, dim=-1)
+
+    def _rotate(self, states: Tensor, layout: PackedRows, subset: TokenSubset | None = None, *, heads: int) -> Tensor:
+        """The states of the tokens of ``layout``, or of its ``subset``, with the first ``heads`` heads rotated."""
+        if self.rope_theta is None:
+            return states
+        columns = layout.columns(states.device)
+        if subset is not None:
+            columns = columns[subset.indices]
+        width = self.qkv.in_features // self.num_heads
+        return rotate(states, columns, heads=heads, width=width, theta=self.rope_theta)
 
     def _attention_mask(self, layout: PackedRows, subset: TokenSubset | None) -> Bool[Tensor, "#B #Q T"] | None:
         """True where a token may attend to another of its row; None where all may.
 
         Padding comes last in a row, so a causal mask needs no padding mask: no real token has padding before it.
         """
+        columns = torch.arange(layout.width, device=self.qkv.weight.device)
+        if self.window is not None and layout.width > self.window + 1:
+            queries = columns[None] if subset is None else subset.find_columns(layout)
+            return band(queries, columns, self.window, layout.mask)
         if not self.causal:
             return None if layout.mask is None else layout.mask[:, None]
-        columns = torch.arange(layout.width, device=self.qkv.weight.device)
         queries = columns[None] if subset is None else subset.find_columns(layout)
         return columns <= queries[..., None]
 

@@ -1,7 +1,12 @@
-"""One layer of a Transformer encoder, normalised after each sub-layer ("post-LN", Vaswani et al. 2017, section 3.1).
+"""One layer of a Transformer encoder, normalised after each sub-layer ("post-LN", Vaswani et al. 2017, section 3.1)
 
     x = LayerNorm(x + dropout(attention(x)))
     y = LayerNorm(x + dropout(feed_forward(x)))
+
+or before it ("pre-LN", Xiong et al., arXiv 2002.04745), which leaves the residual stream without a norm
+
+    x = x + dropout(attention(LayerNorm(x)))
+    y = x + feed_forward(LayerNorm(x))
 
 Letters: L tokens in the packed list, M of them whose output is computed, H hidden width.
 """
@@ -12,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.feed_forward import FeedForward
+from bertkit.nn.feed_forward import FeedForward, GatedFeedForward
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
 
 
@@ -58,4 +63,36 @@ class PostNormBlock(nn.Module):
         selected = states if subset is None else select_tokens(states, subset.indices)
         attended = self.attention_norm(selected, self.attention(states, layout, subset))
         output: Tensor = self.feed_forward_norm(attended, self.feed_forward(attended))
+        return output
+
+
+class PreNormBlock(nn.Module):
+    """Self-attention, then feed-forward, each after a norm and followed by the residual connection."""
+
+    def __init__(
+        self,
+        *,
+        attention: SelfAttention,
+        attention_norm: nn.Module,
+        attention_dropout: nn.Module,
+        feed_forward: GatedFeedForward,
+        feed_forward_norm: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = attention_norm
+        self.attention_dropout = attention_dropout
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = feed_forward_norm
+
+    def forward(
+        self,
+        states: Float[Tensor, "L H"],
+        layout: PackedRows,
+        subset: TokenSubset | None = None,
+    ) -> Float[Tensor, "M H"]:
+        """The output of the block, as that of ``PostNormBlock``."""
+        selected = states if subset is None else select_tokens(states, subset.indices)
+        attended = selected + self.attention_dropout(self.attention(self.attention_norm(states), layout, subset))
+        output: Tensor = attended + self.feed_forward(self.feed_forward_norm(attended))
         return output

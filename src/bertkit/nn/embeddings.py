@@ -43,6 +43,21 @@ class Embeddings(nn.Module):
         return states
 
 
+class TokenEmbeddings(nn.Module):
+    """``dropout(LayerNorm(word[id]))``: attention knows the positions, as with rotary embeddings (ModernBERT)."""
+
+    def __init__(self, *, word: nn.Embedding, norm: nn.LayerNorm, dropout: nn.Module) -> None:
+        super().__init__()
+        self.word = word
+        self.norm = norm
+        self.dropout = dropout
+
+    def forward(self, input_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
+        """One vector per token."""
+        states: Tensor = self.dropout(self.norm(self.word(input_ids)))
+        return states
+
+
 class PlainEmbeddings(nn.Module):
     """``dropout(word[id] + position[t])``: no segments and no LayerNorm (GPT)."""
 
@@ -60,10 +75,15 @@ class PlainEmbeddings(nn.Module):
 
 def _look_up_positions(input_ids: Int[Tensor, "B T"], table: nn.Embedding, first: int = 0) -> Float[Tensor, "T H"]:
     """The vectors of positions ``first`` to ``first + T``; a usage error if the table has fewer."""
-    tokens, positions = input_ids.shape[1], table.num_embeddings - first
+    tokens = input_ids.shape[1]
+    check_length(tokens, table.num_embeddings - first)
+    # A slice that is broadcast over the rows; a lookup would copy it once per row.
+    return table.weight[first : first + tokens]
+
+
+def check_length(tokens: int, positions: int) -> None:
+    """Raise a usage error if rows of ``tokens`` are longer than a model with ``positions`` can read."""
     if tokens > positions:
         raise usage_error(
             f"a batch has rows of {tokens} tokens, but the model has {positions} positions; shorten the text."
         )
-    # A slice that is broadcast over the rows; a lookup would copy it once per row.
-    return table.weight[first : first + tokens]

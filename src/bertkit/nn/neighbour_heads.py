@@ -10,7 +10,12 @@ position i, with F = D / 2 frequencies w_k = pi (k + 1/2) / F. In a head with of
 the query matrix rotates them by d w_k. The product of query i and key j is then the sum of cos(w_k (i + d - j)): large
 for j = i + d, and zero or less for every other j that is fewer than 4 F positions away.
 
-Letters: H hidden width, D width of a head, F frequencies.
+With rotary position embeddings (``rotary.py``) there is no table of positions. Instead one column of the word
+embeddings has the same value in every row. The key matrix maps it to the first K rotary pairs at angle 0, the query
+matrix at angle d w_k, and attention rotates both by their positions: the product is again the sum of
+cos(w_k (i + d - j)).
+
+Letters: H hidden width, D width of a head, F frequencies, K rotary pairs.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+
+from bertkit.nn import rotary
 
 OFFSETS = ((-1, 1, -2, 2), (-1, 1, -3, 3), (-1, 1))
 """Which neighbour each of the first heads looks at, layer by layer; further heads and layers stay random."""
@@ -31,9 +38,27 @@ _NOISE = 0.2
 """What is left of the random weights in such a head, so that it can learn to look elsewhere."""
 
 
+_PAIRS, _SLOWEST = 8, 0.05
+"""The fastest rotary pairs are used, down to this angle per token: slower ones hardly turn between neighbours."""
+
+_GAP = 2.3
+"""Logit of the neighbour less that of the tokens beside it: each of these gets a tenth of the neighbour's share."""
+
+_CONSTANT = 4.0
+"""The constant column of the words, in units of the others' root mean square."""
+
+_LEAST_ROTARY_WIDTH = 16
+"""A head with fewer than 8 rotary pairs has too few to tell the neighbour from a token a full turn away."""
+
+
 def fits(hidden_size: int, num_heads: int) -> bool:
     """Whether there is room for positions beside words: two heads or more, of an even width."""
     return num_heads > 1 and (hidden_size // num_heads) % 2 == 0
+
+
+def fits_rotary(hidden_size: int, num_heads: int) -> bool:
+    """Whether heads with rotary embeddings can look at neighbours: two or more, of an even width of at least 16."""
+    return fits(hidden_size, num_heads) and hidden_size // num_heads >= _LEAST_ROTARY_WIDTH
 
 
 @torch.no_grad()
@@ -63,6 +88,47 @@ def fill_heads(qkv: Sequence[nn.Linear], *, num_heads: int) -> None:
             rows = slice(head * width, (head + 1) * width)
             query, key = linear.weight[:hidden][rows], linear.weight[hidden : 2 * hidden][rows]
             _look_at(query, key, offset, width // 2)
+
+
+@torch.no_grad()
+def fill_constant(word: Tensor, *, sigma: float) -> None:
+    """Give the last column of the (V, H) word embeddings its value, the same for every word."""
+    word[:, -1] = _CONSTANT * sigma
+
+
+@torch.no_grad()
+def fill_rotary_heads(qkv: Sequence[nn.Linear], *, num_heads: int, thetas: Sequence[float]) -> None:
+    """As ``fill_heads``, for layers with rotary embeddings of these ``thetas`` and words with a constant column."""
+    for linear, theta, offsets in zip(qkv, thetas, OFFSETS, strict=False):
+        if linear.weight.is_meta:
+            return
+        hidden = linear.weight.shape[1]
+        width = hidden // num_heads
+        for head, offset in enumerate(offsets[:num_heads]):
+            rows = slice(head * width, (head + 1) * width)
+            query, key = linear.weight[:hidden][rows], linear.weight[hidden : 2 * hidden][rows]
+            _turn_to(query, key, offset, theta)
+
+
+def _turn_to(query: Tensor, key: Tensor, offset: int, theta: float) -> None:
+    """Set the (D, H) query and key maps of one head with rotary embeddings, in place."""
+    width, hidden = query.shape
+    turns = rotary.frequencies(width, theta)[:_PAIRS]
+    turns = turns[turns >= _SLOWEST]
+    peak = _GAP * len(turns) / float((1 - turns.cos()).sum())  # the logit of the neighbour
+    gain = math.sqrt(peak * math.sqrt(width) / len(turns)) / _constant_after_norm(hidden)
+    query.mul_(_NOISE)
+    key.mul_(_NOISE)
+    half = width // 2
+    key[: len(turns), -1] += gain
+    query[: len(turns), -1] += gain * (offset * turns).cos()
+    query[half : half + len(turns), -1] += gain * (offset * turns).sin()
+
+
+def _constant_after_norm(hidden: int) -> float:
+    """The constant column after a LayerNorm over it and ``hidden - 1`` columns of mean 0 and variance 1."""
+    mean = _CONSTANT / hidden
+    return (_CONSTANT - mean) / math.sqrt((hidden - 1 + _CONSTANT**2) / hidden - mean**2)
 
 
 def _look_at(query: Tensor, key: Tensor, offset: int, frequencies: int) -> None:

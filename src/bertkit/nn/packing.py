@@ -58,6 +58,12 @@ class PackedRows:
             indices = torch.cat([indices, padding])
         return PackedRows(rows, width, indices, mask)
 
+    def columns(self, device: torch.device) -> Int[Tensor, " N"]:
+        """The column of each token of the list in its row: its position."""
+        if self.indices is None:
+            return torch.arange(self.width, device=device).repeat(self.rows)
+        return self.indices % self.width
+
     def pad(self, tokens: Float[Tensor, "N W"]) -> Float[Tensor, "B T W"]:
         """The list as padded rows; entries without a token are 0."""
         if self.indices is not None:

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, Outputs, id_of
-from bertkit.contracts import Context, Encoder, SubwordTokenizer
+from bertkit.contracts import Context, Encoder, PredictionLayer, SubwordTokenizer
 from bertkit.errors import usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.init import BERT_SIGMA, initialize
@@ -128,6 +128,9 @@ class MaskedLanguageModel(VocabularyHead):
 
     ``embedding`` belongs to the encoder: it is neither saved nor counted here. Only the labelled positions are
     transformed and projected, so the logits are (M, V) and 85 % of the vocabulary projection is saved.
+
+    An encoder with a prediction head of its own (``PredictionLayer``) transforms the states itself; then
+    ``transform`` is False.
     """
 
     label = "mlm"
@@ -148,12 +151,13 @@ class MaskedLanguageModel(VocabularyHead):
         activation: str = "gelu",
         layer_norm_eps: float = 1e-12,
         initializer_range: float = BERT_SIGMA,
+        transform: bool = True,
     ) -> None:
         super().__init__()
         vocab_size, hidden_size = embedding.weight.shape
-        self.transform = nn.Linear(hidden_size, hidden_size)
+        self.transform = nn.Linear(hidden_size, hidden_size) if transform else None
         self.activation = ACTIVATIONS[activation]()
-        self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_eps)
+        self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_eps) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocab_size))
         # In a tuple, so that torch does not register the encoder's table a second time.
         self._tied = (embedding,)
@@ -164,7 +168,8 @@ class MaskedLanguageModel(VocabularyHead):
         """A head with the activation, epsilon and initializer range of the encoder."""
         names = ("activation", "layer_norm_eps", "initializer_range")
         shared = {name: getattr(encoder.config, name) for name in names if hasattr(encoder.config, name)}
-        return cls(find_token_embedding(encoder, "mlm"), **shared)
+        transform = not isinstance(encoder, PredictionLayer)
+        return cls(find_token_embedding(encoder, "mlm"), transform=transform, **shared)
 
     @classmethod
     def add_labels(
@@ -185,13 +190,16 @@ class MaskedLanguageModel(VocabularyHead):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (M, V) of the labelled positions, of every position without labels; see ``pick_rows``."""
-        rows = self.norm(self.activation(self.transform(self.pick_rows(states, batch))))
+        rows = states.apply_head(self.pick_rows(states, batch))
+        if self.transform is not None and self.norm is not None:
+            rows = self.norm(self.activation(self.transform(rows)))
         logits = F.linear(rows, self._tied[0].weight)
         # In place, because torch's linear with a bias first fills the whole output with the bias.
         return {"logits": logits.add_(self.bias.to(logits.dtype))}
 
     def count_macs(self, batch: Batch) -> int:
-        """The multiply-accumulates of the transform and the vocabulary projection, at the labelled positions."""
+        """The multiply-accumulates at the labelled positions: the transform, here or in the encoder, and the
+        vocabulary projection."""
         vocab_size, hidden_size = self._tied[0].weight.shape
         return self.counts(batch)[self.label] * hidden_size * (hidden_size + vocab_size)
 

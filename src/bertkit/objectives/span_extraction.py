@@ -43,7 +43,7 @@ class SpanExtraction(Objective):
         """``start`` and ``end`` (B, T); values at padding are undefined."""
         # Answers are ranked by the sum of two scores; in bfloat16 too many sums would be equal.
         with torch.autocast(states.hidden_states.device.type, enabled=False):
-            start, end = self.ends(states.hidden_states.float()).unbind(dim=-1)
+            start, end = self.ends(states.apply_head(states.hidden_states.float())).unbind(dim=-1)
         return {"start": start, "end": end}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:

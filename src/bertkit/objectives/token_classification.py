@@ -41,7 +41,7 @@ class TokenClassification(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, T, C)."""
-        return {"logits": self.classifier(self.dropout(states.hidden_states))}
+        return {"logits": self.classifier(self.dropout(states.apply_head(states.hidden_states)))}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Cross-entropy, summed over the words."""

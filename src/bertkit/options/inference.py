@@ -16,7 +16,7 @@ class FillOptions(Options):
     """
 
     model: AnyPath = field(kw_only=False)
-    """Run folder or Hugging Face folder of a BERT or RoBERTa with its masked-LM head."""
+    """Run folder or Hugging Face folder of a BERT, RoBERTa or ModernBERT with its masked-LM head."""
     text: str = field(kw_only=False)
     """Text with at least one [MASK], which is <mask> for RoBERTa."""
     top_k: int = 5

@@ -24,7 +24,7 @@ class PretrainOptions(JobOptions):
     resume: AnyPath | None = None
     """Continue this run from its newest valid checkpoint, possibly with changes such as --set save_every=N."""
     architecture: str | None = None
-    """bert, roberta, gpt, elmo, or your own module, such as my_lab.encoder. [default: bert]"""
+    """bert, roberta, modernbert, gpt, elmo, or your own module, such as my_lab.encoder. [default: bert]"""
     size: str | None = None
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
     profile: Literal["paper", "fast"] | None = None

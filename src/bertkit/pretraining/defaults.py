@@ -10,7 +10,7 @@ from bertkit.config import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types import Transformer, context_of
 from bertkit.encoder_types.architectures import find_pretraining_defaults, spec_of_config
-from bertkit.nn.neighbour_heads import fits
+from bertkit.errors import BertkitError
 from bertkit.task_types.pretraining import PretrainingTask, find_objective
 
 Profile = Literal["paper", "fast"]
@@ -51,7 +51,7 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
     if profile == "paper":
         return dict(defaults.paper)
     width = getattr(encoder, "hidden_size", 0)
-    settings: dict[str, object] = {"encoder.attention_dropout": 0.0, "encoder.position_init": "sinusoidal"}
+    settings: dict[str, object] = {"encoder.attention_dropout": 0.0, **_positions(encoder)}
     if context_of(encoder) == "bidirectional":
         settings["task.masking.rate"] = 0.3
     if width <= _SMALL_WIDTH:
@@ -77,7 +77,7 @@ def quick_training_settings(encoder: EncoderConfig, *, lr: float, decay: str) ->
         "encoder.dropout": 0.0,
         "encoder.attention_dropout": 0.0,
         "encoder.initializer_range": round(initializer_range(width), 4) if width else 0.02,
-        "encoder.position_init": "sinusoidal",
+        **_positions(encoder),
     }
     return {path: value for path, value in settings.items() if _has_field(encoder, path)}
 
@@ -91,9 +91,29 @@ def _first_weights(encoder: EncoderConfig) -> dict[str, object]:
     if context_of(encoder) != "bidirectional" or not issubclass(spec_of_config(encoder).encoder, Transformer):
         return {}
     settings: dict[str, object] = {"token_init": "cooccurrence", "task.objectives": ("mlm",)}
-    if fits(getattr(encoder, "hidden_size", 0), getattr(encoder, "num_heads", 1)):
-        settings["encoder.position_init"] = "neighbour_heads"
-    return settings
+    return settings | ({"encoder.position_init": "neighbour_heads"} if fits_neighbour_heads(encoder) else {})
+
+
+def fits_neighbour_heads(encoder: EncoderConfig) -> bool:
+    """Whether heads that look at neighbouring tokens fit an encoder of this shape."""
+    return _accepts(encoder, "neighbour_heads")
+
+
+def _positions(encoder: EncoderConfig) -> dict[str, object]:
+    """Sinusoidal positions, for an encoder that learns them."""
+    return {"encoder.position_init": "sinusoidal"} if _accepts(encoder, "sinusoidal") else {}
+
+
+def _accepts(encoder: EncoderConfig, position_init: str) -> bool:
+    """Whether the configuration, which checks its own values, may have this ``position_init``."""
+    path = "position_init"
+    if not hasattr(encoder, path):
+        return False
+    try:
+        apply(encoder, [Setting(path, position_init, "default")])
+    except BertkitError:
+        return False
+    return True
 
 
 def _has_field(encoder: EncoderConfig, path: str) -> bool:

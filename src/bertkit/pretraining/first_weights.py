@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
+from torch import Tensor
 
 from bertkit.contracts import EncoderConfig
 from bertkit.data.cooccurrence import count_cooccurrences, embed_tokens
@@ -33,7 +34,7 @@ _IDENTITY_SHARE = 0.5
 def token_statistics(corpus: Corpus, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:
     """``vectors`` (V, D), the embeddings, and ``log_frequency`` (V,), from the counts of ``corpus`` or from its cache.
 
-    D is the hidden width, less that of one head if positions have dimensions of their own.
+    D is the hidden width, less the columns of positions if these have columns of their own.
     """
     path = corpus.folder / f"cooccurrence-{dimensions(config)}.safetensors"
     with suppress(OSError):  # there is no cache yet, or it cannot be read
@@ -62,10 +63,11 @@ def _stamp(path: Path, corpus: Corpus) -> bytes:
 
 
 def dimensions(config: EncoderConfig) -> int:
-    """The columns of the embedding table that belong to tokens."""
+    """The columns of the embedding table that belong to tokens: with neighbour heads all but those of positions, which
+    are as many as a head has unless the configuration says otherwise."""
     hidden = int(getattr(config, "hidden_size", 0))
     if getattr(config, "position_init", "") == "neighbour_heads":
-        hidden -= hidden // int(getattr(config, "num_heads", 1))
+        hidden -= int(getattr(config, "position_columns", hidden // int(getattr(config, "num_heads", 1))))
     return hidden
 
 
@@ -86,5 +88,12 @@ def initialize_from_statistics(model: Model, statistics: dict[str, NDArray[np.fl
     for head in model.objectives.values():
         if isinstance(head, MaskedLanguageModel):
             head.bias.copy_(torch.from_numpy(statistics["log_frequency"]))
-            weight = head.transform.weight
+            weight = _transform_weight(encoder, head)
             weight.mul_(1 - _IDENTITY_SHARE).add_(torch.eye(len(weight), device=weight.device), alpha=_IDENTITY_SHARE)
+
+
+def _transform_weight(encoder: Transformer, head: MaskedLanguageModel) -> Tensor:
+    """The matrix before the output layer of a masked-LM head, (H, H): its own or that of the encoder."""
+    if head.transform is not None:
+        return head.transform.weight
+    return encoder.get_parameter("prediction_head.dense.weight")

@@ -16,6 +16,7 @@ from bertkit.config import Setting
 from bertkit.errors import usage_error
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.defaults import fits_neighbour_heads
 from bertkit.pretraining.job import PretrainingJob, build_job, starts_from_counts
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
@@ -59,6 +60,11 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
         if run.token_init == "cooccurrence" and not starts_from_counts(run, data.train):
             progress.say(
                 f"token embeddings start at random: {data.train.num_tokens:,} tokens are too few to count neighbours"
+            )
+        if run.token_init == "cooccurrence" and not fits_neighbour_heads(run.encoder):
+            progress.say(
+                f"no head starts by looking at neighbouring tokens: {getattr(run.encoder, 'num_heads', 0)} heads in a "
+                f"width of {getattr(run.encoder, 'hidden_size', 0)} do not fit"
             )
         all_origins = {**(origins or {}), **({"precision": "measured"} if run.precision is None else {})}
         # Nothing can be lost before this line, so a signal ends the process at once; from here the step is saved first.

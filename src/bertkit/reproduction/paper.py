@@ -95,6 +95,7 @@ class PaperTable:
 
 _BERT_BASE, _BERT_LARGE = System("bert-base"), System("bert-large")
 _LEFT_TO_RIGHT, _GPT, _ROBERTA = System("ltr"), System("gpt"), System("roberta")
+_MODERNBERT = System("modernbert")
 
 _GLUE = (
     *(PaperColumn(each.name, each.task, each.score) for each in glue.TABLE if each.counts),
@@ -130,6 +131,7 @@ TABLE_1 = PaperTable(
             system=_BERT_LARGE,
         ),
         PaperRow(name="RoBERTa (size of BERT-Base)", paper=_absent(10), system=_ROBERTA),
+        PaperRow(name="ModernBERT (size of BERT-Base)", paper=_absent(10), system=_MODERNBERT),
     ),
     note="The paper's figures are those of GLUE's server on test; ours are measured on dev.",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.config import Setting, apply
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import read_manifest
-from bertkit.encoders import bert, elmo, gpt, roberta
+from bertkit.encoders import bert, elmo, gpt, modernbert, roberta
 from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.pretraining.cost import read_cost
 from bertkit.pretraining.defaults import default_pretraining_task, quick_training_settings
@@ -80,7 +80,7 @@ class Pretraining:
 
 
 def list_pretrainings(scale: Scale) -> dict[str, Pretraining]:
-    """All pre-trainings by name: BERT in six sizes, its ablations and maskings, and GPT, RoBERTa and ELMo."""
+    """All pre-trainings by name: BERT in six sizes, its ablations and maskings, and the other networks."""
     base = Pretraining(
         network="bert-base", scale=scale, size=scale.base, make_config=_configure_bert, tokenizer="wordpiece"
     )
@@ -115,6 +115,13 @@ def _list_other_networks(scale: Scale) -> list[Pretraining]:
             make_config=_configure_roberta,
             tokenizer="byte-bpe",
             profile="roberta",
+        ),
+        Pretraining(
+            network="modernbert",
+            scale=scale,
+            size=scale.base,
+            make_config=_configure_modernbert,
+            tokenizer="wordpiece",
         ),
         Pretraining(
             network="elmo",
@@ -184,6 +191,10 @@ def _configure_bert(size: str, vocab_size: int) -> EncoderConfig:
 
 def _configure_gpt(size: str, vocab_size: int) -> EncoderConfig:
     return gpt.size(size, vocab_size=vocab_size, max_positions=LONGEST)
+
+
+def _configure_modernbert(size: str, vocab_size: int) -> EncoderConfig:
+    return modernbert.size(size, vocab_size=vocab_size, max_positions=LONGEST)
 
 
 def _configure_roberta(size: str, vocab_size: int) -> EncoderConfig:

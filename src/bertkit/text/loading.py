@@ -7,10 +7,11 @@ from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
 from bertkit.storage.atomic import read_json
+from bertkit.text.bert_byte_bpe import BertByteBPE
 from bertkit.text.bpe import BPE
 from bertkit.text.bpe_files import HUGGING_FACE, OPENAI
 from bertkit.text.byte_bpe import ByteLevelBPE
-from bertkit.text.normalization import END_OF_WORD
+from bertkit.text.normalization import END_OF_WORD, BertSpecialTokens
 from bertkit.text.tokenizer_files import TOKENIZER
 from bertkit.text.wordpiece import WordPiece
 from bertkit.text.words import WordLevel
@@ -19,13 +20,14 @@ from bertkit.text.words import WordLevel
 def load_tokenizer(path: Path) -> SubwordTokenizer:
     """The tokenizer at ``path``, a folder or, for WordPiece, also one of its files.
 
-    Byte-pair encoding is GPT's if the vocabulary marks the ends of words, else RoBERTa's; a list of words is ELMo's.
-    Everything else is read as WordPiece, whose errors say what is wrong with it.
+    Byte-pair encoding is GPT's if the vocabulary marks the ends of words, ModernBERT's if it adds [CLS], else
+    RoBERTa's; a list of words is ELMo's. Everything else is read as WordPiece, whose errors say what is wrong with it.
     """
     vocabulary, _ = HUGGING_FACE
     if (path / TOKENIZER).is_file():
-        model = _read_object(path / TOKENIZER).get("model")
-        return _find_kind(model if isinstance(model, dict) else {}).load(path)
+        content = _read_object(path / TOKENIZER)
+        model = content.get("model")
+        return _find_kind(model if isinstance(model, dict) else {}, content.get("added_tokens")).load(path)
     if (path / OPENAI[0]).is_file():
         return BPE.load(path)
     if (path / vocabulary).is_file():
@@ -34,10 +36,15 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
     return WordPiece.load(path)
 
 
-def _find_kind(model: Mapping[str, object]) -> type[WordPiece | WordLevel | BPE | ByteLevelBPE]:
-    """The class for a ``tokenizer.json`` with this ``model``."""
+def _find_kind(
+    model: Mapping[str, object], added: object = None
+) -> type[WordPiece | WordLevel | BPE | ByteLevelBPE | BertByteBPE]:
+    """The class for a ``tokenizer.json`` with this ``model`` and these ``added`` tokens."""
     if "merges" not in model:
         return WordLevel if model.get("type") == "WordLevel" else WordPiece
+    names = [each.get("content") for each in added if isinstance(each, dict)] if isinstance(added, list) else []
+    if BertSpecialTokens().cls in names:
+        return BertByteBPE
     vocabulary = model.get("vocab")
     marks_ends = isinstance(vocabulary, dict) and any(token.endswith(END_OF_WORD) for token in vocabulary)
     return BPE if model.get("end_of_word_suffix") or marks_ends else ByteLevelBPE

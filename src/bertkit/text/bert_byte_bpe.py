@@ -1,0 +1,66 @@
+"""Byte-level BPE with BERT's special tokens: the tokenizer of the published ModernBERT.
+
+Its ``tokenizer.json`` is used with the rules that it contains. As with RoBERTa (``byte_bpe.py``) a subword that begins
+a word includes the space before it, which offsets exclude; as with BERT a row is ``[CLS] A [SEP] B [SEP]``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Self
+
+from tokenizers import Tokenizer, processors
+
+from bertkit.errors import data_error
+from bertkit.storage.atomic import read_json
+from bertkit.text.base import BaseTokenizer
+from bertkit.text.normalization import BertSpecialTokens
+from bertkit.text.tokenizer_files import TOKENIZER, Description, save_tokenizer
+
+_SPACE = "Ġ"
+
+
+class BertByteBPE(BaseTokenizer):
+    """ModernBERT's tokenizer, from the ``description`` that is the content of its ``tokenizer.json``."""
+
+    cls_id: int
+    sep_id: int
+
+    def __init__(self, description: Description, source: str) -> None:
+        try:
+            backend = Tokenizer.from_str(json.dumps(description))
+        except Exception as error:  # the library raises nothing narrower
+            raise data_error(f"{source} is not a tokenizer: {error}.") from error
+        backend.no_padding()
+        backend.no_truncation()
+        # It would add special tokens, which bertkit adds itself; this one excludes spaces from offsets.
+        backend.post_processor = processors.ByteLevel(trim_offsets=True)
+        super().__init__(backend, BertSpecialTokens(), model="ModernBERT", source=source)
+        self._description = description
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(BertSpecialTokens())
+        self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read the ``tokenizer.json`` of a folder."""
+        file = Path(path) / TOKENIZER
+        description = read_json(file)
+        splitting = description.get("pre_tokenizer") if isinstance(description, dict) else None
+        if not isinstance(splitting, dict) or splitting.get("type") != "ByteLevel":
+            raise data_error(f"{file} does not split text into bytes; bertkit reads ModernBERT's byte-level BPE only.")
+        return cls(description, str(file))
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` as it was read, and its configuration; Hugging Face reads them."""
+        specials = {f"{name}_token": token for name, token in BertSpecialTokens()._asdict().items()}
+        inputs = ["input_ids", "attention_mask"]
+        config = {**specials, "model_input_names": inputs, "tokenizer_class": "PreTrainedTokenizerFast"}
+        save_tokenizer(folder, self._description, config)
+
+    def surface_form(self, id: int) -> tuple[str, bool]:
+        """The characters of a subword without its space, and whether it had none, so that it continues a word."""
+        return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
+
+    def _describe(self) -> Description:
+        return self._description
