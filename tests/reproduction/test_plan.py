@@ -35,9 +35,10 @@ def mrpc_table() -> PaperTable:
 def test_a_finetuning_is_planned_once(data_folder: Path, mrpc_table: PaperTable) -> None:
     planned = plan(data_folder, mrpc_table, mrpc_table)
     units = planned.units()
-    assert len(units) == 8
-    assert len({id(unit) for unit in units}) == 1
-    assert [unit.name for unit in order_units(units)][-2:] == ["pretraining-gpt", "finetuning/gpt/glue-mrpc"]
+    assert len(units) == 8 + 1
+    assert len({id(unit) for unit in units}) == 1 + 1
+    names = ["pretraining-gpt", "finetuning/gpt/glue-mrpc", "baselines/glue-mrpc.json"]
+    assert [unit.name for unit in order_units(units)][-3:] == names
 
 
 def test_every_learning_rate_has_a_run(data_folder: Path, mrpc_table: PaperTable) -> None:

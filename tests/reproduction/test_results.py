@@ -8,6 +8,7 @@ import pytest
 
 from bertkit import config
 from bertkit.finetuning.results import FinetuneResult, SeedResult
+from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.pages import ResultRow, ResultTable
 from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable, System
@@ -124,3 +125,21 @@ def test_replaced_files_are_noted(data_folder: Path, tmp_path: Path) -> None:
     table = PaperTable(name="table4", title="SWAG", columns=(PaperColumn("dev", swag),), rows=(row,))
     (note,) = read(table, tmp_path, data_folder).notes
     assert note.startswith("swag: codah-train.csv")
+
+
+def test_trivial_methods_have_rows_on_the_examples_of_all_systems(data_folder: Path, tmp_path: Path) -> None:
+    scale = config.apply(SMOKE, [config.Setting("limit", 13, "test"), config.Setting("dev_limit", 7, "test")])
+    plan = ReproductionPlan([TABLE], data_folder, Corpora(scale=scale, files=(), output=tmp_path))
+    (before,) = ResultsReader(plan, {}).read("command")
+    assert [row.name for row in before.rows] == ["Human", "BERT", "Most frequent answer", "Bag of words"]
+    assert before.rows[2].cells[0].ours == []
+    for unit in plan.units():
+        if unit.name.startswith("baselines/"):
+            unit.make(Progress("quiet"))
+            assert unit.is_done()
+    (found,) = ResultsReader(plan, {}).read("command")
+    for row in found.rows[2:]:
+        (score,) = row.cells[1].ours
+        assert score / 100 * 7 == pytest.approx(round(score / 100 * 7)), "7 dev examples"
+        assert row.cells[2].ours == [pytest.approx((row.cells[0].ours[0] + score) / 2)]
+        assert row.cells[3].ours == []

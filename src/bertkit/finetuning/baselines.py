@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
+from bertkit.storage.atomic import write_json
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
 from bertkit.task_types.resampling import resample
@@ -57,6 +61,19 @@ def fit_baselines(
         seconds = round(time.monotonic() - begin, 2)
         found.append(Baseline(name=name, scores=scores, seconds=seconds, interval=interval, num_examples=len(train)))
     return found
+
+
+def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, file: Path) -> None:
+    """Write the trivial methods, fitted on the first ``limit`` and scored on the first ``dev_limit`` examples."""
+    train, dev = task.examples("train")[:limit], task.examples("dev")[:dev_limit]
+    extra = {split: task.reader.labelled(split)[:dev_limit] for split in task.reader.extra_dev_splits()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, [config.to_json(each) for each in fit_baselines(task, train, dev, extra)])
+
+
+def read_baselines(file: Path) -> list[Baseline]:
+    """What ``write_baselines`` wrote."""
+    return [config.from_json(Baseline, each, source=str(file)) for each in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def describe_baselines(metric: str, baselines: Sequence[Baseline], num_train: int) -> str:

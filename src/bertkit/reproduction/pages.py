@@ -182,6 +182,9 @@ def _plot_curves(table: ResultTable, output: Path) -> None:
         if points:
             steps, means, sds = zip(*points, strict=True)
             panel.errorbar(steps, means, sds, fmt="o-", color=colour, linewidth=2, capsize=3, label=curve)
+    flat = [(row.name, summary.mean) for row in table.rows if row.step is None and (summary := row.cells[0].summary)]
+    for (name, score), dashes in zip(flat, ((1, 2), (6, 2, 1, 2)), strict=False):
+        panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), label=name)
     set_panel_title(panel, table.columns[0])
     panel.set_xlabel("steps of pre-training", color=FAINT, fontsize=9)
     add_legend(panel, loc="lower right")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.config import Setting, apply
+from bertkit.finetuning.baselines import write_baselines
 from bertkit.finetuning.defaults import finetuning_profile_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import finetune
@@ -17,6 +18,7 @@ from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
 from bertkit.scheduling import Unit, order_units
+from bertkit.task_types import FileTask
 from bertkit.tasks.conll2003 import conll2003
 
 _SETTINGS_AT_ANY_SCALE = ("lm_loss_weight", "task.both_orders", "task.crf", "task.context")
@@ -43,11 +45,21 @@ class PlannedRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlannedBaselines:
+    """The trivial methods of a benchmark by ``names``, and the unit that writes their scores to ``file``."""
+
+    names: list[str]
+    file: Path
+    unit: Unit
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlannedTable:
-    """A table with its planned rows."""
+    """A table with its planned rows. ``baselines`` has those of each column, None for a column without a task."""
 
     table: PaperTable
     rows: list[PlannedRow]
+    baselines: list[PlannedBaselines | None]
 
 
 class ReproductionPlan:
@@ -60,6 +72,7 @@ class ReproductionPlan:
         self._systems = Systems(corpora)
         self._benchmarks: dict[tuple[str, str | None], Benchmark] = {}
         self._finetunings: dict[tuple[str, str], dict[Path, Unit]] = {}
+        self._baselines: dict[str, PlannedBaselines] = {}
         self.tables = [self._plan_table(table) for table in tables]
 
     def units(self) -> list[Unit]:
@@ -69,7 +82,7 @@ class ReproductionPlan:
             assert row.model is not None
             for cell in row.cells:
                 found += [row.model.unit] if cell.column.kind == "perplexity" else cell.finetunings.values()
-        return found
+        return [*found, *(each.unit for each in self._baselines.values())]
 
     def estimate(self) -> ReproductionEstimate:
         """What the plan costs on this machine."""
@@ -84,7 +97,36 @@ class ReproductionPlan:
         )
 
     def _plan_table(self, table: PaperTable) -> PlannedTable:
-        return PlannedTable(table=table, rows=[self._plan_row(row, table.columns) for row in table.rows])
+        has_systems = any(row.system is not None for row in table.rows)
+        return PlannedTable(
+            table=table,
+            rows=[self._plan_row(row, table.columns) for row in table.rows],
+            baselines=[self._plan_baselines(column.task if has_systems else None) for column in table.columns],
+        )
+
+    def _plan_baselines(self, task: FileTask | None) -> PlannedBaselines | None:
+        """The trivial methods of a task, on the examples that all systems are trained and scored on."""
+        if task is None:
+            return None
+        if task.name not in self._baselines:
+            located = self._find_benchmark(task, None).task
+            file = self._output / "baselines" / f"{task.name.replace(':', '-')}.json"
+            self._baselines[task.name] = PlannedBaselines(
+                names=list(located.baselines()),
+                file=file,
+                unit=Unit(
+                    name=str(file.relative_to(self._output)),
+                    make=lambda progress: write_baselines(located, self._scale.limit, self._scale.dev_limit, file),
+                    is_done=file.exists,
+                ),
+            )
+        return self._baselines[task.name]
+
+    def _find_benchmark(self, task: FileTask, features: str | None) -> Benchmark:
+        key = (task.name, features)
+        if key not in self._benchmarks:
+            self._benchmarks[key] = find_benchmark(task, features, self._data, self._scale)
+        return self._benchmarks[key]
 
     def _plan_row(self, row: PaperRow, columns: Sequence[PaperColumn]) -> PlannedRow:
         if row.system is None:
@@ -100,10 +142,7 @@ class ReproductionPlan:
             return PlannedCell(column=column, benchmark=None, finetunings={})
         assert row.system is not None
         features = row.features or column.features
-        key = (column.task.name, features)
-        if key not in self._benchmarks:
-            self._benchmarks[key] = find_benchmark(column.task, features, self._data, self._scale)
-        benchmark = self._benchmarks[key]
+        benchmark = self._find_benchmark(column.task, features)
         system = row.system
         if column.task.name == conll2003.name and self._systems.has_cased(system):
             system = replace(system, cased=True)
@@ -147,6 +186,7 @@ class ReproductionPlan:
             batch_size=scale.batch,
             limit=scale.limit,
             dev_limit=scale.dev_limit,
+            baseline=False,  # it is the same for all systems: each task has one file of them
         )
         run = apply(run, [Setting(path, value, f"--scale {scale.name}") for path, value in settings.items()])
         return Unit(

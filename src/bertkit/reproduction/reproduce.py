@@ -3,6 +3,7 @@
     OUT/corpus.jsonl, tokenizers/, data/    the input of pre-trainings
     OUT/pretraining/NAME/                   one run per network, for every table that needs it
     OUT/finetuning/NAME/TASK/               one run per system and task
+    OUT/baselines/TASK.json                 the trivial methods on each task
     OUT/NAME.md, .png, .json                a table, our figures beside the paper's
     OUT/reproduction.md                     all tables made so far
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from bertkit.finetuning.baselines import read_baselines
 from bertkit.finetuning.results import read_results
 from bertkit.pretraining.cost import read_cost
 from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable
@@ -32,7 +33,7 @@ class ResultsReader:
             name=table.name,
             title=table.title,
             columns=[column.name for column in table.columns],
-            rows=[self._read_row(row) for row in planned.rows],
+            rows=[*(self._read_row(row) for row in planned.rows), *_read_baselines(planned)],
             notes=_list_notes(planned),
             command=command,
             curves=list(table.curves),
@@ -70,6 +71,23 @@ class ResultsReader:
         score = cell.column.score
         scores = [_PERCENT * seed.scores[score] for seed in best.seeds if score in seed.scores]
         return Cell(ours=scores, paper=paper), sum(seed.seconds for each in results for seed in each.seeds)
+
+
+def _read_baselines(planned: PlannedTable) -> list[ResultRow]:
+    """A row for each trivial method that a task of the table has."""
+    columns = list(zip(planned.table.columns, planned.baselines, strict=True))
+    names = list(dict.fromkeys(name for _, baselines in columns if baselines for name in baselines.names))
+    rows = []
+    for name in names:
+        cells: list[Cell] = []
+        for column, baselines in columns:
+            found = read_baselines(baselines.file) if baselines and baselines.unit.is_done() else []
+            scores = [each.scores[column.score] for each in found if each.name == name and column.score in each.scores]
+            cells.append(
+                _average(cells, None) if column.kind == "average" else Cell(ours=[_PERCENT * s for s in scores])
+            )
+        rows.append(ResultRow(name=f"{name[0].upper()}{name[1:]}", cells=cells))
+    return rows
 
 
 def _read_perplexity(model: SystemModel, paper: float | None) -> Cell:
