@@ -29,7 +29,10 @@ def test_every_path_of_the_fast_profile_is_a_setting_of_a_run(size: str) -> None
     assert isinstance(changed.encoder, bert.BertConfig)
     assert changed.encoder.position_init == "neighbour_heads"
     assert (changed.token_init, changed.task.objectives) == ("cooccurrence", ("mlm",))
-    assert (changed.batch_size == 64) == (size in ("tiny", "mini"))
+    small = size in ("tiny", "mini")
+    assert (changed.batch_size == 64) == small
+    assert (changed.optimizer.kind == "muon") == small
+    assert changed.task.masking.whole_word == small
 
 
 def test_the_published_settings_of_bert_are_the_defaults() -> None:
@@ -58,6 +61,7 @@ def test_the_fast_profile_leaves_out_what_does_not_suit_an_encoder() -> None:
     fast = profile_settings("fast", elmo.size("tiny"))
     assert fast["batch_size"] == 64
     assert not {"seq_length", "long_seq_length", "task.masking.rate", "encoder.position_init"} & set(fast)
+    assert "optimizer.kind" not in fast
 
 
 def test_modernbert_gets_the_first_weights_of_the_fast_profile_where_they_fit() -> None:
