@@ -422,7 +422,7 @@ class TestNothingToRead:
 
     def test_one_document_is_enough_without_pairs(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         (tmp_path / "a.txt").write_text(" ".join(TEXTS))
-        prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data")
+        prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
         corpus = Corpus.open(tmp_path / "data")
         with pytest.raises(BertkitError, match="next-sentence pairs need two"):
             SegmentPairs(corpus, Sampling(), pairs=True, max_tokens=37, seed=1)
