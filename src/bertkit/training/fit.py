@@ -185,17 +185,15 @@ def fit(
 
     Raises DivergenceError after 10 steps in a row whose loss or gradient is not finite; such steps change no weight.
     """
-    device = next(state.model.parameters()).device
+    device = next(state.model.train().parameters()).device
     read = partial(_read_share, state.model, source, plan, group=group, pin=device.type == "cuda", flops=count_flops)
     end = plan.schedule_from + plan.total if until is None else until
-    workers = int(device.type != "cpu") if plan.loader_workers is None else plan.loader_workers
     steps = itertools.takewhile(lambda step: _reached(plan, step, state.elapsed) < end, itertools.count(state.step))
     calls = (partial(read, step - first_step, progress=_progress(plan, step, state.elapsed)) for step in steps)
-    state.model.train()
     disable_malloc_trim()  # page faults were a sixth of a BERT-mini step on a CPU
     begin = time.perf_counter()
     first_second = begin - state.elapsed
-    for share in prefetch(calls, workers):
+    for share in prefetch(calls, _count_workers(plan, device)):
         if group.size > 1:  # other dropout in every process, without a state to save
             torch.manual_seed(group.seed(plan.seed, state.step))
         counts = share.counts.sum_over(group)
@@ -225,6 +223,11 @@ def fit(
         if plan.total_seconds is not None and state.elapsed >= end:
             return  # batches that were made ahead are dropped
         begin = time.perf_counter()  # after the yield: the caller's work between two steps is not part of a step
+
+
+def _count_workers(plan: Plan, device: torch.device) -> int:
+    """Threads that make batches ahead of the steps; on a CPU they would only take time from them."""
+    return int(device.type != "cpu") if plan.loader_workers is None else plan.loader_workers
 
 
 def _reached(plan: Plan, step: int, elapsed: float) -> float:
