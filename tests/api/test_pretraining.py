@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -75,3 +76,74 @@ def test_a_run_needs_data_and_an_output(workspace: Path) -> None:
 def test_a_resumed_run_keeps_what_it_is(workspace: Path, options: dict[str, Any]) -> None:
     with pytest.raises(BertkitError, match="a resumed run has its data, its folder and its architecture"):
         api.pretrain(resume=workspace / "run", **options)
+
+
+def test_a_run_continues_from_a_model(workspace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "more"
+    result = api.pretrain(
+        workspace / "data",
+        from_=workspace / "run",
+        output=output,
+        steps=2,
+        seq_length=37,
+        also_evaluate=workspace / "data",
+        progress="quiet",
+    )
+    assert not isinstance(result, PretrainPlan)
+    assert result.before["mlm"] == result.before["also_mlm"]
+    settings = {each.path: (each.value, each.origin) for each in api.config_show(output)}
+    origin = f"--from {workspace / 'run'}"
+    assert settings["optimizer.lr"] == (5e-5, origin)
+    assert settings["encoder.num_layers"] == (1, origin)
+    assert settings["task.objectives"][1] == origin
+    assert settings["from_model"][1] == "--from"
+    assert settings["also_evaluate"][1] == "--also-evaluate"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "fast"}, "--profile is for new weights"),
+        ({"architecture": "roberta"}, "--architecture is roberta, and .*run is bert: leave it out"),
+        ({"size": "2/12/2"}, "encoder.num_layers is 2; .*run has 1, and --from keeps it"),
+        ({"set": ["encoder.num_heads=1"]}, "encoder.num_heads is 1; .*run has 2, and --from keeps it"),
+        ({"set": ["token_init=cooccurrence"]}, "both set the token embeddings"),
+        ({"also_evaluate": "nowhere"}, "no data at nowhere"),
+        ({"from_": "rum"}, "no model at rum"),
+    ],
+)
+def test_settings_that_contradict_the_model_are_refused(
+    workspace: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    given = {"from_": workspace / "run", "steps": 2, "seq_length": 37, "output": tmp_path / "run", **options}
+    with pytest.raises(BertkitError, match=message):
+        api.pretrain(workspace / "data", progress="quiet", **given)
+
+
+def test_a_model_that_cannot_be_used_is_refused_in_one_line(workspace: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(workspace / "run" / "model", folder)
+    (folder / "bertkit.json").unlink()
+    for file in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
+        (folder / file).unlink()
+    given: dict[str, Any] = {"steps": 2, "seq_length": 37, "output": tmp_path / "run", "progress": "quiet"}
+    with pytest.raises(BertkitError, match=r"no tokenizer at .*model"):
+        api.pretrain(workspace / "data", from_=folder, **given)
+    (folder / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(BertkitError, match='model_type is "t5"; bertkit reads'):
+        api.pretrain(workspace / "data", from_=folder, **given)
+
+
+@pytest.mark.parametrize(("kind", "architecture"), [("bpe", "gpt"), ("byte-bpe", "roberta"), ("words", "elmo")])
+def test_every_architecture_continues(
+    workspace: Path, tmp_path: Path, kind: Literal["bpe", "byte-bpe", "words"], architecture: str
+) -> None:
+    tok, data = tmp_path / "tok", tmp_path / "data"
+    api.tokenizer_train([workspace / "a.txt"], kind=kind, vocab_size=299, output=tok, progress="quiet")
+    api.prepare([workspace / "a.txt"], tokenizer=tok, output=data, heldout=0.3, progress="quiet")
+    given: dict[str, Any] = {"seq_length": 17, "batch_size": 3, "steps": 2, "progress": "quiet"}
+    first = api.pretrain(data, architecture=architecture, size="1/12/2", output=tmp_path / "run", **given)
+    more = api.pretrain(data, from_=tmp_path / "run", output=tmp_path / "more", **given)
+    assert not isinstance(first, PretrainPlan)
+    assert not isinstance(more, PretrainPlan)
+    assert more.before == pytest.approx(first.heldout)

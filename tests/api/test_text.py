@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -67,3 +67,49 @@ def test_a_corpus_too_small_to_hold_out_anything_is_reported(
     file.write_text(TEXTS[0])
     api.prepare([file], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="plain")
     assert "nothing is held out: 18 tokens are too few for it" in capsys.readouterr().err
+
+
+def test_words_that_a_tokenizer_splits_are_added_to_it(file: Path, tmp_path: Path) -> None:
+    base = api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=60, progress="quiet")
+    more = tmp_path / "more.txt"
+    more.write_text("Quagmire quagmire, zeppelin! Quagmires: 1985 mill.")
+    larger = api.tokenizer_train(
+        [more], from_=tmp_path / "tok", output=tmp_path / "larger", vocab_size=base.vocab_size + 2, progress="quiet"
+    )
+    added = [larger.id_to_token(id) for id in range(base.vocab_size, larger.vocab_size)]
+    assert added[0] == "quagmire"  # twice, so it saves the most tokens
+    assert len(added) == 2
+    assert [larger.id_to_token(id) for id in larger.encode("A quagmire.").ids].count("quagmire") == 1
+    assert larger.encode("the river").ids == base.encode("the river").ids
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocab_size": 60}, "--from has 60 subwords already: give a larger number"),
+        ({"vocab_size": 99, "cased": True}, "are those of --from: leave them out"),
+        ({"vocab_size": 99, "kind": "bpe"}, "are those of --from: leave them out"),
+    ],
+)
+def test_words_are_added_under_the_rules_of_the_tokenizer(
+    file: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=60, progress="quiet")
+    with pytest.raises(BertkitError, match=message):
+        api.tokenizer_train([file], from_=tmp_path / "tok", output=tmp_path / "larger", progress="quiet", **options)
+
+
+def test_words_are_added_to_wordpiece_only(file: Path, tmp_path: Path) -> None:
+    api.tokenizer_train([file], output=tmp_path / "tok", kind="bpe", vocab_size=90, progress="quiet")
+    with pytest.raises(BertkitError, match="has no WordPiece tokenizer; bertkit adds words to WordPiece only"):
+        api.tokenizer_train([file], from_=tmp_path / "tok", output=tmp_path / "larger", vocab_size=99, progress="quiet")
+
+
+def test_the_tokenizer_of_a_run_prepares_text(workspace: Path, tmp_path: Path) -> None:
+    manifest = api.prepare([workspace / "a.txt"], tokenizer=workspace / "run", output=tmp_path / "d", progress="quiet")
+    assert (
+        manifest.tokenizer
+        == api.prepare(
+            [workspace / "a.txt"], tokenizer=workspace / "tok", output=tmp_path / "e", progress="quiet"
+        ).tokenizer
+    )

@@ -42,3 +42,27 @@ def test_fill_is_suggested_for_masked_language_models_only(
     assert capsys.readouterr().err.splitlines()[-1] == f"next: bertkit finetune YOUR.csv --model {folder} -o TUNED"
     with pytest.raises(BertkitError, match=r"this model (fills in no words|has no masked-LM head)"):
         api.fill(folder, "River [MASK].")
+
+
+def test_a_model_is_continued_and_compared_with_itself(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data, folder = workspace / "run", tmp_path / "data", tmp_path / "more"
+    run("prepare", workspace / "a.txt", "--tokenizer", model, "-o", data, "--heldout", 0.3, "--progress", "plain")
+    suggested = capsys.readouterr().err.splitlines()[-1]
+    assert suggested == f"next: bertkit pretrain {data} --from '{model}' --minutes 30 -o RUN"
+    words = ("--steps", 2, "--seq-length", 37, "--also-evaluate", workspace / "data", "-o", folder)
+    run("pretrain", data, "--from", model, *words, "--quiet")
+    header, *rows = capsys.readouterr().out.splitlines()[1:]
+    assert header.split() == ["held", "out", "before", "after"]
+    assert {"mlm", "also_mlm"} < {row.split()[0] for row in rows}
+
+
+def test_words_are_added_to_a_model(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, tok, data = tmp_path / "zeppelins.jsonl", tmp_path / "tok", tmp_path / "data"
+    text.write_text("\n".join(['{"text": "The zeppelin. Over the river."}'] * 9))
+    run("tokenizer", "train", text, "--from", workspace / "run", "--vocab-size", 120, "-o", tok, "--quiet")
+    run("prepare", text, "--tokenizer", tok, "-o", data, "--quiet")
+    words = ("--steps", 1, "--seq-length", 13, "--batch-size", 2, "-o", tmp_path / "more")
+    run("pretrain", data, "--from", workspace / "run", *words, "--progress", "plain")
+    assert "added words start from the mean of the tokens" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 from bertkit.options.command import spell_command, spell_option, spell_usage
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
 from bertkit.options.job import Options
+from bertkit.options.pretraining import PretrainOptions
 from bertkit.options.reproduction import ReproduceOptions
 from bertkit.options.text import PrepareOptions
 
@@ -28,6 +29,7 @@ from bertkit.options.text import PrepareOptions
             TuneOptions("glue:rte", model="m", output="o", grid={"lr": [5e-5, 3e-5], "epochs": [2]}),
             "bertkit tune glue:rte --model m -o o --grid lr=5e-05,3e-05 epochs=2",
         ),
+        ("pretrain", PretrainOptions("data", from_="m", output="o"), "bertkit pretrain data -o o --from m"),
         (
             "prepare",
             PrepareOptions(["a.txt", "b.txt"], tokenizer="tok", output="data", on_bad_bytes="replace"),

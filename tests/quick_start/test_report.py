@@ -55,7 +55,9 @@ def result(scratch: Score, pretrained: Score) -> QuickstartResult:
         duplicate_rows=0.0,
         unknown_tokens=0.0,
     )
-    pretraining = PretrainResult(folder=Path("my quick/pretrained"), steps=1234, seconds=77.0, data=report, heldout={})
+    pretraining = PretrainResult(
+        folder=Path("my quick/pretrained"), steps=1234, seconds=77.0, data=report, heldout={}, before={}
+    )
     return QuickstartResult(
         output=Path("my quick"),
         size="tiny",

@@ -91,3 +91,14 @@ def trained_once() -> list[WordPiece]:
         train(texts, vocab_size=199, unicode_form="NFD"),
         train(texts, vocab_size=199, cased=True),
     ]
+
+
+def test_a_tokenizer_extends_one_with_the_same_rules_and_the_same_first_entries() -> None:
+    base = train(["The river ran by the old mill."] * 9, vocab_size=60)
+    larger = base.add_tokens(["zeppelin", "C++"])
+    assert larger.extends(base)
+    assert not base.extends(larger)
+    assert not base.extends(base)
+    cased = train(["The river ran by the old mill."] * 9, vocab_size=60, cased=True)
+    assert not larger.extends(cased)
+    assert larger.add_tokens(["mills"]).extends(base)

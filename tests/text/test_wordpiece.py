@@ -10,7 +10,7 @@ import pytest
 
 from bertkit.contracts import Tokenizer
 from bertkit.errors import BertkitError
-from bertkit.text.wordpiece import WordPiece, train
+from bertkit.text.wordpiece import WordPiece, train, train_more
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ENGLISH = ["The quick brown fox jumps over the lazy dog, naïvely.", "A fox's résumé: quick jumps; lazier dogs!"] * 3
@@ -154,3 +154,19 @@ class TestAddedTokens:
         with pytest.raises(BertkitError, match="it is blank or contains white space") as caught:
             tokenizer.add_tokens(["fine", word])
         assert caught.value.exit_code == 2
+
+
+def test_the_words_that_save_the_most_tokens_are_added() -> None:
+    base = train(["the mill ran by the river and the mill"] * 9, vocab_size=60)
+    texts = ["riverman riverman riverman millman millman the 1985 man-made"]
+    larger = train_more(texts, base, vocab_size=base.vocab_size + 2)
+    assert larger.vocabulary == [*base.vocabulary, "riverman", "millman"]
+    assert larger.encode("Riverman").ids == [base.vocab_size]
+
+
+def test_there_must_be_a_word_to_add() -> None:
+    base = train(["the mill"] * 9, vocab_size=60)
+    with pytest.raises(BertkitError, match="there is no word to add"):
+        train_more(["The mill 2001!"], base, vocab_size=99)
+    with pytest.raises(BertkitError, match="already: give a larger number"):
+        train_more(["A river"], base, vocab_size=base.vocab_size)

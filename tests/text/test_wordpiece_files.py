@@ -39,6 +39,27 @@ def trained_description(folder: Path) -> dict[str, Any]:
     return description
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_saved_copy_has_the_same_fingerprint_where_accents_follow_upper_case(
+    folder: Path, tmp_path: Path, lowercase: bool
+) -> None:
+    description = trained_description(folder)
+    description["normalizer"] = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": None,
+        "lowercase": lowercase,
+    }
+    file = tmp_path / "theirs" / "tokenizer.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps(description), encoding="utf-8")
+    loaded = WordPiece.load(file.parent)
+    loaded.save(tmp_path / "saved")
+    assert WordPiece.load(tmp_path / "saved").fingerprint == loaded.fingerprint
+    assert (loaded.pre_tokenize("é") == ["e"]) is lowercase
+
+
 def test_a_file_and_its_folder_give_the_same_tokenizer(folder: Path, tmp_path: Path) -> None:
     loaded = WordPiece.load(folder)
     assert WordPiece.load(folder / "vocab.txt").fingerprint == loaded.fingerprint

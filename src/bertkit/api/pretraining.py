@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bertkit.api.settings import given_settings
 from bertkit.api.verb import verb
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting, apply, origins, parse_settings, read_settings, settings_of
 from bertkit.contracts import EncoderConfig
 from bertkit.data.shards import TOKENIZER, read_manifest
@@ -17,6 +18,7 @@ from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.options.pretraining import PretrainOptions
 from bertkit.pretraining.defaults import Profile, architecture_defaults, default_pretraining_task, profile_settings
+from bertkit.pretraining.from_model import check_same_network, continued_settings, enlarged_config
 from bertkit.pretraining.planning import PretrainPlan, plan_pretraining
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.run import PretrainResult, read_begun
@@ -45,7 +47,7 @@ def pretrain(options: PretrainOptions) -> PretrainResult | PretrainPlan:
 
 
 def _resume(options: PretrainOptions, folder: Path) -> PretrainResult:
-    if not (options.data is options.output is options.architecture is None) or options.plan:
+    if not (options.data is options.output is options.architecture is options.from_ is None) or options.plan:
         raise usage_error(
             "a resumed run has its data, its folder and its architecture: give --resume RUN without them or --plan."
         )
@@ -62,17 +64,16 @@ def _resume(options: PretrainOptions, folder: Path) -> PretrainResult:
 def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[PretrainRun, Mapping[str, str]]:
     """The record of a new run, and where each of its settings came from.
 
-    Later settings win: the architecture's defaults, the size, the profile, the file of settings, the options.
+    Later settings win: those of the encoder, the file of settings, the options.
     """
     written = _read_config(options.config)
     vocab_size = read_manifest(data).vocab_size
-    size = options.size or _DEFAULT_SIZE
-    encoder = configure_architecture(options.architecture or _DEFAULT_ARCHITECTURE, size, vocab_size=vocab_size)
-    origin = f"--architecture {options.architecture}"
+    if options.from_ is None:
+        encoder, defaults = _new_encoder(options, data, vocab_size)
+    else:
+        encoder, defaults = _encoder_of_model(options, Path(options.from_), vocab_size)
     settings = [
-        *(Setting(*each, origin) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
-        *_named_settings(size, options.profile, encoder),
-        *_padding_setting(data, encoder),
+        *defaults,
         *written,
         Setting("data", data, "DATA"),
         Setting("output", output, "--output"),
@@ -82,7 +83,7 @@ def _build_run(options: PretrainOptions, data: Path, output: Path) -> tuple[Pret
     run = apply(PretrainRun(data=data, output=output, encoder=encoder, task=task), settings)
     if run.steps is None and run.minutes is None:
         run = replace(run, minutes=_DEFAULT_MINUTES)
-    chosen = {} if options.architecture is None else {"architecture": origin}
+    chosen = {} if options.architecture is None else {"architecture": f"--architecture {options.architecture}"}
     return run, origins(run, settings) | chosen
 
 
@@ -91,6 +92,39 @@ def _padding_setting(data: Path, encoder: EncoderConfig) -> list[Setting]:
     if spec_of_config(encoder).load_tokenizer is not load_tokenizer or not hasattr(encoder, "pad_id"):
         return []
     return [Setting("encoder.pad_id", load_tokenizer(data / TOKENIZER).pad_id, str(data))]
+
+
+def _new_encoder(options: PretrainOptions, data: Path, vocab_size: int) -> tuple[EncoderConfig, list[Setting]]:
+    """A new encoder, and the settings of its architecture, its size and the profile; later ones win."""
+    size = options.size or _DEFAULT_SIZE
+    encoder = configure_architecture(options.architecture or _DEFAULT_ARCHITECTURE, size, vocab_size=vocab_size)
+    origin = f"--architecture {options.architecture}"
+    return encoder, [
+        *(Setting(*each, origin) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
+        *_named_settings(size, options.profile, encoder),
+        *_padding_setting(data, encoder),
+    ]
+
+
+def _encoder_of_model(options: PretrainOptions, model: Path, vocab_size: int) -> tuple[EncoderConfig, list[Setting]]:
+    """The encoder of ``model``, and the settings of a run that continues from it."""
+    if options.profile is not None:
+        raise usage_error("--profile is for new weights, and --from has defaults of its own: give one of them.")
+    folder = ModelFolder.open(model)
+    encoder = enlarged_config(folder, vocab_size=vocab_size)
+    name = name_architecture(encoder)
+    if options.architecture not in (None, name):
+        raise usage_error(f"--architecture is {options.architecture}, and {model} is {name}: leave it out.")
+    if options.size is not None:
+        check_same_network(model, encoder, configure_architecture(name, options.size, vocab_size=vocab_size))
+    task = default_pretraining_task(encoder, vocab_size=vocab_size)
+    origin = f"--from {model}"
+    return encoder, [
+        *(Setting(*each, origin) for each in architecture_defaults(encoder, vocab_size=vocab_size).items()),
+        *settings_of(encoder, origin, "encoder"),
+        *(Setting(*each, origin) for each in continued_settings(folder, task).items()),
+        Setting("from_model", model, "--from"),
+    ]
 
 
 def _read_config(file: AnyPath | None) -> list[Setting]:
@@ -106,6 +140,7 @@ def _typed_settings(options: PretrainOptions) -> list[Setting]:
             seed=options.seed,
             batch_size=options.batch_size,
             shard=options.shard,
+            also_evaluate=options.also_evaluate,
             **{"optimizer.lr": options.lr},
         ),
         *parse_settings(options.set),

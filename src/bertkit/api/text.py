@@ -9,12 +9,14 @@ from pathlib import Path
 from bertkit.api.paths import existing
 from bertkit.api.verb import verb
 from bertkit.batch import id_of
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
+from bertkit.options.job import AnyPath
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
@@ -48,11 +50,31 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
         )
     open_output_folder(Path(options.output), FILES, overwrite=options.overwrite)
+    base = None if options.from_ is None else _load_base(options, options.from_)
     with Progress(options.progress) as bar:
         bar.say(f"learning {options.vocab_size:,} subwords from {len(paths):,} files")
-        trained = _train(options, read_texts(paths))
+        texts = read_texts(paths)
+        trained = (
+            _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)
+        )
     trained.save(Path(options.output))
     return trained
+
+
+def _load_base(options: TokenizerTrainOptions, model: AnyPath) -> wordpiece.WordPiece:
+    """The tokenizer of ``model``, to which words are added."""
+    if options.kind != "wordpiece" or options.cased or options.accents or options.unicode_form:
+        raise usage_error("--kind, --cased, --accents and --unicode-form are those of --from: leave them out.")
+    base = _find_tokenizer(model)
+    if not isinstance(base, wordpiece.WordPiece):
+        raise usage_error(f"{model} has no WordPiece tokenizer; bertkit adds words to WordPiece only.")
+    return base
+
+
+def _find_tokenizer(path: AnyPath) -> SubwordTokenizer:
+    """The tokenizer at ``path``, which may be a run folder."""
+    folder = Path(path)
+    return load_tokenizer(ModelFolder.open(folder).path if (folder / "run.json").is_file() else folder)
 
 
 def _train(options: TokenizerTrainOptions, texts: Iterable[str]) -> SubwordTokenizer:
@@ -76,7 +98,7 @@ def _train(options: TokenizerTrainOptions, texts: Iterable[str]) -> SubwordToken
 @verb(TokenizerShowOptions)
 def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
     """The tokens of the text. Of an ELMo vocabulary the ids of whole words, without their characters."""
-    tokenizer = load_tokenizer(Path(options.tokenizer))
+    tokenizer = _find_tokenizer(options.tokenizer)
     tokens = tokenizer.encode(options.text)
     ids = map(id_of, tokens.ids)
     return [TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)]
@@ -90,7 +112,7 @@ def prepare(options: PrepareOptions) -> Manifest:
         bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
         manifest = prepare_files(
             paths,
-            tokenizer=load_tokenizer(Path(options.tokenizer)),
+            tokenizer=_find_tokenizer(options.tokenizer),
             output=Path(options.output),
             workers=options.workers,
             heldout=options.heldout,

@@ -88,13 +88,19 @@ def objective_from_hf(
 ) -> dict[str, Tensor]:
     """The state of the head ``name`` from normalized tensors; a data error if they have nothing of it."""
     names = _objective_names(spec, name, objective)
-    if names and not any(each in tensors for theirs in names.values() for each in theirs):
+    if not has_objective(spec, name, objective, tensors):
         wanted = ", ".join(theirs[0] for theirs in list(names.values())[:_SHOWN])
         raise data_error(f'{source} has no "{name}" head: nothing named {wanted}.')
     for copy, original in spec.tied.get(objective.label, {}).items():
         if copy in tensors:
             raise data_error(f"{source}: {copy} differs from {original}; bertkit's head ties them.")
     return _from_hf(objective, names, tensors, source)
+
+
+def has_objective(spec: HuggingFaceSpec, name: str, objective: Objective, tensors: Mapping[str, Tensor]) -> bool:
+    """Whether normalized tensors have something of the head ``name``; true for a head without weights."""
+    names = _objective_names(spec, name, objective)
+    return not names or any(each in tensors for theirs in names.values() for each in theirs)
 
 
 def has_all_parts(spec: HuggingFaceSpec, tensors: Mapping[str, Tensor]) -> bool:

@@ -119,11 +119,13 @@ class ModelFolder:
         """The encoder alone; heads in the folder are ignored. A pooler that the folder lacks gets initial weights."""
         return self.load_model(lambda encoder: {}).encoder
 
-    def load_model(self, objectives: Callable[[Encoder], Mapping[str, Objective]]) -> Model:
-        """The encoder with the heads that ``objectives`` makes for it.
+    def load_model(
+        self, objectives: Callable[[Encoder], Mapping[str, Objective]], *, only_present: bool = False
+    ) -> Model:
+        """The encoder with the heads that ``objectives`` makes for it; with ``only_present``, those in the folder.
 
-        Raises a data error for a head that the folder does not hold, and for any tensor that is missing, unknown, or
-        of another shape.
+        Raises a data error for another head that the folder does not hold, and for any tensor that is missing, unknown,
+        or of another shape.
         """
         config, spec = self.config, self.spec
         self._check(WEIGHTS)
@@ -133,10 +135,15 @@ class ModelFolder:
         if layers is not None and layers != config.num_layers:
             raise data_error(f"{self.path}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
         encoder = _load_encoder(spec, config, tensors, str(file))
-        heads = objectives(encoder)
-        for name, objective in heads.items():
+        has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
+        heads = dict(objectives(encoder))
+        for name, objective in list(heads.items()):
+            present = huggingface.has_objective(spec.huggingface, name, objective, tensors)
+            if only_present and not (present and (has_pooler or not objective.reads_pooled)):
+                del heads[name]
+                continue
             state = huggingface.objective_from_hf(spec.huggingface, name, objective, tensors, str(file))
-            if objective.reads_pooled and not huggingface.has_all_parts(spec.huggingface, tensors):
+            if objective.reads_pooled and not has_pooler:
                 raise data_error(f'{file} has no pooler, which the "{name}" head needs.')
             objective.load_state_dict(state)
         return Model(encoder, heads)

@@ -23,9 +23,16 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
     Tried in this order: one safetensors file, several with an index, and torch's pickle, of which only tensors are
     loaded.
     """
-    for name, read in ((WEIGHTS, read_tensors), (INDEX, _read_parts), (PICKLED, _read_pickled)):
+    file = find_weights(folder)
+    read = {WEIGHTS: read_tensors, INDEX: _read_parts, PICKLED: _read_pickled}[file.name]
+    return file, read(file)
+
+
+def find_weights(folder: Path) -> Path:
+    """The file that ``read_weights`` reads; a data error if there is none."""
+    for name in (WEIGHTS, INDEX, PICKLED):
         if (folder / name).exists():
-            return folder / name, read(folder / name)
+            return folder / name
     raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
 
 

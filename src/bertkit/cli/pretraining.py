@@ -27,7 +27,10 @@ def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> N
         show_json(result)
     else:
         show_lines([f"{result.folder}: {result.steps:,} steps in {describe_duration(result.seconds)}"])
-        if result.heldout:
+        if result.before:
+            rows = [(name, result.before[name], after) for name, after in result.heldout.items()]
+            show_table(("held out", "before", "after"), rows)
+        elif result.heldout:
             show_table(("held out", ""), result.heldout.items())
     run = options.output or options.resume
     if "mlm" in read_run(result.folder)["run"]["task"]["objectives"]:

@@ -48,8 +48,16 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
 
     manifest = api.prepare(**vars(options))
     show_lines(manifest.lines())
-    settings = (*_choose_architecture(Path(options.output)), "--size", "mini", "--profile", "fast", "--minutes", 30)
-    verbosity.suggest("bertkit", "pretrain", options.output, *settings, "-o", "RUN")
+    if _is_model(Path(options.tokenizer)):
+        start = ["--from", options.tokenizer]
+    else:
+        start = [*_choose_architecture(Path(options.output)), "--size", "mini", "--profile", "fast"]
+    verbosity.suggest("bertkit", "pretrain", options.output, *start, "--minutes", 30, "-o", "RUN")
+
+
+def _is_model(path: Path) -> bool:
+    """Whether ``path`` is a model, with which a pre-training can begin, and not a tokenizer alone."""
+    return any((path / inside / "config.json").is_file() for inside in (".", "model"))
 
 
 def _choose_architecture(data: Path) -> list[str]:

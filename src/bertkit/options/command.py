@@ -35,8 +35,8 @@ def spell_usage(verb: str) -> str:
 
 
 def spell_option(name: str) -> str:
-    """The option of the command line for a field."""
-    return "-o" if name == "output" else f"--{name.replace('_', '-')}"
+    """The option of the command line for a field; ``from_`` is ``--from``, which is a keyword of Python."""
+    return "-o" if name == "output" else f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def _spell(option: Option, value: object) -> Iterator[str]:

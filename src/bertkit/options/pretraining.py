@@ -11,7 +11,7 @@ from bertkit.options.job import AnyPath, JobOptions
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainOptions(JobOptions):
-    """Pre-train an encoder on prepared text, or continue a run.
+    """Pre-train an encoder on prepared text, from new weights or from those of a model, or continue a run.
 
     ``bertkit pretrain DATA -o RUN`` starts a run, ``bertkit pretrain --resume RUN`` continues it from its newest
     checkpoint, bit for bit. Settings without an option of their own are changed with --set or --config.
@@ -23,6 +23,12 @@ class PretrainOptions(JobOptions):
     """Run folder: record, metrics, checkpoints, loss curve, model."""
     resume: AnyPath | None = None
     """Continue this run from its newest valid checkpoint, possibly with changes such as --set save_every=N."""
+    from_: AnyPath | None = None
+    """Start from the weights of this model: a run folder, or a Hugging Face folder. DATA has its tokenizer, possibly
+    with added words. Size and architecture are those of the model; the defaults are for continued training."""
+    also_evaluate: AnyPath | None = None
+    """A second folder that bertkit prepare has written: its held-out text is evaluated too, to measure with --from what
+    the model forgets."""
     architecture: str | None = None
     """bert, roberta, modernbert, gpt, elmo, or your own module, such as my_lab.encoder. [default: bert]"""
     size: str | None = None
@@ -37,9 +43,9 @@ class PretrainOptions(JobOptions):
     seq_length: int | None = None
     """Tokens per row. [default: 128]"""
     batch_size: int | None = None
-    """Rows per optimizer step. [default: 256]"""
+    """Rows per optimizer step. [default: 256, or 32 with --from]"""
     lr: float | None = None
-    """Peak learning rate. [default: 1e-4]"""
+    """Peak learning rate. [default: 1e-4, or 5e-5 with --from]"""
     seed: int | None = None
     """Random seed; the same seed gives the same run. [default: 0]"""
     shard: bool | None = None

@@ -30,6 +30,9 @@ class TokenizerTrainOptions(JobOptions):
     """Text files."""
     output: AnyPath
     """Folder for tokenizer.json and its companions."""
+    from_: AnyPath | None = None
+    """Keep the WordPiece tokenizer of this model, and add the words of the text files that it splits, up to
+    --vocab-size. A pretrain --from the same model starts their embeddings from those of their parts."""
     kind: Literal["wordpiece", "bpe", "byte-bpe", "words"] = "wordpiece"
     """BERT's WordPiece, GPT's byte pairs, RoBERTa's byte-level byte pairs, or ELMo's whole words."""
     vocab_size: int = 30_000
@@ -50,7 +53,7 @@ class TokenizerShowOptions(Options):
     """Show the tokens of a text: subwords, ids and character offsets."""
 
     tokenizer: AnyPath = dataclasses.field(kw_only=False)
-    """Folder of a tokenizer, or a vocab.txt."""
+    """Folder of a tokenizer or of a model, or a vocab.txt."""
     text: str = dataclasses.field(kw_only=False)
     """Any text."""
 
@@ -65,7 +68,7 @@ class PrepareOptions(JobOptions):
     files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
     """Text files (.txt .jsonl .parquet, plain, .gz or .zst)."""
     tokenizer: AnyPath
-    """Folder of a tokenizer, which is copied next to the shards."""
+    """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
     output: AnyPath
     """Folder for shards, manifest and tokenizer."""
     workers: int | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bertkit.data.shards import read_manifest
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.pretraining.defaults import default_pretraining_task
 from bertkit.pretraining.record import PretrainRun
 from bertkit.report.card import Card
-from bertkit.report.run_card import changed_settings, command_and_environment, source_row, write_run_card
+from bertkit.report.run_card import base_name, changed_settings, command_and_environment, source_row, write_run_card
 from bertkit.runs import RunFolder, read_run
 
 _SHAPE = {
@@ -23,8 +24,13 @@ _SHAPE = {
 }
 
 
-def write_pretraining_card(folder: RunFolder, run: PretrainRun, steps: int, heldout: Mapping[str, float]) -> None:
-    """Write the README.md of the model after ``steps`` steps: architecture, data, held-out losses, command."""
+def write_pretraining_card(
+    folder: RunFolder, run: PretrainRun, steps: int, heldout: Mapping[str, float], before: Mapping[str, float]
+) -> None:
+    """Write the README.md of the model after ``steps`` steps: architecture, data, held-out losses, command.
+
+    ``before`` are the losses of the model that the run continued from, if any.
+    """
     record = read_run(folder.path)
     encoder = run.encoder
     shape = {what: getattr(encoder, field) for field, what in _SHAPE.items() if hasattr(encoder, field)}
@@ -33,16 +39,18 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, steps: int, held
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
-        f"{steps:,} steps with seed {run.seed}.",
+        f"{steps:,} steps with seed {run.seed}{_describe_origin(run, record)}.",
         kind=run.task.objective_classes()[0].pipeline_tag,
-        score_columns=("held-out text", "value"),
-        scores=list(heldout.items()),
+        score_columns=("held-out text", "before", "after") if before else ("held-out text", "value"),
+        scores=[(name, *([before[name]] if name in before else []), value) for name, value in heldout.items()],
         values={},
         data=[source_row(file) for file in record["data"]],
         limits=[
             "The model reflects its training text, including errors and biases, and knows nothing newer.",
-            "The scores were measured on held-out documents of the same files.",
+            "The scores were measured on held-out documents of the same files"
+            + (", those named also_ on other text." if run.also_evaluate else "."),
         ],
+        base="" if run.from_model is None else base_name(run.from_model),
         settings=changed_settings(
             run,
             PretrainRun(
@@ -55,6 +63,14 @@ def write_pretraining_card(folder: RunFolder, run: PretrainRun, steps: int, held
         **command_and_environment(record),
     )
     write_run_card(folder, card)
+
+
+def _describe_origin(run: PretrainRun, record: Mapping[str, Any]) -> str:
+    """The model that the run continued from, and how its new head was trained; empty for new weights."""
+    if run.from_model is None:
+        return ""
+    head = f"; the first {run.head_share:.0%} of the training was that of a new head alone" if run.head_share else ""
+    return f", from the weights of {base_name(run.from_model)} (SHA-256 {record['from_model']['sha256']}){head}"
 
 
 def data_fingerprints(run: PretrainRun) -> list[dict[str, str | int]]:

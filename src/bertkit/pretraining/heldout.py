@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -12,13 +14,22 @@ from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_metrics
+from bertkit.task_types.pretraining import Source
 from bertkit.training.evaluation import evaluate_losses
 
 _KIND = "heldout"
 """The kind of these records in ``metrics.jsonl``."""
 
+_BEFORE = "before"
+"""The key of the record of the model that a run continues from."""
 
-def evaluate_heldout(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> dict[str, float]:
+ALSO = "also_"
+"""The names of what was measured on the second folder begin with this."""
+
+
+def evaluate_heldout(
+    job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress, *, is_before: bool = False
+) -> dict[str, float]:
     """Measure, log and report the losses on held-out rows; empty where no documents are held out.
 
     Every loss over a vocabulary comes with its perplexity. Raises an error if a loss is not finite.
@@ -30,37 +41,70 @@ def evaluate_heldout(job: PretrainingJob, phase: Phase, folder: RunFolder, progr
         raise BertkitError(f"the held-out loss is not finite at step {job.state.step}. Lower --set optimizer.lr.")
     for objective in job.state.model.objectives.values():
         assert isinstance(objective, Objective)
-        if objective.predicts_vocabulary and objective.label in measured:
-            measured[f"{objective.label}_perplexity"] = float(torch.tensor(measured[objective.label]).exp())
-    folder.log({"kind": _KIND, "step": job.state.step, **measured})
+        for label in (objective.label, f"{ALSO}{objective.label}"):
+            if objective.predicts_vocabulary and label in measured:
+                measured[f"{label}_perplexity"] = float(torch.tensor(measured[label]).exp())
+    mark = {_BEFORE: True} if is_before else {}
+    folder.log({"kind": _KIND, "step": job.state.step, **mark, **measured})
     shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())
     progress.say(f"step {job.state.step:,}, held out: {shown}")
     return measured
 
 
 def measure_losses(job: PretrainingJob, phase: Phase) -> dict[str, float]:
-    """Mean losses and accuracies on the held-out rows of ``phase``; empty where no documents are held out.
+    """Mean losses and accuracies on the held-out rows of ``phase``, and of the second folder; empty where there are
+    none.
 
     ``nsp_base_rate`` is the accuracy of a model that gives every pair the more frequent label.
     """
-    if phase.heldout is None:
-        return {}
+    measured: dict[str, float] = {}
     with job.state.averaged():
-        measured = evaluate_losses(
-            job.state.model,
-            phase.heldout,
-            batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
-            precision=phase.plan.precision,
-            limit=job.run.evaluation_examples,
-        )
+        for prefix, source in (("", phase.heldout), (ALSO, phase.also)):
+            if source is not None:
+                measured |= {f"{prefix}{name}": value for name, value in _measure(job, phase, source).items()}
+    return measured
+
+
+def _measure(job: PretrainingJob, phase: Phase, source: Source) -> dict[str, float]:
+    measured = evaluate_losses(
+        job.state.model,
+        source,
+        batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
+        precision=phase.plan.precision,
+        limit=job.run.evaluation_examples,
+    )
     if "nsp_random" in measured:
         random_share = measured.pop("nsp_random")
         measured["nsp_base_rate"] = max(random_share, 1 - random_share)
     return measured
 
 
+def evaluate_before(job: PretrainingJob, phase: Phase, folder: RunFolder, progress: Progress) -> None:
+    """Evaluate the encoder of a model before the first step that changes it, unless that was done before a resume.
+
+    By then its new heads, if it has any, are trained. The rows are those of the last phase, as at the end.
+    """
+    if job.run.from_model is None or phase.heads_only or phase.first != job.run.heads_until:
+        return
+    if job.group.broadcast(not evaluation_before(folder)):
+        evaluate_heldout(job, job.phases[-1], folder, progress, is_before=True)
+
+
+def evaluation_before(folder: RunFolder) -> dict[str, float]:
+    """The logged evaluation of the model that the run continues from; empty if there is none."""
+    return _last([each for each in _evaluations(folder) if each.get(_BEFORE)])
+
+
 def last_evaluation(folder: RunFolder) -> dict[str, float]:
     """The last logged evaluation, which a run that is resumed after its last step reports; empty if there is none."""
+    return _last(_evaluations(folder))
+
+
+def _evaluations(folder: RunFolder) -> list[Mapping[str, Any]]:
     records = read_metrics(folder.metrics) if folder.metrics.exists() else []
-    measured = [record for record in records if record["kind"] == _KIND]
-    return {name: value for name, value in measured[-1].items() if name not in ("kind", "step")} if measured else {}
+    return [record for record in records if record["kind"] == _KIND]
+
+
+def _last(measured: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    last = measured[-1] if measured else {}
+    return {name: value for name, value in last.items() if name not in ("kind", "step", _BEFORE)}

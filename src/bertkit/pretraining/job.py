@@ -15,6 +15,7 @@ from bertkit.errors import usage_error
 from bertkit.model import Model
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.first_weights import initialize_from_statistics, token_statistics
+from bertkit.pretraining.from_model import load_first_weights
 from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
@@ -29,7 +30,10 @@ from bertkit.training.precision import default_device
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingJob:
-    """All that one process of a run needs. ``identity`` is what checkpoints and the record keep of the run."""
+    """All that one process of a run needs.
+
+    ``identity`` is what checkpoints and the record keep of the run; ``notes`` are lines about its first weights.
+    """
 
     run: PretrainRun
     data: PretrainingData
@@ -38,6 +42,7 @@ class PretrainingJob:
     report: DataReport
     group: ProcessGroup
     identity: RunIdentity
+    notes: list[str]
 
     @property
     def total(self) -> float:
@@ -51,17 +56,23 @@ class PretrainingJob:
 
 
 def build_job(
-    run: PretrainRun, group: ProcessGroup = SINGLE_PROCESS, data: PretrainingData | None = None
+    run: PretrainRun,
+    group: ProcessGroup = SINGLE_PROCESS,
+    data: PretrainingData | None = None,
+    *,
+    first_weights: bool = True,
 ) -> PretrainingJob:
     """Everything that the steps of ``run`` need; ``data`` is its corpus, if it is open already.
 
+    Without ``first_weights`` the model does not get those of ``from_model``, because a checkpoint will be loaded.
     Raises a usage error for settings that do not fit together.
     """
-    data = data or PretrainingData.open(run.data)
+    data = data or PretrainingData.open(run.data, run.also_evaluate)
     _check_encoder(run, data.tokenizer)
     _check_division(run, group)
     torch.manual_seed(run.seed)
     model = build_pretraining_model(run).to(default_device())
+    notes = load_first_weights(model, run, data) if run.from_model is not None and first_weights else []
     if starts_from_counts(run, data.train):
         statistics = group.broadcast(token_statistics(data.train, run.encoder) if group.is_first else {})
         initialize_from_statistics(model, statistics)
@@ -87,6 +98,7 @@ def build_job(
         report=report_data(phases[0].source),
         group=group,
         identity=run_identity(run),
+        notes=notes,
     )
 
 
@@ -108,6 +120,8 @@ def _check_division(run: PretrainRun, group: ProcessGroup) -> None:
             raise usage_error(f"{name} is {rows}; {group.size} processes need a multiple of their number.")
     if run.shard and run.averaging.kind != "none":
         raise usage_error("shard and averaging.kind cannot be combined: leave one of them out.")
+    if run.shard and run.head_share:
+        raise usage_error("shard and head_share cannot be combined: train the new head first, without shard.")
     if run.shard and run.optimizer.kind in ("lamb", "muon"):
         raise usage_error(
             f"shard divides tensors, and {run.optimizer.kind} needs whole ones: give optimizer.kind=adam, or no shard."
@@ -117,7 +131,7 @@ def _check_division(run: PretrainRun, group: ProcessGroup) -> None:
 def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     """Check that the encoder fits the tokenizer and has enough positions; ELMo has neither vocabulary nor positions."""
     vocab_size = getattr(run.encoder, "vocab_size", tokenizer.vocab_size)
-    if vocab_size != tokenizer.vocab_size:
+    if vocab_size != tokenizer.vocab_size and not (run.from_model and vocab_size > tokenizer.vocab_size):
         raise usage_error(f"encoder.vocab_size is {vocab_size}; {run.data} has {tokenizer.vocab_size} subwords.")
     pad_id = getattr(run.encoder, "pad_id", tokenizer.pad_id)
     if pad_id != tokenizer.pad_id:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from bertkit.pretraining.heldout import evaluate_heldout, last_evaluation
+from bertkit.pretraining.heldout import evaluate_before, evaluate_heldout, last_evaluation
 from bertkit.pretraining.job import PretrainingJob
 from bertkit.pretraining.phases import Phase
 from bertkit.pretraining.saving import save_current_model, save_state
@@ -30,6 +30,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
     saved, heldout = state.step, last_evaluation(folder)
     peak = peak_flops(default_device(), run.precision or "float32")
     for phase in job.phases:
+        evaluate_before(job, phase, folder, progress)
         for step in _steps(job, phase):
             mfu = step.flops / step.seconds / (peak * group.size) if peak else None
             done, is_last = job.done, job.done >= total

@@ -1,4 +1,7 @@
-"""The phases of a pre-training: short rows, then long rows if ``long_seq_length`` is set (paper, section A.2)."""
+"""The phases of a pre-training: short rows, then long rows if ``long_seq_length`` is set (paper, section A.2).
+
+Before them, new heads on the encoder of a model are trained alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from bertkit.data.shards import Corpus
-from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingSource, Source
 from bertkit.training.fit import Plan, TrainingState
@@ -18,76 +21,96 @@ class Phase:
     """Steps ``first`` to ``until`` (exclusive) on rows of one length, and the held-out rows of that length.
 
     In a timed run ``first`` and ``until`` are seconds. The epochs of ``source`` are counted from step ``first_step``.
+    ``also`` are the held-out rows of the second folder. In a phase with ``heads_only`` the encoder is frozen.
     """
 
     plan: Plan
     source: Source
     heldout: Source | None
+    also: Source | None
     first: float
     until: float
     first_step: int
+    heads_only: bool = False
     restarts: bool = False
     """Whether the optimizer and the schedule start again with this phase."""
 
     def begin(self, state: TrainingState) -> None:
-        """Restart the optimizer if this phase does so and ``state`` is at its first step.
+        """Freeze or thaw the encoder, and restart the optimizer if this phase does so and is at its first step.
 
         A run that is resumed from a checkpoint of exactly that step restarts it here too.
         """
+        for parameter in state.model.encoder.parameters():
+            if parameter in state.optimizer.state:  # others are never trained
+                parameter.requires_grad_(not self.heads_only)
         if self.restarts and state.step == self.first < self.until:
             restart(state.optimizer, self.plan.optimizer)
 
 
 def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
-    """The one or two phases of ``run`` on ``data``, under one schedule or, with a restart, one each.
+    """The phases of ``run`` on ``data``: that of new heads, if there are any, and one or two more.
 
+    New heads have a schedule of their own; the others have one together or, with a restart, one each.
     Held-out rows are masked as at the end of the run, so that evaluations can be compared.
     """
 
     def source(corpus: Corpus, seq_length: int, seed: int) -> Source:
         return run.task.source(corpus, data.tokenizer, seq_length=seq_length, seed=seed)
 
-    def heldout(seq_length: int) -> Source | None:
-        if data.heldout.num_documents < 2:
+    def heldout(corpus: Corpus | None, seq_length: int) -> Source | None:
+        if corpus is None or corpus.num_documents < LEAST_DOCUMENTS:
             return None
-        rows = source(data.heldout, seq_length, 0)
+        rows = source(corpus, seq_length, 0)
         return rows.at(1.0) if isinstance(rows, PretrainingSource) else rows
 
     def make(plan: Plan, seq_length: int, first: float, until: float, *, restarts: bool = False) -> Phase:
         return Phase(
             plan=plan,
             source=source(data.train, seq_length, run.seed),
-            heldout=heldout(seq_length),
+            heldout=heldout(data.heldout, seq_length),
+            also=heldout(data.also, seq_length),
             first=first,
             until=until,
             # The first step of a phase that begins at a certain second is not known before; its rows go on counting.
-            first_step=0 if run.is_timed else int(first),
+            # Those of the first phase go on counting after new heads, too.
+            first_step=0 if run.is_timed or first == begin else int(first),
             restarts=restarts,
         )
 
-    plan = _plan(run)
+    whole = _plan(run)
+    begin, end = run.heads_until, whole.total
+    plan = _part(whole, begin, end)
+    heads = []
+    if begin:
+        optimizer = dataclasses.replace(run.optimizer, lr=run.head_lr)
+        alone = dataclasses.replace(_part(whole, 0, begin), optimizer=optimizer)
+        heads = [dataclasses.replace(make(alone, run.seq_length, 0, begin), heads_only=True)]
     if run.long_seq_length is None:
-        return [make(plan, run.seq_length, 0, plan.total)]
+        return [*heads, make(plan, run.seq_length, begin, end)]
     long = dataclasses.replace(
         plan,
         batch_size=run.long_batch_size or run.batch_size,
         optimizer=dataclasses.replace(run.optimizer, lr=run.optimizer.lr if run.long_lr is None else run.long_lr),
     )
-    if plan.total_steps is None:
-        begin = plan.total * (1 - run.long_share)
-        return [make(plan, run.seq_length, 0, begin), make(long, run.long_seq_length, begin, plan.total)]
-    steps = plan.total_steps
-    first_long = steps - int(steps * run.long_share)
+    first_long = end * (1 - run.long_share) if run.is_timed else end - int(end * run.long_share)
     restarts = run.long_phase == "restart"
     if restarts:
         warmup = run.schedule.warmup if run.long_warmup is None else run.long_warmup
         schedule = dataclasses.replace(run.schedule, warmup=warmup)
-        plan = dataclasses.replace(plan, total_steps=first_long)
-        long = dataclasses.replace(long, total_steps=steps - first_long, schedule_from=first_long, schedule=schedule)
+        plan = _part(whole, begin, first_long)
+        long = dataclasses.replace(_part(long, first_long, end), schedule=schedule)
     return [
-        make(plan, run.seq_length, 0, first_long),
-        make(long, run.long_seq_length, first_long, steps, restarts=restarts),
+        *heads,
+        make(plan, run.seq_length, begin, first_long),
+        make(long, run.long_seq_length, first_long, end, restarts=restarts),
     ]
+
+
+def _part(plan: Plan, first: float, until: float) -> Plan:
+    """``plan`` with a schedule from ``first`` to ``until``, in steps or seconds."""
+    if plan.total_steps is None:
+        return dataclasses.replace(plan, total_seconds=until - first, schedule_from=first)
+    return dataclasses.replace(plan, total_steps=int(until - first), schedule_from=first)
 
 
 def _plan(run: PretrainRun) -> Plan:

@@ -41,10 +41,17 @@ class PretrainRun:
     a GPU and 0 on a CPU. ``token_init`` says where the token embeddings start: at random values, or at vectors computed
     from the co-occurrence counts of the corpus. ``snapshots`` models, the last one included, are kept at equal
     intervals.
+
+    With ``from_model`` the weights start from those of a model folder, and ``encoder`` is its configuration. A head
+    that the model lacks is trained alone, with the encoder frozen, for the first ``head_share`` of the steps, under a
+    schedule of its own with a peak of ``head_lr``. ``also_evaluate`` is a second prepared folder, whose held-out rows
+    are evaluated together with those of ``data``.
     """
 
     data: Path
     output: Path
+    from_model: Path | None = None
+    also_evaluate: Path | None = None
     encoder: EncoderConfig
     task: PretrainingTask = field(default_factory=PretrainingTask)
     steps: int | None = None
@@ -66,6 +73,8 @@ class PretrainRun:
     shard: bool = False
     loader_workers: int | None = None
     token_init: Literal["random", "cooccurrence"] = "random"
+    head_share: float = 0.0
+    head_lr: float = 1e-3
     seed: int = 0
     log_every: int = 10
     evaluate_every: int = 500
@@ -89,6 +98,7 @@ class PretrainRun:
                 raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
+        self._check_first_weights()
         for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0, "loader_workers": 0}.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -104,9 +114,29 @@ class PretrainRun:
             raise usage_error("long_phase is restart; that needs --steps: a timed run has one schedule.")
 
     @property
+    def heads_until(self) -> float:
+        """Where the training of new heads alone ends: a step, or in a timed run a second."""
+        return self.head_share * 60 * (self.minutes or 0) if self.is_timed else int(self.head_share * (self.steps or 1))
+
+    @property
     def is_timed(self) -> bool:
         """Whether the time decides, and not a number of steps. Runs of earlier versions have both, and have steps."""
         return self.steps is None and self.minutes is not None
+
+    def _check_first_weights(self) -> None:
+        """Check the settings that depend on whether the weights start from those of a model."""
+        if not 0 <= self.head_share < 1:
+            raise usage_error(f"head_share is {self.head_share}; it must be at least 0 and below 1, such as 0.1.")
+        if not 0 <= self.head_lr < math.inf:
+            raise usage_error(f"head_lr is {self.head_lr}; it must be at least 0, such as 1e-3.")
+        if self.head_share and self.from_model is None:
+            raise usage_error("head_share needs --from MODEL: without it all weights are new.")
+        if self.long_seq_length is not None and self.head_share + self.long_share >= 1:
+            raise usage_error(
+                f"head_share is {self.head_share} and long_share {self.long_share}; together they must be below 1."
+            )
+        if self.token_init != "random" and self.from_model is not None:
+            raise usage_error(f"token_init={self.token_init} and --from MODEL both set the token embeddings; give one.")
 
     @property
     def tokens_per_step(self) -> float:

@@ -21,7 +21,7 @@ CHANGEABLE = (
 )
 """Settings that no weight depends on, so a resume may change them."""
 
-_PLACES = ("data", "output")
+_PLACES = ("data", "output", "from_model", "also_evaluate")
 """Folders may have been moved since; their content is compared by checksum."""
 
 

@@ -17,6 +17,8 @@ from bertkit.errors import usage_error
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.defaults import fits_neighbour_heads
+from bertkit.pretraining.from_model import check_same_model, model_fingerprint
+from bertkit.pretraining.heldout import evaluation_before
 from bertkit.pretraining.job import PretrainingJob, build_job, starts_from_counts
 from bertkit.pretraining.loop import train
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
@@ -34,13 +36,17 @@ from bertkit.training.precision import choose_precision, default_device
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainResult:
-    """The result of a pre-training. ``heldout`` has every loss and accuracy on held-out rows, by name."""
+    """The result of a pre-training. ``heldout`` has every loss and accuracy on held-out rows, by name.
+
+    ``before`` has the same of the model that the run continued from; it is empty for new weights.
+    """
 
     folder: Path
     steps: int
     seconds: float
     data: DataReport
     heldout: dict[str, float]
+    before: dict[str, float]
 
 
 def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> PretrainResult:
@@ -52,10 +58,10 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
     with _open_run(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        data = PretrainingData.open(run.data)
+        data = PretrainingData.open(run.data, run.also_evaluate)
         job = build_job(_fill_in_precision(run, group), group, data)
         _require_space(job, folder)
-        for line in job.report.lines():
+        for line in (*job.report.lines(), *job.notes):
             progress.say(line)
         if run.token_init == "cooccurrence" and not starts_from_counts(run, data.train):
             progress.say(
@@ -74,6 +80,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
                 kind="pretrain",
                 data_report=job.report.record(),
                 data=data_fingerprints(job.run),
+                **model_fingerprint(job.run),
                 origins=all_origins,
             )
             return _train(job, folder, interrupts, progress)
@@ -94,8 +101,9 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}
         check_unchanged(run, saved or record)
-        job = build_job(run, group)
+        job = build_job(run, group, first_weights=newest is None)
         if newest is None:
+            check_same_model(run, record)
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")
         else:
             restore_state(job, newest, saved)
@@ -157,9 +165,12 @@ def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progr
     begin = time.monotonic()
     heldout = train(job, folder, interrupts, progress)
     seconds = time.monotonic() - begin
+    before = evaluation_before(folder)
     save_current_model(job, folder.model, heldout)
     if folder.writes:
-        write_pretraining_card(folder, job.run, job.state.step, heldout)
+        write_pretraining_card(folder, job.run, job.state.step, heldout, before)
         plot_training(read_metrics(folder.metrics), folder.path / "training.png")
-        folder.note(ended="done", steps=job.state.step, seconds=round(seconds, 1), heldout=heldout)
-    return PretrainResult(folder=folder.path, steps=job.state.step, seconds=seconds, data=job.report, heldout=heldout)
+        folder.note(ended="done", steps=job.state.step, seconds=round(seconds, 1), heldout=heldout, before=before)
+    return PretrainResult(
+        folder=folder.path, steps=job.state.step, seconds=seconds, data=job.report, heldout=heldout, before=before
+    )

@@ -11,7 +11,7 @@ from bertkit.report.card import Card, without_folders, write_card
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import write_file
 
-_PATHS = ("model", "output", "data")
+_PATHS = ("model", "output", "data", "from_model", "also_evaluate")
 """Settings that are paths: the command has them."""
 
 

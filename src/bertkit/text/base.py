@@ -60,8 +60,20 @@ class BaseTokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the rules and the vocabulary: equal if and only if every text gets the same ids."""
+        return self._fingerprint_of_first(self.vocab_size)
+
+    def extends(self, other: BaseTokenizer) -> bool:
+        """Whether this is ``other`` with words added to it: the same rules, and more entries after its own."""
+        return self.vocab_size > other.vocab_size and self._fingerprint_of_first(other.vocab_size) == other.fingerprint
+
+    def _fingerprint_of_first(self, size: int) -> str:
+        """The fingerprint without the entries of the vocabulary from id ``size`` on."""
         description = self._describe()
         parts = {name: description[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
+        if size < self.vocab_size:
+            vocabulary = {token: id for token, id in description["model"]["vocab"].items() if id < size}
+            parts["model"] = {**description["model"], "vocab": vocabulary}
+            parts["added_tokens"] = [token for token in description["added_tokens"] if token["id"] < size]
         saved = json.dumps([parts, self._special_tokens], sort_keys=True)
         return hashlib.sha256(saved.encode()).hexdigest()
 

@@ -43,7 +43,7 @@ def train_wordpiece(texts: Iterable[str], rules: Tokenizer, *, size: int, first:
     def forms(character: str) -> list[str]:
         return [character, CONTINUATION_PREFIX + character] if _can_continue(character, rules) else [character]
 
-    words = _count_words(texts, rules, rules.model.max_input_chars_per_word)
+    words = count_words(texts, rules, rules.model.max_input_chars_per_word)
     characters, subwords = _choose_alphabet(words, forms, list(first), size)
     trainer = _trainer(
         trainers.WordPieceTrainer, characters, subwords, size, continuing_subword_prefix=CONTINUATION_PREFIX
@@ -62,7 +62,7 @@ def train_bpe(
     def forms(character: str) -> list[str]:
         return [character, character + END_OF_WORD]
 
-    words = _count_words(texts, rules, LONGEST_WORD)
+    words = count_words(texts, rules, LONGEST_WORD)
     characters, subwords = _choose_alphabet(words, forms, list(first), size)
     trainer = _trainer(trainers.BpeTrainer, characters, subwords, size, end_of_word_suffix=END_OF_WORD)
     model = _train(Tokenizer(models.BPE()), trainer, words, characters)
@@ -76,7 +76,7 @@ def train_byte_bpe(
 
     A word is counted with one space before it, whatever white space preceded it.
     """
-    words = _count_words(texts, rules, LONGEST_WORD)
+    words = count_words(texts, rules, LONGEST_WORD)
     characters = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = _trainer(trainers.BpeTrainer, characters, [*first, *characters], size)
     model = _train(Tokenizer(models.BPE()), trainer, words, characters)
@@ -85,7 +85,7 @@ def train_byte_bpe(
 
 def most_frequent_words(texts: Iterable[str], rules: Tokenizer, *, size: int) -> list[str]:
     """The ``size`` most frequent words, the most frequent first; words of equal frequency in alphabetical order."""
-    words = _count_words(texts, rules, LONGEST_WORD)
+    words = count_words(texts, rules, LONGEST_WORD)
     return sorted(words, key=lambda word: (-words[word], word))[:size]
 
 
@@ -124,7 +124,7 @@ def _in_order(model: ModelDescription) -> list[str]:
     return sorted(vocabulary, key=lambda subword: vocabulary[subword])
 
 
-def _count_words(texts: Iterable[str], rules: Tokenizer, longest: int) -> Counter[str]:
+def count_words(texts: Iterable[str], rules: Tokenizer, longest: int) -> Counter[str]:
     """How often each word occurs; words of more than ``longest`` characters, which no subword covers, are left out.
 
     Under all rules white space ends a word. So the stretches between white space are counted first, and the rules,
@@ -146,8 +146,9 @@ def _count_words(texts: Iterable[str], rules: Tokenizer, longest: int) -> Counte
 
 def _add_words(stretches: Counter[str], rules: Tokenizer, words: Counter[str], longest: int) -> None:
     """Add the words of ``stretches`` to ``words``, and drop rare ones when there are too many."""
+    normalize = str if rules.normalizer is None else rules.normalizer.normalize_str
     for stretch, count in stretches.items():
-        for word, _ in rules.pre_tokenizer.pre_tokenize_str(rules.normalizer.normalize_str(stretch)):
+        for word, _ in rules.pre_tokenizer.pre_tokenize_str(normalize(stretch)):
             if len(word) <= longest:
                 words[word] += count
     if len(words) > _MOST_WORDS:

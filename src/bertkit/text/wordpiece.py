@@ -15,6 +15,7 @@ again and again. Gotchas:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -25,13 +26,14 @@ from bertkit.errors import data_error, usage_error
 from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.normalization import (
     CONTINUATION_PREFIX,
+    LONGEST_WORD,
     BertSpecialTokens,
     NormalizationRules,
     UnicodeForm,
     build_tokenizer,
 )
 from bertkit.text.tokenizer_files import save_tokenizer
-from bertkit.text.training import train_wordpiece
+from bertkit.text.training import count_words, train_wordpiece
 from bertkit.text.wordpiece_files import VOCABULARY, read_folder, wordpiece_config
 
 _SMALLEST = 2 * len(BertSpecialTokens._fields)
@@ -75,6 +77,10 @@ class WordPiece(BaseTokenizer):
         token = self.id_to_token(id)
         return token.removeprefix(CONTINUATION_PREFIX), token.startswith(CONTINUATION_PREFIX)
 
+    def count_words(self, texts: Iterable[str]) -> Counter[str]:
+        """How often each word occurs in ``texts``, before it is split into subwords."""
+        return count_words(map(replace_surrogates, texts), self._backend, LONGEST_WORD)
+
     def add_tokens(self, words: Iterable[str]) -> WordPiece:
         """A tokenizer that also has ``words``, each as one token, with new ids after the existing ones.
 
@@ -92,6 +98,29 @@ class WordPiece(BaseTokenizer):
         backend = Tokenizer.from_str(json.dumps(description))
         backend.add_tokens([AddedToken(token, normalized=True) for token, parts in new.items() if len(parts) > 1])
         return WordPiece(backend, self._specials)
+
+
+def train_more(texts: Iterable[str], base: WordPiece, *, vocab_size: int) -> WordPiece:
+    """``base`` with words of ``texts`` added, at most ``vocab_size`` entries in all.
+
+    Words of letters that ``base`` splits or does not know are added, those first that save the most tokens, where an
+    unknown word counts as one per letter. ``texts`` are read once. Raises a data error if there is no such word.
+    """
+    if vocab_size <= base.vocab_size:
+        raise usage_error(
+            f"--vocab-size is {vocab_size:,}, and --from has {base.vocab_size:,} subwords already: "
+            f"give a larger number, such as {base.vocab_size + 1000}."
+        )
+    counts = base.count_words(texts)
+    saved = {
+        word: counts[word] * (len(word) if base.unk_id in ids else len(ids) - 1)
+        for word, ids in zip(counts, base.encode_ids_batch(list(counts)), strict=True)
+        if word.isalpha() and (len(ids) > 1 or base.unk_id in ids)
+    }
+    if not saved:
+        raise data_error("there is no word to add: --from has a subword for every word of these files.")
+    best = sorted(saved, key=lambda word: (-saved[word], word))
+    return base.add_tokens(best[: vocab_size - base.vocab_size])
 
 
 def train(

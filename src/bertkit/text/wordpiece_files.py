@@ -123,8 +123,14 @@ def _read_tokenizer_json(file: Path, config: Mapping[str, object]) -> Tokenizer:
 
 
 def _apply_flags(normalizer: object, config: Mapping[str, object]) -> None:
-    """Where the two files differ, ``tokenizer_config.json`` overrides, as in Hugging Face's own loader."""
+    """Where the two files differ, ``tokenizer_config.json`` overrides, as in Hugging Face's own loader.
+
+    Accents that are neither kept nor stripped follow upper case. That is written out here, as in the files that bertkit
+    saves, because a tokenizer and its saved copy must have the same fingerprint.
+    """
     if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
         names = {"do_lower_case": "lowercase", "strip_accents": "strip_accents"}
         names["tokenize_chinese_chars"] = "handle_chinese_chars"
         normalizer.update({name: config[flag] for flag, name in names.items() if flag in config})
+        if normalizer.get("strip_accents") is None:
+            normalizer["strip_accents"] = normalizer.get("lowercase", True)

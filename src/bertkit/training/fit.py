@@ -42,7 +42,8 @@ class Plan:
 
     ``batch_size`` counts examples over all processes. Each process splits its part into micro-batches of
     ``micro_batch_size`` (None: no split). The schedule starts at step ``schedule_from`` and ends ``total_steps`` later.
-    With ``total_seconds`` instead, learning rate, masking and the end depend on the seconds spent in training.
+    With ``total_seconds`` instead, all of these are seconds spent in training, and learning rate, masking and the end
+    depend on them.
 
     ``loader_workers`` threads prepare the batches of the next steps; their number does not change any result. None
     means 1 for a GPU and 0 for a CPU, where a thread costs 2 % of the speed and there is no other device to keep busy.
@@ -54,7 +55,7 @@ class Plan:
     micro_batch_size: int | None = None
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    schedule_from: int = 0
+    schedule_from: float = 0
     precision: Precision = "float32"
     seed: int = 0
     loader_workers: int | None = None
@@ -68,7 +69,7 @@ class Plan:
 
     def done(self, step: int, elapsed: float) -> float:
         """How far the schedule is at ``step``, ``elapsed`` seconds after the beginning; in the unit of ``total``."""
-        return step - self.schedule_from if self.total_seconds is None else elapsed
+        return (step if self.total_seconds is None else elapsed) - self.schedule_from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
