@@ -19,8 +19,10 @@ from bertkit.data.shards import TOKENIZER
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.model import Model
+from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.from_model import HEAD_SHARE, check_same_network, continued_settings, enlarged_config
 from bertkit.pretraining.job import build_job
+from bertkit.pretraining.phases import build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain, resume
 from bertkit.report.progress import Progress
@@ -91,6 +93,22 @@ def test_the_head_and_the_encoder_have_schedules_of_their_own(headless: Pretrain
     assert rates == pytest.approx(
         [1e-2 * each / 5 for each in (5, 4, 3, 2, 1)] + [1e-4 * e / 5 for e in (5, 4, 3, 2, 1)]
     )
+
+
+@pytest.mark.parametrize(("steps", "minutes", "until", "total"), [(120, None, 30, 120), (None, 2.0, 30.0, 120.0)])
+def test_new_heads_have_the_first_part_of_the_steps_or_of_the_time(
+    headless: PretrainRun, steps: int | None, minutes: float | None, until: float, total: float
+) -> None:
+    run = replace(headless, steps=steps, minutes=minutes, head_share=0.25, long_seq_length=41, long_share=0.5)
+    heads, short, long = build_phases(run, PretrainingData.open(run.data))
+    assert [phase.heads_only for phase in (heads, short, long)] == [True, False, False]
+    assert [(phase.first, phase.until) for phase in (heads, short, long)] == [(0, until), (until, 60), (60, total)]
+    assert [(phase.plan.schedule_from, phase.plan.total) for phase in (heads, short)] == [(0, until), (until, 90)]
+    assert long.plan.schedule == short.plan.schedule
+    assert (heads.plan.optimizer.lr, short.plan.optimizer.lr) == (run.head_lr, run.optimizer.lr)
+    for elapsed, factor in ((0.0, 1.0), (30.0, 1.0), (75.0, 0.5)):
+        plan = heads.plan if elapsed < until else short.plan
+        assert 1 - plan.done(int(elapsed), elapsed) / plan.total == factor
 
 
 def test_losses_before_and_after_are_measured_on_both_texts(continued: PretrainRun, tmp_path: Path) -> None:

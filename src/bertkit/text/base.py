@@ -60,22 +60,12 @@ class BaseTokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the rules and the vocabulary: equal if and only if every text gets the same ids."""
-        return self._fingerprint_of_first(self.vocab_size)
+        return _fingerprint(self._describe(), self._special_tokens, self.vocab_size)
 
     def extends(self, other: BaseTokenizer) -> bool:
         """Whether this is ``other`` with words added to it: the same rules, and more entries after its own."""
-        return self.vocab_size > other.vocab_size and self._fingerprint_of_first(other.vocab_size) == other.fingerprint
-
-    def _fingerprint_of_first(self, size: int) -> str:
-        """The fingerprint without the entries of the vocabulary from id ``size`` on."""
-        description = self._describe()
-        parts = {name: description[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
-        if size < self.vocab_size:
-            vocabulary = {token: id for token, id in description["model"]["vocab"].items() if id < size}
-            parts["model"] = {**description["model"], "vocab": vocabulary}
-            parts["added_tokens"] = [token for token in description["added_tokens"] if token["id"] < size]
-        saved = json.dumps([parts, self._special_tokens], sort_keys=True)
-        return hashlib.sha256(saved.encode()).hexdigest()
+        first = _fingerprint(self._describe(), self._special_tokens, other.vocab_size)
+        return self.vocab_size > other.vocab_size and first == other.fingerprint
 
     @cached_property
     def cased(self) -> bool:
@@ -142,6 +132,16 @@ class BaseTokenizer:
         backend = Tokenizer.from_str(self._backend.to_str())
         backend.encode_special_tokens = False
         return backend
+
+
+def _fingerprint(description: Description, special_tokens: Sequence[str], size: int) -> str:
+    """SHA-256 of the rules and the first ``size`` entries of the vocabulary."""
+    parts = {name: description[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
+    vocabulary = {token: id for token, id in description["model"]["vocab"].items() if id < size}
+    parts["model"] = {**description["model"], "vocab": vocabulary}
+    parts["added_tokens"] = [token for token in description["added_tokens"] if token["id"] < size]
+    saved = json.dumps([parts, special_tokens], sort_keys=True)
+    return hashlib.sha256(saved.encode()).hexdigest()
 
 
 def replace_surrogates(text: str) -> str:
