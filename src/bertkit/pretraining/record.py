@@ -106,6 +106,8 @@ class PretrainRun:
 
         if self.averaging.kind == "tail" and self.long_phase == "restart":
             raise usage_error("averaging.kind is tail; it needs one schedule, so leave out long_phase=restart.")
+        if self.averaging.kind == "tail" and self.head_share:
+            raise usage_error("averaging.kind is tail; it needs one schedule, and a new head has its own: use ema.")
         if not 0 <= self.long_share <= 1:
             raise usage_error(f"long_share is {self.long_share}; it must be between 0 and 1.")
         if self.minutes is not None and not 0 < self.minutes < math.inf:
