@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 from cyclopts import App, MissingArgumentError, Parameter
 
+from bertkit.cli import app
 from bertkit.cli.commands import make_command
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.job import AnyPath, JobOptions, Options
@@ -98,3 +99,13 @@ def test_help_is_that_of_the_record() -> None:
     parameters = inspect.signature(command).parameters
     assert list(parameters) == ["flowers", "book", "days", "weight", "grid", "json", "verbosity"]
     assert parameters["days"].annotation.__metadata__[0].help == "For how long."
+
+
+def test_the_help_keeps_what_looks_like_a_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["fill", "--help"]) == 0
+    assert "<mask>" in capsys.readouterr().out
+
+
+def test_the_help_breaks_paragraphs_and_not_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["pretrain", "--help"]) == 0
+    assert "``" not in capsys.readouterr().out

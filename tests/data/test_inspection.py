@@ -101,3 +101,9 @@ def test_missing_files_are_an_error_before_reading(tmp_path: Path) -> None:
         inspect_files([])
     with pytest.raises(BertkitError, match="no file at"):
         inspect_files([write(tmp_path / "a.txt", "x"), tmp_path / "b.txt"])
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", '{"text": ""}\n'])
+def test_a_file_without_text_is_a_problem(tmp_path: Path, content: str) -> None:
+    file = write(tmp_path / ("a.jsonl" if "{" in content else "a.txt"), content)
+    assert inspect_files([file]).problems == [f"{file} has no text."]

@@ -71,6 +71,7 @@ def _build() -> App:
         name="bertkit",
         version=f"bertkit {__version__}",
         help="Trains, fine-tunes and uses BERT: from raw text to predictions.",
+        help_format="plaintext",  # Markdown would drop <mask> as an HTML tag
         help_epilogue="--debug, anywhere on the line, shows where an error arose.",
         default_parameter=Parameter(
             consume_multiple=True, negative=(), short_alias=_short_name, show_default=_show_default

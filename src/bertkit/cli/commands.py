@@ -42,10 +42,16 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
         verb(record(**given), **{each.name: values.arguments[each.name] for each in own})
 
     command.__name__ = verb.__name__
-    command.__doc__ = describe(record)
+    command.__doc__ = _as_plain_text(describe(record))
     command.__annotations__ = {}
     command.__dict__["__signature__"] = signature
     return command
+
+
+def _as_plain_text(description: str) -> str:
+    """Each paragraph as one line, which the help breaks to the width of the terminal, and no marks around code."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in description.split("\n\n"))
+    return "\n\n".join(paragraphs).replace("``", "")
 
 
 def _own_parameter(name: str) -> Parameter:

@@ -120,6 +120,8 @@ def _inspect(file: Path, reading: ReadOptions) -> tuple[FileReport, array[int]]:
     except BertkitError as error:
         problem = str(error)
     counts = tally.counts
+    if not problem and counts.documents == counts.blank_documents:
+        problem = f"{file} has no text."
     counts.invalid_characters = log.decoding.replaced
     # The U+FFFD that replaced invalid bytes were counted with those of the text itself.
     counts.replacement_characters -= log.decoding.replaced
