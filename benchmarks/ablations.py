@@ -23,9 +23,9 @@ import numpy as np
 import bertkit
 from bertkit.batch import IGNORE
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.contracts import Encoder
 from bertkit.data.shards import Corpus
-from bertkit.encoder_types import Transformer
-from bertkit.objective_settings import Masking
+from bertkit.objective_settings import Masking, ObjectiveSettings
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.runs import read_metrics
 from bertkit.task_types.pretraining import PretrainingTask, Source
@@ -94,9 +94,8 @@ def measure(folder: Path, heldout: Heldout) -> dict[str, float]:
     return {"steps": steps, "loss": loss, "bits_per_character": loss / math.log(2) / heldout.characters}
 
 
-def make_head(encoder: object) -> dict[str, MaskedLanguageModel]:
-    assert isinstance(encoder, Transformer)
-    return {"mlm": MaskedLanguageModel(encoder.token_embedding)}
+def make_head(encoder: Encoder) -> dict[str, MaskedLanguageModel]:
+    return {"mlm": MaskedLanguageModel.build(encoder, ObjectiveSettings())}
 
 
 def main() -> None:
