@@ -24,7 +24,7 @@ def test_a_vocabulary_with_merges(tmp_path: Path, names: tuple[str, str], versio
     write(tmp_path, names, f"{version}f o\nfo x\n")
     found = read_folder(tmp_path, "GPT", (HUGGING_FACE, OPENAI))
     assert (found.vocabulary, found.merges) == (VOCABULARY, MERGES)
-    assert (found.file, found.rules, found.added) == (tmp_path / names[0], {}, ())
+    assert (found.file, found.rules, found.added.tokens) == (tmp_path / names[0], {}, ())
 
 
 @pytest.mark.parametrize("merges", [["f o", "fo x"], [["f", "o"], ["fo", "x"]]], ids=["strings", "lists"])
@@ -37,7 +37,8 @@ def test_tokenizer_json_takes_precedence(tmp_path: Path, merges: list[str]) -> N
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps(description), encoding="utf-8")
     found = read_folder(tmp_path, "GPT", (HUGGING_FACE,))
-    assert (found.vocabulary, found.merges, found.added) == ({**VOCABULARY, "<pad>": 5}, MERGES, ("<pad>",))
+    assert (found.vocabulary, found.merges) == ({**VOCABULARY, "<pad>": 5}, MERGES)
+    assert [token.content for token in found.added.tokens] == ["<pad>"]
     assert found.rules == {"normalizer": None, "pre_tokenizer": None, "end_of_word_suffix": None}
 
 

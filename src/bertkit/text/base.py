@@ -10,8 +10,9 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from tokenizers import Encoding, Tokenizer
 from bertkit.batch import Token
 from bertkit.contracts import Tokens
 from bertkit.errors import data_error, usage_error
-from bertkit.text.tokenizer_files import Description
+from bertkit.text.added_tokens import AddedTokens
+from bertkit.text.tokenizer_files import Description, save_tokenizer
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_NO_VOCABULARY = "\uffff"
@@ -29,9 +31,10 @@ _IN_NO_VOCABULARY = "\uffff"
 class BaseTokenizer:
     """A vocabulary and the rules that split a text into its subwords.
 
-    ``special_tokens`` are the spellings of the tokens that no text becomes. ``model`` and ``source`` are for errors:
-    the model that the tokenizer is for, and the file that it came from. Raises a data error if a special token is
-    missing or if the ids are not consecutive from 0.
+    ``special_tokens`` are the spellings of the tokens that no text becomes. ``added`` are those that the folder of the
+    tokenizer adds, which are found in texts and never split. ``model`` and ``source`` are for errors: the model that
+    the tokenizer is for, and the file that it came from. Raises a data error if a special token is missing or if the
+    ids are not consecutive from 0.
 
     A row for a model is ``start_id``, a text, ``end_id``; ``between_ids`` separate the two texts of a pair.
     """
@@ -42,8 +45,18 @@ class BaseTokenizer:
     between_ids: Sequence[Token]
     end_id: Token
 
-    def __init__(self, backend: Tokenizer, special_tokens: Sequence[str], *, model: str, source: str) -> None:
+    def __init__(
+        self,
+        backend: Tokenizer,
+        special_tokens: Sequence[str],
+        *,
+        model: str,
+        source: str,
+        added: AddedTokens | None = None,
+    ) -> None:
         self._backend = backend
+        self._added = added or AddedTokens()
+        backend.add_tokens(self._added.besides(special_tokens))
         # Despite its name, this makes the library treat "[MASK]" typed in a text as six characters.
         self._backend.encode_special_tokens = True
         ids: dict[str, int] = backend.get_vocab()
@@ -126,6 +139,14 @@ class BaseTokenizer:
         """The content of ``tokenizer.json``."""
         description: Description = json.loads(self._backend.to_str())
         return description
+
+    def _save(self, folder: Path, config: Mapping[str, object], files: Mapping[str, str]) -> None:
+        """Write ``tokenizer.json``, ``files`` (name -> text) and ``tokenizer_config.json``, in which the settings that
+        came with the tokenizer replace those of ``config``."""
+        description = self._describe()
+        for token in description["added_tokens"]:
+            token["special"] = token["special"] or token["content"] in self._added.special
+        save_tokenizer(folder, description, {**config, **self._added.settings}, files)
 
     @cached_property
     def _backend_with_specials(self) -> Tokenizer:

@@ -22,10 +22,10 @@ from typing import NamedTuple, Self
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from bertkit.errors import data_error, usage_error
+from bertkit.text.added_tokens import AddedTokens
 from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.bpe_files import HUGGING_FACE, OPENAI, Merge, read_folder, vocabulary_and_merges
 from bertkit.text.normalization import END_OF_WORD
-from bertkit.text.tokenizer_files import save_tokenizer
 from bertkit.text.training import train_bpe
 
 
@@ -44,8 +44,8 @@ class BPE(BaseTokenizer):
     cls_id: int
     sep_id: int
 
-    def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
-        super().__init__(backend, SpecialTokens(), model="GPT", source=source)
+    def __init__(self, backend: Tokenizer, source: str = "the vocabulary", added: AddedTokens | None = None) -> None:
+        super().__init__(backend, SpecialTokens(), model="GPT", source=source, added=added)
         self.unk_id, self.start_id, self.sep_id, self.cls_id = self.tokens_to_ids(SpecialTokens())
         # GPT has neither; see the module docstring.
         self.pad_id = self.mask_id = self.unk_id
@@ -63,13 +63,12 @@ class BPE(BaseTokenizer):
         for part, rule in found.rules.items():
             if rule != expected[part]:
                 raise data_error(f"{found.file} has another {part} than GPT; bertkit reads GPT's only.")
-        return cls(_build(found.vocabulary, found.merges, str(found.file)), str(found.file))
+        return cls(_build(found.vocabulary, found.merges, str(found.file)), str(found.file), found.added)
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``; Hugging Face reads
         them."""
-        description = self._describe()
-        save_tokenizer(folder, description, _config(), vocabulary_and_merges(description))
+        self._save(folder, _config(), vocabulary_and_merges(self._describe()))
 
 
 def train(texts: Iterable[str], *, vocab_size: int = 40_000) -> BPE:

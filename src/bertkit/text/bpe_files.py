@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
-from bertkit.text.tokenizer_files import TOKENIZER, Description
+from bertkit.text.added_tokens import AddedTokens, read_added_tokens
+from bertkit.text.tokenizer_files import TOKENIZER, Description, read_config
 
 FilePair = tuple[str, str]
 """The names of two files: subwords with their ids, and merges."""
@@ -28,26 +29,28 @@ Merge = tuple[str, str]
 class BpeFiles:
     """The content of a folder: subwords with their ids, merges in order of priority, and the rules of splitting.
 
-    ``rules`` and ``added`` (the tokens that are looked for before the rules split a text) come from ``tokenizer.json``
-    alone; a vocabulary with merges has neither. ``file`` names the source in errors.
+    ``rules`` come from ``tokenizer.json``; a vocabulary with merges has none. ``added`` are the tokens that are looked
+    for before the rules split a text. ``file`` names the source in errors.
     """
 
     file: Path
     vocabulary: Mapping[str, int]
     merges: list[Merge]
     rules: Mapping[str, object] = field(default_factory=dict)
-    added: tuple[str, ...] = ()
+    added: AddedTokens = field(default_factory=AddedTokens)
 
 
 def read_folder(folder: Path, model: str, pairs: Sequence[FilePair]) -> BpeFiles:
     """The byte-pair tokenizer in ``folder``, for ``model``; ``tokenizer.json`` takes precedence over the ``pairs``."""
+    config = read_config(folder)
     if (folder / TOKENIZER).is_file():
-        return _read_tokenizer_json(folder / TOKENIZER, model)
+        return _read_tokenizer_json(folder / TOKENIZER, model, config)
     for vocabulary_file, merges_file in pairs:
         file = folder / vocabulary_file
         if file.is_file():
             vocabulary = _check_vocabulary(read_json(file), file)
-            return BpeFiles(file=file, vocabulary=vocabulary, merges=_read_merges(folder / merges_file))
+            added = read_added_tokens(folder, config, [], vocabulary)
+            return BpeFiles(file=file, vocabulary=vocabulary, merges=_read_merges(folder / merges_file), added=added)
     names = " or ".join(f"{vocabulary} with {merges}" for vocabulary, merges in pairs)
     raise data_error(f"no tokenizer of {model} at {folder}: it has neither {TOKENIZER} nor {names}.")
 
@@ -62,23 +65,32 @@ def vocabulary_and_merges(description: Description) -> dict[str, str]:
     }
 
 
-def _read_tokenizer_json(file: Path, name: str) -> BpeFiles:
+def _read_tokenizer_json(file: Path, name: str, config: Mapping[str, object]) -> BpeFiles:
     description = read_json(file)
     model = description.get("model") if isinstance(description, dict) else None
     if not isinstance(model, dict) or "merges" not in model:
         raise data_error(f'{file} is not a tokenizer of {name}: it has no "model" with merges.')
-    added = {each["content"]: each["id"] for each in description.get("added_tokens", ())}
+    added = {each["content"]: each["id"] for each in _listed(description, file)}
+    vocabulary = _check_vocabulary({**model["vocab"], **added}, file)
     return BpeFiles(
         file=file,
-        vocabulary=_check_vocabulary({**model["vocab"], **added}, file),
+        vocabulary=vocabulary,
         merges=[_split_merge(pair, f"{file}, merge {number:,}") for number, pair in enumerate(model["merges"], 1)],
         rules={
             "normalizer": description.get("normalizer"),
             "pre_tokenizer": description.get("pre_tokenizer"),
             "end_of_word_suffix": model.get("end_of_word_suffix") or None,
         },
-        added=tuple(added),
+        added=read_added_tokens(file.parent, config, description.get("added_tokens"), vocabulary),
     )
+
+
+def _listed(description: Mapping[str, object], file: Path) -> list[dict[str, object]]:
+    """The added tokens of a ``tokenizer.json``."""
+    listed = description.get("added_tokens") or []
+    if isinstance(listed, list) and all(isinstance(each, dict) and {"content", "id"} <= set(each) for each in listed):
+        return listed
+    raise data_error(f'{file}: added_tokens must be a list of objects with "content" and "id".')
 
 
 def _check_vocabulary(vocabulary: object, file: Path) -> dict[str, int]:

@@ -6,7 +6,8 @@ training found the merges. Nothing is changed or dropped: decoding restores the 
 
 * ``fox`` at the beginning of a text and `` fox`` inside it are different subwords. The vocabulary writes the space as
   ``Ġ``; offsets exclude it. A space that is a token of its own has an empty offset after the space.
-* ``<mask>``, where special tokens are recognized, includes the white space before it.
+* ``<mask>``, where special tokens are recognized, includes the white space before it, unless the files of the tokenizer
+  say that it does not.
 * Two texts have two ``</s>`` between them.
 """
 
@@ -19,13 +20,15 @@ from typing import NamedTuple, Self
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import data_error, usage_error
+from bertkit.text.added_tokens import AddedTokens
 from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.bpe_files import HUGGING_FACE, BpeFiles, Merge, read_folder, vocabulary_and_merges
-from bertkit.text.tokenizer_files import read_config, save_tokenizer
+from bertkit.text.tokenizer_files import read_config
 from bertkit.text.training import train_byte_bpe
 
 _SPACE = "Ġ"
 _BYTES = 256
+_MASK_FLAGS = {"rstrip": False, "single_word": False, "normalized": False, "special": True}
 
 
 class SpecialTokens(NamedTuple):
@@ -44,8 +47,8 @@ class ByteLevelBPE(BaseTokenizer):
     cls_id: int
     sep_id: int
 
-    def __init__(self, backend: Tokenizer, source: str = "the vocabulary") -> None:
-        super().__init__(backend, SpecialTokens(), model="RoBERTa", source=source)
+    def __init__(self, backend: Tokenizer, source: str = "the vocabulary", added: AddedTokens | None = None) -> None:
+        super().__init__(backend, SpecialTokens(), model="RoBERTa", source=source, added=added)
         self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = self.tokens_to_ids(SpecialTokens())
         self.start_id, self.end_id = self.cls_id, self.sep_id
         self.between_ids = [self.sep_id, self.sep_id]  # two, as in fairseq roberta/hub_interface.py, encode
@@ -60,16 +63,26 @@ class ByteLevelBPE(BaseTokenizer):
         found = read_folder(folder, "RoBERTa", (HUGGING_FACE,))
         splitting = _check_rules(found)
         leading_space = read_config(folder).get("add_prefix_space", splitting.get("add_prefix_space", False))
-        backend = _build(found.vocabulary, found.merges, leading_space=bool(leading_space), source=str(found.file))
-        return cls(backend, str(found.file))
+        mask = found.added.find(SpecialTokens().mask)
+        backend = _build(
+            found.vocabulary,
+            found.merges,
+            leading_space=bool(leading_space),
+            mask_takes_space=mask is None or mask.lstrip,
+            source=str(found.file),
+        )
+        return cls(backend, str(found.file), found.added)
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and its configuration, ``vocab.json`` and ``merges.txt``; Hugging Face reads
         them."""
         description = self._describe()
         splitting = description["pre_tokenizer"] or {}
-        config = _config(leading_space=bool(splitting["add_prefix_space"]))
-        save_tokenizer(folder, description, config, vocabulary_and_merges(description))
+        mask = self._added.find(SpecialTokens().mask)
+        config = _config(
+            leading_space=bool(splitting["add_prefix_space"]), mask_takes_space=mask is None or mask.lstrip
+        )
+        self._save(folder, config, vocabulary_and_merges(description))
 
     def surface_form(self, id: int) -> tuple[str, bool]:
         """The characters of a subword without its space, and whether it had none, so that it continues a word."""
@@ -102,8 +115,6 @@ def _check_rules(found: BpeFiles) -> Mapping[str, object]:
         other.append("pre_tokenizer")
     if other:
         raise data_error(f"{found.file} has another {other[0]} than RoBERTa; bertkit reads RoBERTa's only.")
-    if unknown := [token for token in found.added if token not in SpecialTokens()]:
-        raise data_error(f"{found.file} has the added token {unknown[0]}; bertkit knows {', '.join(SpecialTokens())}.")
     return splitting
 
 
@@ -112,6 +123,7 @@ def _build(
     merges: Sequence[Merge],
     *,
     leading_space: bool = False,
+    mask_takes_space: bool = True,
     source: str = "the vocabulary",
 ) -> Tokenizer:
     """The tokenizer with this vocabulary and these merges; special tokens that it lacks are left out."""
@@ -128,18 +140,23 @@ def _build(
     backend.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=leading_space)
     known = [token for token in specials if token in vocabulary]
     backend.add_special_tokens(
-        [AddedToken(token, special=True, normalized=False, lstrip=token == specials.mask) for token in known]
+        [
+            AddedToken(token, special=True, normalized=False, lstrip=mask_takes_space and token == specials.mask)
+            for token in known
+        ]
     )
     return backend
 
 
-def _config(*, leading_space: bool) -> dict[str, object]:
+def _config(*, leading_space: bool, mask_takes_space: bool) -> dict[str, object]:
     """The content of ``tokenizer_config.json``."""
     specials = SpecialTokens()
     return {
         "add_prefix_space": leading_space,
         "trim_offsets": True,
         **{f"{name}_token": token for name, token in specials._asdict().items()},
+        # With its flag, because transformers 5 takes a mask without one for a token that leaves spaces alone.
+        "mask_token": {"__type": "AddedToken", "content": specials.mask, "lstrip": mask_takes_space, **_MASK_FLAGS},
         "bos_token": specials.cls,
         "eos_token": specials.sep,
         "model_max_length": 512,

@@ -32,6 +32,7 @@ class AddedTokenDescription(TypedDict):
 
     id: int
     content: str
+    special: bool
 
 
 class Description(TypedDict, total=False):

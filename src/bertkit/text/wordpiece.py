@@ -23,6 +23,7 @@ from typing import Self
 from tokenizers import AddedToken, Tokenizer
 
 from bertkit.errors import data_error, usage_error
+from bertkit.text.added_tokens import AddedTokens
 from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.normalization import (
     CONTINUATION_PREFIX,
@@ -32,7 +33,6 @@ from bertkit.text.normalization import (
     UnicodeForm,
     build_tokenizer,
 )
-from bertkit.text.tokenizer_files import save_tokenizer
 from bertkit.text.training import count_words, train_wordpiece
 from bertkit.text.wordpiece_files import VOCABULARY, read_folder, wordpiece_config
 
@@ -46,10 +46,14 @@ class WordPiece(BaseTokenizer):
     sep_id: int
 
     def __init__(
-        self, backend: Tokenizer, specials: BertSpecialTokens | None = None, source: str = "the vocabulary"
+        self,
+        backend: Tokenizer,
+        specials: BertSpecialTokens | None = None,
+        source: str = "the vocabulary",
+        added: AddedTokens | None = None,
     ) -> None:
         self._specials = specials or BertSpecialTokens()
-        super().__init__(backend, self._specials, model="BERT", source=source)
+        super().__init__(backend, self._specials, model="BERT", source=source, added=added)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(self._specials)
         self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
 
@@ -59,8 +63,8 @@ class WordPiece(BaseTokenizer):
 
         A bare ``vocab.txt`` is read as cased if one of its subwords has upper case.
         """
-        backend, specials, file = read_folder(Path(path))
-        return cls(backend, specials, str(file))
+        found = read_folder(Path(path))
+        return cls(found.backend, found.specials, str(found.file), found.added)
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and ``vocab.txt``; Hugging Face reads them."""
@@ -70,7 +74,7 @@ class WordPiece(BaseTokenizer):
             "tokenize_chinese_chars": len(self.pre_tokenize("中中")) == 2,
         }
         config = wordpiece_config(self._specials, **flags)
-        save_tokenizer(folder, self._describe(), config, {VOCABULARY: "\n".join(self.vocabulary) + "\n"})
+        self._save(folder, config, {VOCABULARY: "\n".join(self.vocabulary) + "\n"})
 
     def surface_form(self, id: int) -> tuple[str, bool]:
         """The characters of a subword without its ``##``, and whether it had one, so that it continues a word."""
@@ -94,10 +98,12 @@ class WordPiece(BaseTokenizer):
             if "".join(parts) not in self._ids:
                 new["".join(parts)] = parts
         description = self._describe()
-        description["model"]["vocab"].update({token: self.vocab_size + number for number, token in enumerate(new)})
+        # All tokens, because the library gives those that only added_tokens has the first ids after the model's.
+        added = {token: self.vocab_size + number for number, token in enumerate(new)}
+        description["model"]["vocab"] = {**self._ids, **added}
         backend = Tokenizer.from_str(json.dumps(description))
         backend.add_tokens([AddedToken(token, normalized=True) for token, parts in new.items() if len(parts) > 1])
-        return WordPiece(backend, self._specials)
+        return WordPiece(backend, self._specials, added=self._added)
 
 
 def train_more(texts: Iterable[str], base: WordPiece, *, vocab_size: int) -> WordPiece:

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
+from bertkit.text.added_tokens import AddedTokens, read_added_tokens
 from bertkit.text.normalization import LONGEST_WORD, BertSpecialTokens, NormalizationRules, build_tokenizer
 from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, read_config
 
 VOCABULARY = "vocab.txt"
 
 
-def read_folder(path: Path) -> tuple[Tokenizer, BertSpecialTokens, Path]:
-    """The tokenizer at ``path``, a folder or one of its files; the names of its special tokens; the file that was read.
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""The classes of Hugging Face that take all rules from ``tokenizer.json``."""
 
-    ``tokenizer.json`` takes precedence over ``vocab.txt``; ``tokenizer_config.json`` is applied to either.
+
+@dataclass(frozen=True, kw_only=True)
+class WordPieceFiles:
+    """The content of a folder: the tokenizer, the names of its special tokens, the tokens that are added to them, and
+    the file that was read."""
+
+    backend: Tokenizer
+    specials: BertSpecialTokens
+    added: AddedTokens
+    file: Path
+
+
+def read_folder(path: Path) -> WordPieceFiles:
+    """The tokenizer at ``path``, a folder or one of its files.
+
+    ``tokenizer.json`` takes precedence over ``vocab.txt``; ``tokenizer_config.json`` is applied to either, but its
+    flags only where it does not name Hugging Face's generic class, which ignores them.
     """
     folder = path if path.is_dir() else path.parent
     candidates = [path / TOKENIZER, path / VOCABULARY] if path.is_dir() else [path]
@@ -30,8 +48,11 @@ def read_folder(path: Path) -> tuple[Tokenizer, BertSpecialTokens, Path]:
     config = read_config(folder)
     specials = _read_specials(config, folder / CONFIG)
     if file.suffix == ".json":
-        return _read_tokenizer_json(file, config), specials, file
-    return _read_vocabulary(file, config, specials), specials, file
+        backend, listed = _read_tokenizer_json(file, config, specials)
+    else:
+        backend, listed = _read_vocabulary(file, config, specials), []
+    added = read_added_tokens(folder, config, listed, backend.get_vocab())
+    return WordPieceFiles(backend=backend, specials=specials, added=added, file=file)
 
 
 def wordpiece_config(specials: BertSpecialTokens, **rules: bool) -> dict[str, object]:
@@ -103,7 +124,10 @@ def _looks_cased(vocabulary: Iterable[str], specials: BertSpecialTokens) -> bool
     return any(token != token.lower() for token in vocabulary if token not in specials and token[0] != "[")
 
 
-def _read_tokenizer_json(file: Path, config: Mapping[str, object]) -> Tokenizer:
+def _read_tokenizer_json(
+    file: Path, config: Mapping[str, object], specials: BertSpecialTokens
+) -> tuple[Tokenizer, object]:
+    """The tokenizer, in which the ``specials`` alone are special, and the added tokens as the file has them."""
     description = read_json(file)
     model = description.get("model") if isinstance(description, dict) else None
     if not isinstance(model, dict):
@@ -111,7 +135,11 @@ def _read_tokenizer_json(file: Path, config: Mapping[str, object]) -> Tokenizer:
     kind = model.get("type", "WordPiece")
     if kind != "WordPiece":
         raise data_error(f"{file} is a {kind} tokenizer; BERT's is WordPiece.")
-    _apply_flags(description.get("normalizer"), config)
+    if config.get("tokenizer_class") not in _GENERIC:
+        _apply_flags(description.get("normalizer"), config)
+    listed = description.get("added_tokens")
+    if isinstance(listed, list):
+        description["added_tokens"] = [_not_special(each, specials) for each in listed]
     try:
         backend = Tokenizer.from_str(json.dumps(description))
     except Exception as error:  # the library raises nothing narrower
@@ -119,7 +147,14 @@ def _read_tokenizer_json(file: Path, config: Mapping[str, object]) -> Tokenizer:
     # Files saved after training with transformers may pad and truncate to a fixed length; collate does that here.
     backend.no_padding()
     backend.no_truncation()
-    return backend
+    return backend, listed
+
+
+def _not_special(token: object, specials: BertSpecialTokens) -> object:
+    """An added token that is found in texts, unless it is one of ``specials``; see ``AddedTokens.besides``."""
+    if not isinstance(token, dict) or token.get("content") in specials:
+        return token
+    return {**token, "special": False}
 
 
 def _apply_flags(normalizer: object, config: Mapping[str, object]) -> None:
