@@ -24,7 +24,7 @@ from bertkit.finetuning.word_models import list_word_models
 from bertkit.task_types import FileTask
 from bertkit.tasks import squad
 from bertkit.tasks.conll2003 import conll2003
-from bertkit.tasks.glue import cola, mrpc, rte, sst2
+from bertkit.tasks.glue import cola, mrpc, rte, sst2, stsb
 from bertkit.tasks.swag import swag
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import lr_factor
@@ -157,6 +157,17 @@ def test_the_head_of_a_small_model_fits_its_task(tmp_path: Path) -> None:
 
     assert head(mrpc) == {"task.pooling": "mean", "task.pair_head": True}
     assert head(sst2) == head(swag) == head(conll2003) == head(squad.v1) == {}
+
+
+def test_small_models_learn_numbers_around_zero(tmp_path: Path) -> None:
+    folder = bert(tmp_path, 4, 256)
+    found = small_model_settings(folder, stsb, 2_000)
+    assert (found["task.numbers.origin"], found["task.numbers.unit"]) == (2.5, 2.5)
+    standardised = replace(stsb, numbers=replace(stsb.numbers, origin=3.1, unit=0.7))
+    assert "task.numbers.origin" not in small_model_settings(folder, standardised, 2_000)
+    folder.metadata = {"task": stsb.record()}
+    found = small_model_settings(folder, stsb, 2_000)
+    assert (found["task.numbers.origin"], found["task.numbers.unit"]) == (0.0, 1.0), "it has learned that scale"
 
 
 def test_a_fine_tuned_model_keeps_its_head(tmp_path: Path) -> None:

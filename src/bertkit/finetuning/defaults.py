@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import LayerStack
 from bertkit.encoder_types import context_of
-from bertkit.task_types import FileTask, MultipleChoiceTask, TextTask
+from bertkit.task_types import FileTask, MultipleChoiceTask, RegressionTask, TextTask
 from bertkit.tasks.glue import cola, mrpc, qqp, rte, stsb
 
 Value = TypeVar("Value")
@@ -139,12 +139,13 @@ def small_model_settings(folder: ModelFolder, task: FileTask, num_examples: int)
     """The settings, by path, with which a small model learns most from this many examples.
 
     The paper's were chosen for networks of 85 million parameters and more, pre-trained for days. A smaller one needs a
-    higher learning rate and more steps, and for two texts a head that compares their means.
+    higher learning rate and more steps, for two texts a head that compares their means, and numbers around 0.
     """
     found: dict[str, object] = {
         "optimizer.lr": _look_up(_LEARNING_RATES, count_layer_parameters(folder)),
         "epochs": _look_up(_EPOCHS, num_examples),
         **_head_settings(folder, task),
+        **_scale_settings(folder, task),
     }
     return {path: value for path, value in found.items() if value is not None}
 
@@ -178,6 +179,23 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
 
 
 _HEADS = ("pooling", "pair_head")
+
+
+def _scale_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
+    """Numbers from -1 to 1 instead of those of the files, whose mean would have to be learned first.
+
+    A model that was fine-tuned for numbers keeps its scale.
+    STS-B, 2,000 examples, BERT-mini after 6 minutes of pre-training: a Spearman correlation of 54 instead of 24.
+    """
+    if not isinstance(task, RegressionTask) or (task.numbers.origin, task.numbers.unit) != (0.0, 1.0):
+        return {}
+    trained = folder.metadata.get("task", {})
+    if trained.get("type") == task.record()["type"]:
+        return {f"task.numbers.{name}": trained["numbers"][name] for name in ("origin", "unit")}
+    lowest, highest = task.numbers.lowest, task.numbers.highest
+    if lowest is None or highest is None or lowest >= highest:
+        return {}
+    return {"task.numbers.origin": (lowest + highest) / 2, "task.numbers.unit": (highest - lowest) / 2}
 
 
 def _look_up(table: Mapping[int, Value], number: int) -> Value | None:
