@@ -27,6 +27,7 @@ class Parrot(Pipeline):
         (folder / "weights").write_text("7")
         self.folder, self.folders = folder, (folder,)
         self.stop_at = stop_at
+        self.precision = "float32"
         self.answered = 0
         self.__dict__["task"] = TextClassificationTask(name="parrot", metric="accuracy", labels=("a", "b"))
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,9 @@ from bertkit.model import Model
 from bertkit.task_types import FileTask, Prediction, RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
+from bertkit.training.precision import Precision
+
+PRECISIONS: tuple[Precision, Precision] = ("float32", "bfloat16")
 
 
 def save(folder: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece) -> Pipeline:
@@ -38,6 +43,33 @@ def test_predictions_are_those_of_the_model_before_it_was_saved(
     assert scores(found) == pytest.approx(scores(expected), abs=1e-6)
     streamed = list(pipeline.stream(iter(examples), batch_size=5))
     assert [each.label for each in streamed] == [each.label for each in expected]
+
+
+def test_the_precision_is_float32_unless_the_user_or_the_config_says_otherwise(
+    tmp_path: Path,
+    model: Model,
+    task: TextClassificationTask,
+    examples: list[TextExample],
+    tokenizer: WordPiece,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bertkit.training.precision.measure_matmul_speed", lambda device: pytest.fail("measured"))
+    save_model(tmp_path / "model", model, tokenizer, metadata={"task": task.record()})
+    texts = [example.first for example in examples]
+    exact, rounded = (predict(model, task, examples, tokenizer, precision=each) for each in PRECISIONS)
+    assert scores(load(tmp_path).classify(texts)) == pytest.approx(scores(exact), abs=1e-6)
+    bfloat16 = load(tmp_path, precision="bfloat16")
+    assert scores(bfloat16.classify(texts)) == scores(rounded) != scores(exact)
+    (tmp_path / "model" / "bertkit.json").unlink()
+    for key in ("dtype", "torch_dtype"):
+        config = json.loads((tmp_path / "model" / "config.json").read_text(encoding="utf-8"))
+        kept = {name: value for name, value in config.items() if not name.endswith("dtype")}
+        (tmp_path / "model" / "config.json").write_text(json.dumps({**kept, key: "bfloat16"}), encoding="utf-8")
+        assert load(tmp_path).precision == "bfloat16"
+        assert load(tmp_path, precision="float32").precision == "float32"
+    unknown: Any = "float16"
+    with pytest.raises((BertkitError, TypeError), match="float16"):  # a TypeError where types are checked at run time
+        load(tmp_path, precision=unknown)
 
 
 def test_one_text_gives_one_answer(

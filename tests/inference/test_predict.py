@@ -75,6 +75,13 @@ def test_a_number_is_on_the_scale_of_the_task(model: Model, tokenizer: WordPiece
     assert shown.scores == {}
 
 
+def test_numbers_are_not_rounded_to_bfloat16(model: Model, examples: list[TextExample], tokenizer: WordPiece) -> None:
+    task = RegressionTask(name="files:n.csv", metric="pearson", max_length=33)
+    regressor = Model(model.encoder, task.objectives(model.encoder))
+    values = [each.label for each in predict(regressor, task, examples, tokenizer, precision="bfloat16")]
+    assert torch.tensor(values).bfloat16().tolist() != values
+
+
 def test_weights_that_have_diverged_are_an_error(
     model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
 ) -> None:

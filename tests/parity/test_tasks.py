@@ -21,12 +21,6 @@ WORDS = ["seven", "wide", "rivers", "ran", "slowly", "past", "the", "mill", "ada
 POSITIONS = 41
 
 
-@pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use float32, whichever precision is faster on this machine."""
-    monkeypatch.setattr("bertkit.inference.predict.choose_precision", lambda device: "float32")
-
-
 def save(folder: Path, kind: str, **more: Any) -> tuple[Pipeline, Any, Any]:
     """Our pipeline, the model and the tokenizer of transformers, all loaded from one folder that transformers wrote."""
     folder.mkdir()

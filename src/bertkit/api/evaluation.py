@@ -28,7 +28,7 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
     """
     if options.output is not None:
         open_output_folder(Path(options.output), REPORT_FILES, overwrite=options.overwrite)
-    model = load(options.run, *options.ensemble)
+    model = load(options.run, *options.ensemble, precision=options.precision)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
     examples = read_split(task, optional_path(options.data), options.split)
     with Progress(options.progress) as bar:

@@ -23,7 +23,7 @@ def fill(options: FillOptions) -> list[list[Filling]]:
 def predict(options: PredictOptions) -> int:
     """The number of rows that were predicted."""
     input = Path(options.input)
-    model = load(options.run, *options.ensemble)
+    model = load(options.run, *options.ensemble, precision=options.precision)
     with Progress(options.progress) as bar:
         total, notes = (0, []) if input == STREAM else model.task.reader.inspect_input(input)
         for note in notes:

@@ -90,6 +90,11 @@ class ModelFolder:
         return _config.config_from_hf(self._config_file, str(self.path / CONFIG))
 
     @property
+    def stated_dtype(self) -> str:
+        """The number format that ``config.json`` says the weights are for, such as float32; "" if it says nothing."""
+        return str(self._config_file.get("dtype") or self._config_file.get("torch_dtype") or "")
+
+    @property
     def spec(self) -> EncoderSpec:
         """What the encoder's module states about it."""
         return spec_of_config(self.config)

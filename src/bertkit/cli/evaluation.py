@@ -19,7 +19,12 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
     else:
         rows = [(name, score.value, score.low, score.high) for name, score in evaluation.scores.items()]
         show_table(("score", "value", "from", "to"), rows)
-        show_lines([f"{evaluation.examples:,} examples; 95 % intervals from {evaluation.resamples:,} resamples"])
+        show_lines(
+            [
+                f"{evaluation.examples:,} examples, computed in {evaluation.precision}; 95 % intervals from "
+                f"{evaluation.resamples:,} resamples"
+            ]
+        )
         show_parts(evaluation.parts)
         show_lines([line for line in (evaluation.verdict, *evaluation.warnings) if line])
     suffix = _suffix_of_data(Path(options.run))

@@ -107,6 +107,7 @@ def _judge(
     run = read_finished_run(model.folder)
     return replace(
         evaluation,
+        precision=model.precision,
         baselines=list(found.baselines),
         verdict=verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none,
         warnings=[

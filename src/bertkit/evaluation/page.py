@@ -42,7 +42,8 @@ def render_page(evaluation: Evaluation, *, model: str) -> str:
     title = f"{evaluation.task}, {evaluation.split}"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="about">{escape(model)}, {evaluation.examples:,} examples, bertkit {__version__}</p>',
+        f'<p class="about">{escape(model)}, {evaluation.examples:,} examples, computed in {evaluation.precision}, '
+        f"bertkit {__version__}</p>",
         *_verdict(evaluation),
         *_scores(evaluation),
         *(_notes(evaluation.notes) if evaluation.notes else ()),

@@ -14,6 +14,7 @@ from bertkit.metrics.calibration import Bin, expected_calibration_error, reliabi
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.task_types import ExampleReport, FileTask
 from bertkit.task_types.resampling import resample
+from bertkit.training.precision import Precision
 
 _MAX_WORST = 20
 
@@ -67,7 +68,8 @@ class Evaluation(Mapping[str, float]):
     ``classes`` and ``calibration`` are None where predictions are not classes or have no probabilities. ``parts`` are
     scores by part of a prediction, such as entity types. ``worst`` begins with the largest error. ``notes`` say what
     was left out or truncated. ``verdict`` is a sentence that compares the model with its ``baselines``, or says why
-    there are none; ``warnings`` are reasons to distrust the scores.
+    there are none; ``warnings`` are reasons to distrust the scores. ``precision`` is the number format of the model's
+    matrix products.
     """
 
     task: str
@@ -85,6 +87,7 @@ class Evaluation(Mapping[str, float]):
     baselines: list[Baseline] = field(default_factory=list)
     verdict: str = ""
     warnings: list[str] = field(default_factory=list)
+    precision: Precision = "float32"
 
     def __getitem__(self, name: str) -> float:
         return self.scores[name].value

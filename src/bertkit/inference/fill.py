@@ -12,6 +12,7 @@ from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model
+from bertkit.training.precision import Precision, autocast
 
 _CONTINUES = "##"
 
@@ -30,7 +31,13 @@ class Filling:
 
 
 def fill(
-    model: Model, tokenizer: SubwordTokenizer, text: str, *, top_k: int = 5, max_length: int = 512
+    model: Model,
+    tokenizer: SubwordTokenizer,
+    text: str,
+    *,
+    top_k: int = 5,
+    max_length: int = 512,
+    precision: Precision = "float32",
 ) -> list[list[Filling]]:
     """For each mask, from left to right, the ``top_k`` most probable tokens, each mask independently of the others.
 
@@ -45,7 +52,7 @@ def fill(
         raise usage_error(f"the text has {len(tokens.ids):,} tokens; the model reads {max_length - 2:,} at most.")
     if not 1 <= top_k <= tokenizer.vocab_size:
         raise usage_error(f"top_k is {top_k}; it must be from 1 to {tokenizer.vocab_size:,}.")
-    probabilities, candidates = _predict(model, tokenizer, tokens, top_k)
+    probabilities, candidates = _predict(model, tokenizer, tokens, top_k, precision)
     spans = [tokens.offsets[index] for index in masked]
     words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in candidates]
     filled = []
@@ -57,7 +64,7 @@ def fill(
 
 
 def _predict(
-    model: Model, tokenizer: SubwordTokenizer, tokens: Tokens, top_k: int
+    model: Model, tokenizer: SubwordTokenizer, tokens: Tokens, top_k: int, precision: Precision
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Probabilities and token ids, ``top_k`` for each masked position, in float32."""
     feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)
@@ -65,8 +72,9 @@ def _predict(
     batch = collate([feature], pad_id=tokenizer.pad_id).with_labels(mlm=torch.from_numpy(targets)[None])
     was_training = model.training
     model.eval()
-    with torch.inference_mode():
-        logits = model(batch.to(next(model.parameters()).device))["mlm"]["logits"]
+    device = next(model.parameters()).device
+    with torch.inference_mode(), autocast(device, precision):
+        logits = model(batch.to(device))["mlm"]["logits"]
     model.train(was_training)
     best = logits.float().softmax(dim=-1).topk(top_k, dim=-1)
     return best.values.tolist(), best.indices.tolist()

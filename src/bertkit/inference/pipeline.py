@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, get_args, overload
 
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
@@ -30,7 +30,7 @@ from bertkit.task_types import (
     same_answers,
 )
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.training.precision import default_device
+from bertkit.training.precision import Precision, default_device
 
 Text = str | tuple[str, str]
 """One text, or the two of a pair."""
@@ -41,27 +41,33 @@ _LONGEST_TEXT = 512
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 
 
-def load(path: Path | str, *more: Path | str) -> Pipeline:
+def load(path: Path | str, *more: Path | str, precision: Precision | None = None) -> Pipeline:
     """The model in a folder: a run of bertkit, a model that it saved, or a BERT in Hugging Face's format.
 
     With ``more`` folders the models are an ensemble: predictions are made from the mean of the outputs of their heads.
+    ``precision`` is the number format of matrix products: None is float32, or bfloat16 if the ``config.json`` of every
+    model says that its weights are. The speed of the machine has no influence on it.
     """
-    return Pipeline(*map(ModelFolder.open, (path, *more)))
+    return Pipeline(*map(ModelFolder.open, (path, *more)), precision=precision)
 
 
 class Pipeline:
     """Predictions of one model, or of an ensemble. The weights of the heads are loaded when they are first needed.
 
     ``folder`` is that of the model, and ``task`` the task that it was fine-tuned for; an ensemble has those of the
-    first model, with its thresholds. ``num_truncated`` counts the examples so far whose end was cut off.
+    first model, with its thresholds. ``precision`` is the number format of matrix products. ``num_truncated`` counts
+    the examples so far whose end was cut off.
     """
 
-    def __init__(self, model: ModelFolder, *others: ModelFolder) -> None:
+    def __init__(self, model: ModelFolder, *others: ModelFolder, precision: Precision | None = None) -> None:
         self.folder = model.path
         self.folders = tuple(each.path for each in (model, *others))
         self._models = (model, *others)
         self.tokenizer = model.tokenizer
         self.num_truncated = 0
+        self.precision = precision or _stated_precision(self._models)
+        if self.precision not in get_args(Precision):
+            raise usage_error(f"precision is {precision}; it must be {' or '.join(get_args(Precision))}.")
         for other in others:
             self._require_same(Pipeline(other))
 
@@ -69,7 +75,7 @@ class Pipeline:
         """The ``top_k`` most probable words for each [MASK] of the text."""
         model = self._masked_lm_model
         longest = getattr(self._models[0].config, "max_positions", _LONGEST_TEXT)
-        return fill(model, self.tokenizer, text, top_k=top_k, max_length=longest)
+        return fill(model, self.tokenizer, text, top_k=top_k, max_length=longest, precision=self.precision)
 
     @overload
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
@@ -117,7 +123,14 @@ class Pipeline:
 
         The input may be endless: the number of examples in memory is bounded.
         """
-        for prediction in stream(self._task_model, self.task, examples, self.tokenizer, batch_size=batch_size):
+        for prediction in stream(
+            self._task_model,
+            self.task,
+            examples,
+            self.tokenizer,
+            batch_size=batch_size,
+            precision=self.precision,
+        ):
             self.num_truncated += getattr(prediction, "num_truncated", 0) > 0
             yield prediction
 
@@ -165,6 +178,10 @@ class Pipeline:
 def _example(number: int, text: Text) -> TextExample:
     first, second = (text, None) if isinstance(text, str) else text
     return TextExample(str(number), first, second)
+
+
+def _stated_precision(models: Sequence[ModelFolder]) -> Precision:
+    return "bfloat16" if all(model.stated_dtype == "bfloat16" for model in models) else "float32"
 
 
 def _find_task(model: ModelFolder, folder: Path) -> FileTask:

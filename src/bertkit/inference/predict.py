@@ -13,7 +13,7 @@ from bertkit.batch import Feature
 from bertkit.contracts import E, OutputArrays, P, Task, Tokenizer
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
-from bertkit.training.precision import Precision, autocast, choose_precision
+from bertkit.training.precision import Precision, autocast
 
 _BATCHES_IN_A_CHUNK = 32
 
@@ -25,7 +25,7 @@ def predict(
     tokenizer: Tokenizer,
     *,
     batch_size: int = 64,
-    precision: Precision | None = None,
+    precision: Precision = "float32",
 ) -> list[P]:
     """The prediction for every example, in their order; ``model`` is a Model or an Ensemble."""
     return list(stream(model, task, examples, tokenizer, batch_size=batch_size, precision=precision))
@@ -38,15 +38,13 @@ def stream(
     tokenizer: Tokenizer,
     *,
     batch_size: int = 64,
-    precision: Precision | None = None,
+    precision: Precision = "float32",
 ) -> Iterator[P]:
     """Like ``predict``, one prediction at a time: at most one chunk is in memory, so the input may be endless.
 
     Within a chunk, inputs of similar length share a batch. Predictions are the same for every batch size, except for
-    the rounding of ``precision``, which is by default the fastest one on the model's device.
+    the rounding of ``precision``.
     """
-    device = next(model.parameters()).device
-    precision = precision or choose_precision(device)
     for chunk in _chunks(task.encode_all(examples, tokenizer), _BATCHES_IN_A_CHUNK * batch_size):
         features = [feature for _, own in chunk for feature in own]
         rows = iter(_run(model, features, tokenizer.pad_id, batch_size, precision))

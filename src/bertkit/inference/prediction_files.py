@@ -137,7 +137,7 @@ def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     files = sorted(source.iterdir()) if source.is_dir() else [source]
     models = [path for folder in pipeline.folders for path in sorted(folder.iterdir())]
     hashes = [sha256_of(path) for path in (*models, *files) if path.is_file()]
-    return hashlib.sha256("\n".join([*hashes, source.name]).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join([*hashes, source.name, pipeline.precision]).encode()).hexdigest()[:16]
 
 
 def _keep_intact_lines(records: Path, fingerprint: str) -> int:

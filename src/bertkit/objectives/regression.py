@@ -54,8 +54,10 @@ class Regression(Objective):
         return positions_read(self.pooling, batch)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """``value`` (B,)."""
-        return {"value": self.regressor(self.dropout(pool_features(self.pooling, states, batch))).squeeze(-1)}
+        """``value`` (B,), in float32 whatever the precision: in bfloat16 numbers near 4 would be multiples of 1/64."""
+        vectors = self.dropout(pool_features(self.pooling, states, batch))
+        with torch.autocast(vectors.device.type, enabled=False):
+            return {"value": self.regressor(vectors.float()).squeeze(-1)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Squared error, summed."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertkit.options.job import AnyPath, JobOptions, Options
+from bertkit.options.job import AnyPath, JobOptions, Options, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,8 @@ class EvaluateOptions(JobOptions):
     """Do not compare with the most frequent answer and a bag of words."""
     ensemble: Sequence[AnyPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
+    precision: Precision | None = None
+    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)

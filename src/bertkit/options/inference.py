@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bertkit.options.job import AnyPath, JobOptions, Options
+from bertkit.options.job import AnyPath, JobOptions, Options, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,5 +38,7 @@ class PredictOptions(JobOptions):
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
     ensemble: Sequence[AnyPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
+    precision: Precision | None = None
+    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""

@@ -8,6 +8,7 @@ from typing import Literal
 
 AnyPath = Path | str
 ProgressMode = Literal["auto", "plain", "json", "quiet"]
+Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)

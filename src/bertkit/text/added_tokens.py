@@ -42,6 +42,16 @@ class AddedTokens:
         """
         return [_copy(token, special=False) for token in self.tokens if token.content not in own]
 
+    @staticmethod
+    def unmark(listed: object, own: Collection[str]) -> object:
+        """The ``added_tokens`` of a ``tokenizer.json``, of which the model's ``own`` special ones alone are special."""
+        if not isinstance(listed, list):
+            return listed
+        return [
+            {**each, "special": False} if isinstance(each, dict) and each.get("content") not in own else each
+            for each in listed
+        ]
+
     def find(self, content: str) -> AddedToken | None:
         """The token spelled ``content``."""
         return next((token for token in self.tokens if token.content == content), None)

@@ -14,9 +14,10 @@ from tokenizers import Tokenizer, processors
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
+from bertkit.text.added_tokens import AddedTokens, read_added_tokens
 from bertkit.text.base import BaseTokenizer
 from bertkit.text.normalization import BertSpecialTokens
-from bertkit.text.tokenizer_files import TOKENIZER, Description, save_tokenizer
+from bertkit.text.tokenizer_files import TOKENIZER, Description, read_config
 
 _SPACE = "Ġ"
 
@@ -27,16 +28,17 @@ class BertByteBPE(BaseTokenizer):
     cls_id: int
     sep_id: int
 
-    def __init__(self, description: Description, source: str) -> None:
+    def __init__(self, description: Description, source: str, added: AddedTokens | None = None) -> None:
+        listed = AddedTokens.unmark(description.get("added_tokens"), BertSpecialTokens())
         try:
-            backend = Tokenizer.from_str(json.dumps(description))
+            backend = Tokenizer.from_str(json.dumps({**description, "added_tokens": listed}))
         except Exception as error:  # the library raises nothing narrower
             raise data_error(f"{source} is not a tokenizer: {error}.") from error
         backend.no_padding()
         backend.no_truncation()
         # It would add special tokens, which bertkit adds itself; this one excludes spaces from offsets.
         backend.post_processor = processors.ByteLevel(trim_offsets=True)
-        super().__init__(backend, BertSpecialTokens(), model="ModernBERT", source=source)
+        super().__init__(backend, BertSpecialTokens(), model="ModernBERT", source=source, added=added)
         self._description = description
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(BertSpecialTokens())
         self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
@@ -49,14 +51,18 @@ class BertByteBPE(BaseTokenizer):
         splitting = description.get("pre_tokenizer") if isinstance(description, dict) else None
         if not isinstance(splitting, dict) or splitting.get("type") != "ByteLevel":
             raise data_error(f"{file} does not split text into bytes; bertkit reads ModernBERT's byte-level BPE only.")
-        return cls(description, str(file))
+        config = read_config(file.parent)
+        vocabulary = description.get("model", {}).get("vocab", {})
+        return cls(
+            description, str(file), read_added_tokens(file.parent, config, description.get("added_tokens"), vocabulary)
+        )
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` as it was read, and its configuration; Hugging Face reads them."""
         specials = {f"{name}_token": token for name, token in BertSpecialTokens()._asdict().items()}
         inputs = ["input_ids", "attention_mask"]
         config = {**specials, "model_input_names": inputs, "tokenizer_class": "PreTrainedTokenizerFast"}
-        save_tokenizer(folder, self._description, config)
+        self._save(folder, config, {})
 
     def surface_form(self, id: int) -> tuple[str, bool]:
         """The characters of a subword without its space, and whether it had none, so that it continues a word."""

@@ -138,8 +138,7 @@ def _read_tokenizer_json(
     if config.get("tokenizer_class") not in _GENERIC:
         _apply_flags(description.get("normalizer"), config)
     listed = description.get("added_tokens")
-    if isinstance(listed, list):
-        description["added_tokens"] = [_not_special(each, specials) for each in listed]
+    description["added_tokens"] = AddedTokens.unmark(listed, specials)
     try:
         backend = Tokenizer.from_str(json.dumps(description))
     except Exception as error:  # the library raises nothing narrower
@@ -148,13 +147,6 @@ def _read_tokenizer_json(
     backend.no_padding()
     backend.no_truncation()
     return backend, listed
-
-
-def _not_special(token: object, specials: BertSpecialTokens) -> object:
-    """An added token that is found in texts, unless it is one of ``specials``; see ``AddedTokens.besides``."""
-    if not isinstance(token, dict) or token.get("content") in specials:
-        return token
-    return {**token, "special": False}
 
 
 def _apply_flags(normalizer: object, config: Mapping[str, object]) -> None:
