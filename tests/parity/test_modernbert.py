@@ -159,6 +159,7 @@ def test_transformers_loads_our_encoder(tmp_path: Path, padded_batch: Batch, tok
     hf, report = transformers.AutoModel.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
     assert isinstance(hf, transformers.ModernBertModel)
+    assert (hf.config.cls_token_id, hf.config.sep_token_id) == (tokenizer.cls_id, tokenizer.sep_id)
     assert_same_states(encoder, hf.eval(), replace(padded_batch, input_ids=padded_batch.input_ids % 47))
     inputs = transformers.AutoTokenizer.from_pretrained(tmp_path)("The fox", return_tensors="pt")
     ids = [tokenizer.start_id, *tokenizer.encode("The fox").ids, tokenizer.end_id]

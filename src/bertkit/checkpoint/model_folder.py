@@ -222,7 +222,11 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
     """
     assert tokenizer.vocab_size <= getattr(model.encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_hf(model)
-    config = _describe(model, tensors, metadata)
+    token_ids = spec_of_encoder(model.encoder).huggingface.token_ids
+    config = {
+        **_describe(model, tensors, metadata),
+        **{key: getattr(tokenizer, attribute) for key, attribute in token_ids.items()},
+    }
 
     def fill(temporary: Path) -> None:
         write_tensors(temporary / WEIGHTS, tensors)

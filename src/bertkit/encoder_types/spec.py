@@ -47,6 +47,8 @@ class HuggingFaceSpec:
     * ``fixed``: Hugging Face key -> the only supported value. ``assumed``: field -> Hugging Face's default.
     * ``architectures``: labels of the heads -> Hugging Face class with these heads; no label -> class of the encoder.
     * ``heads``: label of a head -> its table of names, where it differs from ``HF_NAMES`` of the objective.
+    * ``token_ids``: Hugging Face key -> attribute of the tokenizer with this id, where their default is that of the
+      published vocabulary and outside a smaller one.
     * ``rewrite``: a function from the content of a ``config.json`` and its source, for errors, to the same content with
       the keys of ``settings``, where these have changed between versions.
     * ``moved``: label of a head -> Hugging Face name of an encoder weight -> its name in a file with such a head.
@@ -70,6 +72,7 @@ class HuggingFaceSpec:
     assumed: Mapping[str, object] = field(default_factory=dict)
     architectures: Mapping[frozenset[str], str] = field(default_factory=dict)
     heads: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    token_ids: Mapping[str, str] = field(default_factory=dict)
     rewrite: Callable[[Mapping[str, object], str], Mapping[str, object]] | None = None
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     optional_part: str | None = None

@@ -343,6 +343,12 @@ SPEC = EncoderSpec(
         values={"activation": ACTIVATION_NAMES},
         fixed={**_NO_BIASES, "decoder_bias": True, "tie_word_embeddings": True},
         assumed={"vocab_size": 50368, "pad_id": 50283},
+        token_ids={
+            "cls_token_id": "cls_id",
+            "bos_token_id": "cls_id",
+            "sep_token_id": "sep_id",
+            "eos_token_id": "sep_id",
+        },
         rewrite=read_layer_types,
         architectures={
             frozenset(): "ModernBertModel",
