@@ -29,13 +29,13 @@ import tokenizers
 import torch
 
 from bertkit._version import __version__
-from bertkit.errors import WRONG_USAGE, BertkitError, usage_error
+from bertkit.errors import WRONG_USAGE, BertkitError, data_error, usage_error
 from bertkit.storage.atomic import (
     explain_output,
     explain_writing,
     flush_to_disk,
     make_folder,
-    read_json,
+    read_object,
     remove_temporaries,
     write_json,
 )
@@ -166,8 +166,10 @@ def read_run(path: Path) -> dict[str, Any]:
     """The content of ``run.json`` of a run folder; raises a data error if it has another format."""
     if not (path / "run.json").exists():
         raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=WRONG_USAGE)
-    record: dict[str, Any] = read_json(path / "run.json")
+    record = read_object(path / "run.json")
     require_format(path / "run.json", record, FORMAT, "Start the run again in another -o folder.")
+    if "kind" not in record or not isinstance(record.get("run"), dict):
+        raise data_error(f"{path / 'run.json'} is not the record of a run: it has no kind and settings.")
     return record
 
 

@@ -69,7 +69,7 @@ def test_a_compressed_file_is_read(glove: Path) -> None:
         (b"the 1 nan\n", "line 1: a number is not finite"),
         (b"other 1 2\n", "has a vector for none of the 2 words"),
         (b"", "has a vector for none of the 2 words"),
-        (b"the 1 2\nm\xffll 1 2\n", "line 2: cannot be read: 'utf-8'"),
+        (b"the 1 2\nm\xffll 1 2\n", "line 2: byte 2 of the line is not UTF-8"),
     ],
 )
 def test_the_error_for_a_bad_file_has_the_line(tmp_path: Path, content: bytes, message: str) -> None:
@@ -80,10 +80,10 @@ def test_the_error_for_a_bad_file_has_the_line(tmp_path: Path, content: bytes, m
 
 
 def test_a_missing_or_truncated_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match=r"none\.txt cannot be read: No such file"):
+    with pytest.raises(BertkitError, match=r"none\.txt does not exist"):
         read_vectors(tmp_path / "none.txt", WORDS)
     (tmp_path / "torn.gz").write_bytes(gzip.compress(LINES.encode())[:-9])
-    with pytest.raises(BertkitError, match=r"torn\.gz, line \d: cannot be read: Compressed file ended"):
+    with pytest.raises(BertkitError, match=r"torn\.gz, line \d: cannot be read \(Compressed file ended"):
         read_vectors(tmp_path / "torn.gz", WORDS)
 
 

@@ -6,6 +6,7 @@ takes the vocabulary as an argument.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,12 +79,13 @@ def read_options(path: Path | str) -> ElmoConfig:
 
 def load(options: Path | str, weights: Path | str | PublishedArrays) -> Elmo:
     """The network with weights from an HDF5 file, which needs h5py, or from arrays by their published names."""
-    elmo = Elmo(read_options(options))
+    with torch.device("meta"):  # the sizes that the options declare need no memory before the weights have them
+        elmo = Elmo(read_options(options))
     if isinstance(weights, Path | str):
         with _open(Path(weights)) as file:
-            elmo.load_state_dict(_read_all(elmo, file))
+            elmo.load_state_dict(_read_all(elmo, file), assign=True)
     else:
-        elmo.load_state_dict(_read_all(elmo, weights))
+        elmo.load_state_dict(_read_all(elmo, weights), assign=True)
     return elmo
 
 
@@ -126,9 +128,14 @@ def _read(name: str, shape: torch.Size, weights: PublishedArrays) -> torch.Tenso
     published = HDF5_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
     if published not in weights:
         raise data_error(f"the weights have no {published}, which the options require. Use the two files of one model.")
+    declared = np.shape(weights[published])  # a file can declare any size in a few bytes: it is checked before reading
+    if math.prod(declared) > shape.numel():
+        raise data_error(f"the weights' {published} has the shape {declared}; the options require {tuple(shape)}.")
     array = _to_ours(name, np.asarray(weights[published], dtype=np.float32))
     if array.shape != shape:
         raise data_error(f"the weights' {published} has the shape {array.shape}; the options require {tuple(shape)}.")
+    if not np.isfinite(array).all():
+        raise data_error(f"the weights' {published} has NaN or infinite numbers. Use another copy of the model.")
     return torch.from_numpy(np.ascontiguousarray(array))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from bertkit.checkpoint.tensors import is_finite
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import HuggingFaceSpec
 from bertkit.encoder_types.architectures import spec_of_encoder
@@ -205,6 +206,8 @@ def _from_hf(
     faults = [_list("lacks", absent), _list("has unknown", unexpected), _list("has", misfits)]
     if any(faults):
         raise data_error(f"{source} {'; '.join(filter(None, faults))}.")
+    if broken := [name for name in wanted if not is_finite(tensors[name])]:
+        raise data_error(f"{source} {_list('has NaN or infinite weights in', broken)}. Use another copy of the model.")
     return {ours: _join(theirs, tensors) for ours, theirs in names.items()}
 
 

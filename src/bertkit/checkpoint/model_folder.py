@@ -46,6 +46,9 @@ _ADVICE = "Train the model again."
 _CLASSIFIERS = ("classifier.weight", "classifier.out_proj.weight")
 """Names of the output layers of classifiers in Hugging Face's files; one row per class."""
 
+_DEPTHS = ("num_layers", "lstm_layers", "num_highways")
+"""Settings that count layers. Every layer has a tensor at least."""
+
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -139,6 +142,7 @@ class ModelFolder:
         layers = huggingface.count_layers(spec.huggingface, tensors)
         if layers is not None and layers != config.num_layers:
             raise data_error(f"{self.path}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
+        _check_depth(config, self.path / CONFIG, file, len(tensors))
         encoder = _load_encoder(spec, config, tensors, str(file))
         has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
         heads = dict(objectives(encoder))
@@ -186,6 +190,13 @@ def _explain_absence(path: Path) -> str:
     if _HUB_ID.fullmatch(str(path)):
         return f"at {path}. bertkit does not download models: download it and name its folder."
     return f"at {path}."
+
+
+def _check_depth(config: Any, source: Path, weights: Path, tensors: int) -> None:
+    """Compare the layers that ``config`` declares with the weights: to build a million of them would take hours."""
+    for name in _DEPTHS:
+        if getattr(config, name, 0) > tensors:
+            raise data_error(f"{source}: {name} is {getattr(config, name):,}; {weights.name} has {tensors:,} tensors.")
 
 
 def _load_encoder(spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor], source: str) -> Encoder:

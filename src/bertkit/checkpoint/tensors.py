@@ -11,6 +11,9 @@ from torch import Tensor
 
 from bertkit.errors import data_error
 
+MOST_HEADER_BYTES = 4_000_000
+"""The longest header that is read: some 30,000 names. A million names would take a minute."""
+
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors of any shape and type; two that share memory are both written in full."""
@@ -32,8 +35,28 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a file, on the CPU; a missing or damaged file is a data error that names it."""
     try:
+        _check_header(path)
         return load_file(path)
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
     except (SafetensorError, OSError, ValueError) as error:
         raise data_error(f"{path} is not a complete safetensors file: {error}.") from error
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether a tensor has neither NaN nor infinity.
+
+    NaN and infinity remain in the sum, which needs no memory; only a sum that overflows is not the answer.
+    """
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
+def _check_header(path: Path) -> None:
+    """Compare the length that the header declares with the file's, before any of it is read."""
+    with path.open("rb") as file:
+        declared = int.from_bytes(file.read(8), "little")
+    size = path.stat().st_size
+    if declared > size:
+        raise ValueError(f"its header would be {declared:,} bytes of {size:,}")
+    if declared > MOST_HEADER_BYTES:
+        raise ValueError(f"its header has {declared:,} bytes; bertkit reads {MOST_HEADER_BYTES:,} at most")

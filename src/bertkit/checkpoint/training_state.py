@@ -29,7 +29,7 @@ from bertkit.storage.atomic import (
     explain_writing,
     flush_to_disk,
     make_folder,
-    read_json,
+    read_object,
     recoverable_path,
     remove_folder,
     remove_temporaries,
@@ -86,14 +86,12 @@ def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     manifest = verify(path)
     files = [name for name in manifest["files"] if name.endswith(_SUFFIX)]
     groups = {name.removesuffix(_SUFFIX): read_tensors(path / name) for name in files}
-    state: dict[str, Any] = read_json(path / _STATE)
-    return groups, state
+    return groups, read_object(path / _STATE)
 
 
 def load_state(path: Path) -> dict[str, Any]:
     """Only the state of a checkpoint, which ``latest`` has checked; it is not checked again."""
-    state: dict[str, Any] = read_json(path / _STATE)
-    return state
+    return read_object(path / _STATE)
 
 
 def verify(path: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -15,6 +16,9 @@ from bertkit.storage.atomic import read_json
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
+
+_MOST_COPIES = 2
+"""How often the tensors of a file may have its length in all: tied weights are listed twice and stored once."""
 
 
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
@@ -67,7 +71,21 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
         raise data_error(f"{path} is damaged or holds more than tensors ({type(error).__name__}).") from error
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
         raise data_error(f"{path} does not hold tensors by name.")
+    _check_tensors(path, size, loaded)
     return loaded
+
+
+def _check_tensors(path: Path, size: int, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not plain, or larger in all than a file of ``size`` bytes can hold.
+
+    A tensor with stride 0 has one number in the file and any number in memory.
+    """
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
+            raise data_error(f"{path}: {name} is not a plain tensor (sparse, quantized or without data).")
+    needed = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    if needed > _MOST_COPIES * size:
+        raise data_error(f"{path} has {size:,} bytes, and its tensors would need {needed:,}: it is refused.")
 
 
 def _unpacked_size(path: Path) -> int:

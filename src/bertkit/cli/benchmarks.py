@@ -44,3 +44,5 @@ def squad_score(options: SquadScoreOptions, *, json: bool, verbosity: Verbosity)
         verbosity.say(f"{result.missing:,} questions have no prediction: they count as wrong")
     if result.unknown:
         verbosity.say(f"{result.unknown:,} predictions belong to no question: they are ignored")
+    if result.without_odds:
+        verbosity.say(f"{result.without_odds:,} questions have no null odds: they are taken as 0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 from bertkit.cli.streams import abandon_stdout
@@ -11,6 +12,9 @@ INTERRUPTED = 130
 
 _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+) bytes")
 """PyTorch raises a plain RuntimeError with these words when the memory of the host is exhausted."""
+
+_ONEDNN_MEMORY = re.compile(r"could not (create|execute) a (primitive|memory)")
+"""oneDNN, which multiplies matrices on the CPU, says nothing more when an allocation fails."""
 
 _LESS_MEMORY = "Give --set micro_batch_size=N or --set gradient_checkpointing=true, or lower --batch-size."
 
@@ -33,6 +37,8 @@ def explain(error: BaseException) -> tuple[str, int]:
         case MemoryError():
             detail = f": {error}" if str(error) else ""
             return f"error: out of memory{detail}. {_LESS_MEMORY}", JOB_FAILED
+        case OSError(errno=errno.ENOMEM):
+            return f"error: out of memory. {_LESS_MEMORY}", JOB_FAILED
         case OSError():
             return f"error: {error.filename or 'input or output'}: {error.strerror or error}.", JOB_FAILED
     exit_code = getattr(error, "exit_code", None)
@@ -42,4 +48,6 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"error: {error} {_LESS_MEMORY}", JOB_FAILED
     if match := _CPU_MEMORY.search(str(error)):
         return f"error: out of memory: {int(match[1]):,} more bytes were needed. {_LESS_MEMORY}", JOB_FAILED
+    if _ONEDNN_MEMORY.search(str(error)) or str(error) == "can't start new thread":
+        return f"error: out of memory: {error}. {_LESS_MEMORY}", JOB_FAILED
     return f"error: {type(error).__name__}: {error} (a bug in bertkit? --debug shows where)", JOB_FAILED

@@ -12,11 +12,9 @@ Letters: V words of the vocabulary, W numbers of a vector.
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 
 from bertkit.data.shards import Corpus
 from bertkit.errors import data_error
+from bertkit.formats.lines import Lines
 from bertkit.optional import require
 from bertkit.storage.atomic import write_file
 
@@ -47,7 +46,7 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     wanted = {spelling for word in words for spelling in (word, word.lower())}
     known: dict[str, NDArray[np.float32]] = {}
     width = 0
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(Lines(path).read(), start=1):
         fields = line.rstrip().split(" ")
         # The first line sets the number of values.
         width = width or len(fields) - 1
@@ -121,17 +120,3 @@ def _read_numbers(fields: Sequence[str], path: Path, line: int) -> NDArray[np.fl
     if not all(map(math.isfinite, values)):
         raise data_error(f"{path}, line {line:,}: a number is not finite.")
     return np.array(values, dtype=np.float32)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    number = 0
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            assert isinstance(file, BufferedIOBase)
-            for line in file:
-                number += 1
-                yield line.decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        where = f"{path}, line {number:,}: " if number else f"{path} "
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise data_error(f"{where}cannot be read: {reason}.") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,15 @@ class SquadScore:
     """``scores`` under the names of the official program, in per cent.
 
     ``missing`` counts questions without a prediction, which count as wrong; ``unknown`` counts predictions for no
-    question in the file, which are ignored.
+    question in the file, which are ignored. ``without_odds`` counts questions that a file of null odds lacks: their
+    odds are taken as 0.
     """
 
     rules: Rules
     scores: dict[str, float]
     missing: int
     unknown: int
+    without_odds: int = 0
 
 
 def score_predictions(
@@ -38,8 +41,9 @@ def score_predictions(
     gold = {example.id: _texts(example, questions) for example in examples}
     rules = rules or ("v2" if any(example.impossible for example in examples) else "v1")
     predicted = _read_answers(predictions)
+    odds = None if null_odds is None else _read_numbers(null_odds)
     if rules == "v2":
-        scores = score_all_v2(gold, predicted, None if null_odds is None else _read_numbers(null_odds))
+        scores = score_all_v2(gold, predicted, odds)
     elif null_odds is not None:
         raise usage_error(f"null odds need questions without an answer, which the rules of {rules} do not have.")
     else:
@@ -49,6 +53,7 @@ def score_predictions(
         scores=scores,
         missing=len(gold.keys() - predicted.keys()),
         unknown=len(predicted.keys() - gold.keys()),
+        without_odds=0 if odds is None else len(gold.keys() - odds.keys()),
     )
 
 
@@ -69,10 +74,17 @@ def _read_answers(path: Path) -> dict[str, str]:
 
 def _read_numbers(path: Path) -> dict[str, float]:
     found = _read_object(path)
-    wrong = next((id for id, odds in found.items() if not isinstance(odds, int | float)), None)
+    wrong = next((id for id, odds in found.items() if not _is_number(odds)), None)
     if wrong is not None:
         raise data_error(f'{path}: the odds of "{wrong}" are {found[wrong]!r:.40}, not a number.')
     return {id: float(odds) for id, odds in found.items() if isinstance(odds, int | float)}
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of a JSON file is a number that a float can hold; 1e999 becomes infinity when it is read."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _read_object(path: Path) -> Mapping[str, object]:

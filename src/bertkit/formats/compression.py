@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,14 @@ from typing import BinaryIO
 
 import zstandard
 
-from bertkit.errors import data_error
+from bertkit.errors import BertkitError, data_error
 
 COMPRESSIONS = (".gz", ".zst")
+
+ALWAYS_UNPACKED = 1 << 24
+MOST_EXPANSION = 30
+"""A compressed file may unpack to 16 MiB, or to 30 times its own length. Text unpacks to 3 to 5 times its length, a
+file that is made to fill memory, disk or time to 1,000 times."""
 
 _BLOCK = 1 << 20
 _ZSTD_INPUT = 1 << 12
@@ -28,14 +34,32 @@ class ByteStream:
 
     def __iter__(self) -> Iterator[bytes]:
         decompress = {".gz": _gunzip, ".zst": _unzstd}.get(self.path.suffix.lower(), _plain)
+        unpacked = 0
         try:
+            most = math.inf if decompress is _plain else most_unpacked(self.path)
             with self.path.open("rb") as file:
                 for block in decompress(file):
+                    unpacked += len(block)
+                    if unpacked > most:
+                        raise expansion_error(self.path)
                     self.position = file.tell()
                     yield block
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
             cause = getattr(error, "strerror", None) or error
             raise data_error(f"{self.path} cannot be read, or is damaged or cut off: {cause}.") from error
+
+
+def most_unpacked(path: Path) -> int:
+    """The bytes that a compressed file may unpack to."""
+    return max(ALWAYS_UNPACKED, MOST_EXPANSION * path.stat().st_size)
+
+
+def expansion_error(path: Path) -> BertkitError:
+    """The error about a file that unpacks to more."""
+    return data_error(
+        f"{path} has {path.stat().st_size:,} bytes and unpacks to more than {most_unpacked(path):,}: it may be made to "
+        "fill the memory or the disk. Unpack it yourself if you trust it."
+    )
 
 
 def _plain(file: BinaryIO) -> Iterator[bytes]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import math
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
@@ -10,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
+from bertkit.formats.compression import expansion_error, most_unpacked
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
@@ -92,12 +95,15 @@ def _all_lines(path: Path) -> Iterator[str]:
 
 
 def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
-    number = 0
+    number = size = 0
     try:
+        most = most_unpacked(path) if isinstance(file, gzip.GzipFile) else math.inf
         while line := file.readline(_LONGEST_LINE):
-            number += 1
+            number, size = number + 1, size + len(line)
+            if size > most:
+                raise expansion_error(path)
             yield _decode(path, number, line)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise data_error(f"{at_line(path, number + 1)}: cannot be read ({error}). The file is damaged.") from error
 
 

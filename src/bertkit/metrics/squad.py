@@ -91,8 +91,8 @@ def score_all_v2(
 ) -> dict[str, float]:
     """The report of ``evaluate-v2.0.py``: scores of all questions, and of those with and without an answer in ``gold``.
 
-    ``no_answer`` (id -> score of "no answer") turns every answer whose score is above ``threshold`` into "", and adds
-    the best scores that any threshold reaches.
+    ``no_answer`` (id -> score of "no answer", 0 where it has none) turns every answer whose score is above
+    ``threshold`` into "", and adds the best scores that any threshold reaches.
     """
     scores = {id: score_answer(predictions[id], answers, "v2") for id, answers in gold.items() if id in predictions}
     decided = dict(scores)
@@ -132,12 +132,13 @@ def _sweep(
     """
     best = current = float(sum(not gold[id] for id in scores))
     threshold = 0.0
-    for id in sorted(no_answer, key=lambda id: no_answer[id]):
+    known = [*no_answer, *(id for id in scores if id not in no_answer)]
+    for id in sorted(known, key=lambda id: no_answer.get(id, 0.0)):
         if id not in scores:
             continue
         current += scores[id] if gold[id] else -float(bool(predictions[id]))
         if current > best:
-            best, threshold = current, no_answer[id]
+            best, threshold = current, no_answer.get(id, 0.0)
     return 100.0 * best / len(gold), threshold
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.optional import require
+from bertkit.storage.atomic import read_object
 from bertkit.storage.json_log import parse_record
 
 _SECONDS_BETWEEN_READS = 2.0
@@ -41,7 +41,7 @@ def _records(metrics: Path, run_record: Path, follow: bool) -> Iterator[Mapping[
     with metrics.open("rb") as file:
         line = b""
         while True:
-            ended = not follow or json.loads(run_record.read_text(encoding="utf-8")).get("ended") is not None
+            ended = not follow or read_object(run_record).get("ended") is not None
             for part in file:
                 line += part
                 if part.endswith(b"\n"):

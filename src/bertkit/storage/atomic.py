@@ -105,6 +105,14 @@ def read_json(path: Path) -> Any:
         raise data_error(f"{path} is not readable JSON: {error}.") from error
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON file that has an object; anything else is an error that names the file."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise data_error(f"{path} is not a JSON object.")
+    return content
+
+
 def recoverable_path(path: Path) -> Path:
     """Where the folder ``path`` is: at its name, or at that of its backup if a crash interrupted its replacement."""
     return _backup_path(path) if not os.path.lexists(path) and _backup_path(path).is_dir() else path

@@ -6,7 +6,6 @@ cases, and the question stays in an evaluation.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, did_you_mean
+from bertkit.formats.compression import ByteStream
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
 from bertkit.task_types.task_files import Columns
@@ -174,17 +174,19 @@ def _read_squad(path: Path) -> Iterator[SpanExample]:
 def read_json_file(path: Path) -> object:
     """The content of a JSON file, plain or ``.gz``; a fault is a data error with its line."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        content: object = json.loads(raw.decode("utf-8-sig"))
+        text = b"".join(ByteStream(path)).decode("utf-8-sig")
+        content: object = json.loads(text, parse_constant=_refuse_constant)
         return content
-    except OSError as error:
-        raise data_error(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
         raise data_error(f"{path} is not UTF-8 (byte {error.start + 1:,}). Save the file as UTF-8.") from error
     except json.JSONDecodeError as error:
         raise data_error(f"{at_line(path, error.lineno)}, column {error.colno}: not JSON ({error.msg}).") from error
-    except (EOFError, RecursionError) as error:
-        raise data_error(f"{path} is damaged ({error}).") from error
+    except (ValueError, RecursionError) as error:
+        raise data_error(f"{path} is not JSON that can be read: {error}.") from error
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _question(record: object, context: str, place: str) -> SpanExample:

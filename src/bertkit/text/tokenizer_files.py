@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
-from bertkit.errors import data_error
-from bertkit.storage.atomic import explain_writing, make_folder, read_json, write_file, write_json
+from bertkit.storage.atomic import explain_writing, make_folder, read_object, write_file, write_json
 
 CONFIG = "tokenizer_config.json"
 TOKENIZER = "tokenizer.json"
@@ -46,10 +45,7 @@ class Description(TypedDict, total=False):
 
 def read_config(folder: Path) -> Mapping[str, object]:
     """The ``tokenizer_config.json`` of a folder; empty if there is none."""
-    config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-    if not isinstance(config, dict):
-        raise data_error(f"{folder / CONFIG} is not a JSON object.")
-    return config
+    return read_object(folder / CONFIG) if (folder / CONFIG).is_file() else {}
 
 
 def save_tokenizer(

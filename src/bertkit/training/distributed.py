@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, usage_error
 from bertkit.rng import CounterRng
 from bertkit.training.precision import default_device
 
@@ -133,12 +133,20 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 def rank() -> int:
     """The number of this process as torchrun gives it; 0 without torchrun."""
-    return int(os.environ.get("RANK", "0"))
+    return _read_number("RANK", 0)
 
 
 def world_size() -> int:
     """The number of processes that torchrun has started; 1 without torchrun."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return _read_number("WORLD_SIZE", 1)
+
+
+def _read_number(name: str, default: int) -> int:
+    """A number that torchrun puts into the environment."""
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal():
+        raise usage_error(f'the environment variable {name} is "{text}"; it must be a whole number. torchrun sets it.')
+    return int(text)
 
 
 @contextmanager
@@ -152,7 +160,7 @@ def join_process_group() -> Iterator[ProcessGroup]:
         yield SINGLE_PROCESS
         return
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(_read_number("LOCAL_RANK", 0))
     try:
         store, number, _ = _connect_store()
         # Every group has its own prefix: the store still has the addresses of earlier groups, which no longer answer.

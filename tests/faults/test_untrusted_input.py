@@ -1,0 +1,289 @@
+"""Files from elsewhere: what they declare is checked before it costs memory or time, and their text is shown safely."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import zstandard
+from safetensors.torch import load_file, save_file
+
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.cli import app
+from bertkit.cli.errors import explain
+from bertkit.encoders.bert import Bert, size
+from bertkit.errors import BAD_DATA, WRONG_USAGE
+from bertkit.formats.compression import ALWAYS_UNPACKED
+from bertkit.model import Model
+from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.text.wordpiece import train
+
+WORDS = "river stone early garden music letter winter seven market silver bridge"
+SECONDS = 20
+"""Of the processor. What is refused needs a fraction of one; what is not refused needed minutes."""
+MEGABYTES = 300
+"""How much a refused file may add to the memory of the process."""
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small BERT with its masked-LM head, as another library would save it: without checksums."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    tokenizer = train([WORDS] * 7, vocab_size=67)
+    torch.manual_seed(7)
+    encoder = Bert(size("3/12/2", vocab_size=tokenizer.vocab_size, max_positions=37, intermediate_size=13))
+    heads = PretrainingTask(objectives=("mlm",)).build_objectives(encoder)
+    save_model(folder, Model(encoder, heads), tokenizer, metadata={})
+    (folder / "bertkit.json").unlink()
+    return folder
+
+
+@pytest.fixture
+def model(original: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(original, tmp_path / "model"))
+
+
+@pytest.fixture
+def refuse(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that must end with one line on stderr within the limits, and return the line."""
+
+    def run(*words: object, exit_code: int = BAD_DATA) -> str:
+        with limits():
+            code = app.run([str(word) for word in words])
+        captured = capsys.readouterr()
+        assert code == exit_code, captured
+        *progress, line = captured.err.splitlines()
+        assert line.startswith("error: "), captured
+        assert not any(each.startswith(("error", "Traceback")) for each in progress)
+        assert "bug in bertkit" not in line
+        assert captured.out == ""
+        return line
+
+    return run
+
+
+@contextmanager
+def limits() -> Iterator[None]:
+    """Fail if the block needs more seconds or memory than something that is refused may."""
+    begin, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert time.process_time() - begin < SECONDS
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEGABYTES * 1024
+
+
+def change_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+# Weights
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_weights_that_are_not_finite_are_refused(
+    model: Path, refuse: Callable[..., str], value: str, dtype: torch.dtype
+) -> None:
+    weights = {name: tensor.to(dtype) for name, tensor in load_file(model / "model.safetensors").items()}
+    name = "bert.encoder.layer.1.output.dense.weight"
+    weights[name][3, 5] = float(value)
+    save_file(weights, model / "model.safetensors")
+    line = refuse("fill", model, "the [MASK]")
+    assert "model.safetensors has NaN or infinite weights in encoder.layer.1.output.dense.weight" in line
+
+
+def test_weights_whose_sum_overflows_are_not_taken_for_infinite(model: Path) -> None:
+    weights = load_file(model / "model.safetensors")
+    weights["bert.embeddings.LayerNorm.bias"].fill_(3e38)
+    save_file(weights, model / "model.safetensors")
+    assert app.run(["fill", str(model), "the [MASK]"]) == 0
+
+
+@pytest.mark.parametrize("key", ["num_hidden_layers", "lstm_layers"])
+def test_layers_that_the_weights_do_not_have_are_refused(model: Path, refuse: Callable[..., str], key: str) -> None:
+    change_json(model / "config.json", **{key: 900})
+    assert "config.json" in refuse("fill", model, "the [MASK]")
+    change_json(model / "config.json", **{key: 1_000_000})
+    assert "config.json" in refuse("fill", model, "the [MASK]")
+
+
+@pytest.mark.parametrize("key", ["vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings"])
+def test_sizes_that_the_weights_do_not_have_are_refused(model: Path, refuse: Callable[..., str], key: str) -> None:
+    change_json(model / "config.json", **{key: 12 * 10**6})
+    refuse("fill", model, "the [MASK]")
+
+
+def test_a_header_of_many_names_is_refused(model: Path, refuse: Callable[..., str]) -> None:
+    names = {f"t{number}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for number in range(100_000)}
+    header = json.dumps(names).encode()
+    (model / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    assert "its header has" in refuse("fill", model, "the [MASK]")
+
+
+@pytest.mark.parametrize("length", [10**6, 10**12, 2**63, 2**64 - 1])
+def test_a_header_longer_than_its_file_is_refused(model: Path, refuse: Callable[..., str], length: int) -> None:
+    (model / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}" + bytes(99))
+    assert f"its header would be {length:,} bytes of 109" in refuse("fill", model, "the [MASK]")
+
+
+PICKLED: dict[str, Callable[[], torch.Tensor]] = {
+    "stride 0": lambda: torch.zeros(1).expand(30_000, 30_000),
+    "overlapping rows": lambda: torch.zeros(2_000).as_strided((1_000, 1_000, 1_000), (1, 1, 0)),
+    "sparse": lambda: torch.sparse_coo_tensor(torch.zeros(2, 1, dtype=torch.long), [1.0], (10**6, 10**6)),
+    "without data": lambda: torch.zeros(10**6, 10**6, device="meta"),
+    "quantized": lambda: torch.quantize_per_tensor(torch.zeros(3, 3), 0.1, 0, torch.qint8),
+}
+
+
+@pytest.mark.parametrize("kind", PICKLED)
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_larger_than_their_file_are_refused(model: Path, refuse: Callable[..., str], kind: str) -> None:
+    weights = load_file(model / "model.safetensors")
+    (model / "model.safetensors").unlink()
+    weights["bert.embeddings.word_embeddings.weight"] = PICKLED[kind]()
+    torch.save(weights, model / "pytorch_model.bin")
+    line = refuse("fill", model, "the [MASK]")
+    assert "pytorch_model.bin" in line
+
+
+def test_tied_weights_in_a_file_of_torch_are_read(model: Path) -> None:
+    weights = load_file(model / "model.safetensors")
+    (model / "model.safetensors").unlink()
+    weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]
+    torch.save(weights, model / "pytorch_model.bin")
+    assert app.run(["fill", str(model), "the [MASK]"]) == 0
+
+
+# Compressed files
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Three questions, of which one has no answer."""
+    rows: list[dict[str, object]] = [
+        {"id": "a", "question": "?", "answers": [{"text": "the mill", "answer_start": 0}], "is_impossible": False},
+        {"id": "b", "question": "?", "answers": [], "is_impossible": True},
+        {"id": "c", "question": "?", "answers": [{"text": "river", "answer_start": 9}], "is_impossible": False},
+    ]
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "the mill river", "qas": rows}]}]}))
+    return path
+
+
+BOMB = b"a line of text \n" * (5 * ALWAYS_UNPACKED // 16)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_a_corpus_that_unpacks_to_far_more_than_its_length_is_refused(
+    tmp_path: Path, refuse: Callable[..., str], suffix: str
+) -> None:
+    path = tmp_path / f"a.txt.{suffix}"
+    path.write_bytes(gzip.compress(BOMB) if suffix == "gz" else zstandard.compress(BOMB))
+    line = refuse("tokenizer", "train", path, "--vocab-size", 99, "-o", tmp_path / "tokenizer")
+    assert f"a.txt.{suffix} has" in line
+    assert "unpacks to more than 16,777,216" in line
+
+
+def test_a_table_that_unpacks_to_far_more_than_its_length_is_refused(
+    tmp_path: Path, model: Path, refuse: Callable[..., str]
+) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(
+        gzip.compress(b"text,label\n" + b"%s,good\nfilm,bad\n" % (b"film " * 9999) * (ALWAYS_UNPACKED // 49_000))
+    )
+    assert "unpacks to more than" in refuse("finetune", path, "--model", model, "-o", tmp_path / "run")
+
+
+def test_answers_that_unpack_to_far_more_than_their_length_are_refused(
+    tmp_path: Path, questions: Path, refuse: Callable[..., str]
+) -> None:
+    path = tmp_path / "answers.json.gz"
+    path.write_bytes(gzip.compress(b"[" + b"[]," * (ALWAYS_UNPACKED // 2) + b"[]]"))
+    assert "unpacks to more than" in refuse("squad", "score", questions, path)
+
+
+def test_damage_inside_a_compressed_file_names_it(
+    tmp_path: Path, model: Path, questions: Path, refuse: Callable[..., str]
+) -> None:
+    for name, text in {"a.csv.gz": b"text,label\n" + b"film,good\nfilm,bad\n" * 99, "a.json.gz": b'{"a": "x"}'}.items():
+        content = bytearray(gzip.compress(text))
+        for place in range(10, len(content) - 8):
+            content[place] ^= 0xFF
+            (tmp_path / name).write_bytes(content)
+            content[place] ^= 0xFF
+            command = ("squad", "score", questions) if "json" in name else ("finetune", "--model", model, "-o", "run")
+            assert name in refuse(*command, tmp_path / name)
+            if place > 40:
+                break
+
+
+# Numbers and texts in JSON
+
+
+@pytest.mark.parametrize(
+    "odds", ["NaN", "Infinity", "-Infinity", "1e999", "true", '"1"', "null", "9" * 400, "9" * 5000]
+)
+def test_null_odds_that_are_no_numbers_are_refused(
+    tmp_path: Path, questions: Path, refuse: Callable[..., str], odds: str
+) -> None:
+    (tmp_path / "p.json").write_text('{"a": "mill", "b": "mill", "c": "river"}')
+    (tmp_path / "o.json").write_text(f'{{"a": -1, "b": {odds}, "c": 0}}')
+    assert "o.json" in refuse("squad", "score", questions, tmp_path / "p.json", "--null-odds", tmp_path / "o.json")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_answers_with_constants_that_are_not_json_are_refused(
+    tmp_path: Path, questions: Path, refuse: Callable[..., str], value: str
+) -> None:
+    (tmp_path / "p.json").write_text(f'{{"a": "mill", "b": {value}}}')
+    assert f"p.json is not JSON that can be read: {value}" in refuse("squad", "score", questions, tmp_path / "p.json")
+
+
+def test_missing_null_odds_are_reported_and_taken_as_zero(
+    tmp_path: Path, questions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.json").write_text('{"a": "mill", "b": "mill", "c": "river"}')
+    (tmp_path / "o.json").write_text('{"b": 2}')
+    command = ["squad", "score", str(questions), str(tmp_path / "p.json"), "--null-odds", str(tmp_path / "o.json")]
+    assert app.run([*command, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["best_f1"] == pytest.approx(100)
+    assert "2 questions have no null odds: they are taken as 0" in shown.err
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "null", '"run"', "[" * 9999, "{}", '{"format": 3}'])
+@pytest.mark.parametrize("words", [("config", "show"), ("evaluate",), ("pretrain", "--resume")])
+def test_a_record_that_is_no_record_is_refused(
+    tmp_path: Path, refuse: Callable[..., str], content: str, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text(content)
+    exit_code = WRONG_USAGE if words == ("evaluate",) else BAD_DATA  # which needs a model first
+    refuse(*words, tmp_path / "run", exit_code=exit_code)
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("could not create a primitive"),
+        RuntimeError("could not create a primitive descriptor for a matmul primitive"),
+        RuntimeError("could not execute a primitive"),
+        RuntimeError("can't start new thread"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_memory_that_a_library_lacks_is_reported_as_memory(error: Exception) -> None:
+    message, _ = explain(error)
+    assert message.startswith("error: out of memory")
