@@ -7,6 +7,7 @@ import json
 import resource
 import shutil
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BAD_DATA, WRONG_USAGE
 from bertkit.formats.compression import ALWAYS_UNPACKED
 from bertkit.model import Model
+from bertkit.report.card import Card, write_card
+from bertkit.report.tables import markdown_table
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import train
 
@@ -287,3 +290,83 @@ def test_a_record_that_is_no_record_is_refused(
 def test_memory_that_a_library_lacks_is_reported_as_memory(error: Exception) -> None:
     message, _ = explain(error)
     assert message.startswith("error: out of memory")
+
+
+# What is shown
+
+HOSTILE = "\x1b]0;title\x07 \x1b[2J \x9b31m \u202e \u2066 \x08\x7f"
+
+
+def assert_harmless(text: str) -> None:
+    found = {each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    assert found <= {"\n"}, found
+
+
+def test_a_vocabulary_from_elsewhere_does_not_control_the_terminal(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model / "tokenizer.json"
+    content = json.loads(path.read_text())
+    vocabulary = content["model"]["vocab"]
+    specials = {token["content"] for token in content["added_tokens"]}
+    content["model"]["vocab"] = {
+        word if word in specials else HOSTILE.replace(" ", "") + word: number for word, number in vocabulary.items()
+    }
+    path.write_text(json.dumps(content))
+    for switches in ([], ["--json"]):
+        assert app.run(["fill", str(model), "the [MASK]", *switches]) == 0
+        shown = capsys.readouterr().out
+        assert_harmless(shown)
+        assert "\\u202e" in shown and ("\\x9b31m" in shown or "\\u009b31m" in shown)
+    assert app.run(["tokenizer", "show", str(model), f"a {HOSTILE} b"]) == 0
+    assert_harmless(capsys.readouterr().out)
+
+
+def test_ids_labels_and_texts_of_a_table_do_not_control_the_terminal(
+    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = ["x", f"{HOSTILE}x"]
+    rows = [{"id": f"{HOSTILE}{row}", "text": f"{row} {HOSTILE}", "label": labels[row % 2]} for row in range(60)]
+    table = tmp_path / "t.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["finetune", str(table), "--model", str(model), "-o", str(tmp_path / "run"), "--epochs", "1"]
+    assert app.run([*command, "--seeds", "1"]) == 0
+    for words in (["evaluate", "run"], ["evaluate", "run", "--json"], ["predict", "run", "t.jsonl", "-o", "-"]):
+        assert app.run([word if word not in ("run", "t.jsonl") else str(tmp_path / word) for word in words]) == 0
+    shown = capsys.readouterr()
+    assert_harmless(shown.out)
+    assert_harmless(shown.err)
+    pages = [*tmp_path.rglob("*.html"), *tmp_path.rglob("*.md")]
+    assert len(pages) >= 2
+    for page in pages:
+        assert_harmless(page.read_text())
+
+
+def test_titles_and_cells_of_a_model_card_are_no_markup() -> None:
+    hostile = f"<script>x</script> [a](javascript:b)\n# {HOSTILE}"
+    card = Card(
+        title=hostile,
+        about=hostile,
+        kind="",
+        score_columns=("dev", hostile),
+        scores=[(hostile, 0.5)],
+        values={"f1": 0.5},
+        data=[(hostile, 1, hostile)],
+        command=["bertkit", hostile],
+        settings=[(hostile, hostile)],
+        environment={"python": hostile},
+        limits=[hostile],
+        base=hostile,
+    )
+    text = write_card(card)
+    assert_harmless(text)
+    body = text.partition("---\n")[2].partition("---\n")[2].partition("```")
+    page = body[0] + body[2].partition("```")[2]
+    assert "<script>" not in page and "](javascript" not in page.replace("\\](javascript", "")
+    assert len([line for line in page.splitlines() if line.startswith("# ")]) == 1
+
+
+def test_a_cell_of_markdown_is_one_cell() -> None:
+    table = markdown_table([HOSTILE, "b|c"], [[f"{HOSTILE}\n| x | y |", "`|`"]])
+    assert_harmless(table)
+    assert len(table.splitlines()) == 3

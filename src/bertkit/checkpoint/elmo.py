@@ -128,10 +128,11 @@ def _read(name: str, shape: torch.Size, weights: PublishedArrays) -> torch.Tenso
     published = HDF5_NAMES[re.sub(r"\d+", "{}", name)].format(*re.findall(r"\d+", name))
     if published not in weights:
         raise data_error(f"the weights have no {published}, which the options require. Use the two files of one model.")
-    declared = np.shape(weights[published])  # a file can declare any size in a few bytes: it is checked before reading
+    stored: Any = weights[published]
+    declared: tuple[int, ...] = stored.shape  # a file can declare any size in a few bytes: it is checked before reading
     if math.prod(declared) > shape.numel():
         raise data_error(f"the weights' {published} has the shape {declared}; the options require {tuple(shape)}.")
-    array = _to_ours(name, np.asarray(weights[published], dtype=np.float32))
+    array = _to_ours(name, np.asarray(stored, dtype=np.float32))
     if array.shape != shape:
         raise data_error(f"the weights' {published} has the shape {array.shape}; the options require {tuple(shape)}.")
     if not np.isfinite(array).all():

@@ -20,8 +20,8 @@ from bertkit.cli.commands import make_command
 from bertkit.cli.errors import explain
 from bertkit.cli.streams import abandon_stdout
 from bertkit.errors import BertkitError, usage_error
+from bertkit.escaping import printable
 from bertkit.options.command import spell_usage
-from bertkit.report.progress import printable
 
 VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     start.quickstart,

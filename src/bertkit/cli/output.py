@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bertkit import config
+from bertkit.escaping import printable, to_json
 from bertkit.report.tables import print_table
 
 if TYPE_CHECKING:  # scikit-learn, which scores the classes, takes half a second to load
@@ -17,12 +17,12 @@ if TYPE_CHECKING:  # scikit-learn, which scores the classes, takes half a second
 def show_lines(lines: Iterable[str]) -> None:
     """Print each on its own line."""
     for line in lines:
-        sys.stdout.write(line + "\n")
+        sys.stdout.write(printable(line) + "\n")
 
 
 def show_json(result: object) -> None:
     """Print a record, or a list of records, as one JSON document."""
-    show_lines([json.dumps(config.to_json(result), indent=2, ensure_ascii=False)])
+    sys.stdout.write(to_json(config.to_json(result), indent=2) + "\n")
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bertkit.cli.app import VERB_FUNCTIONS
 from bertkit.cli.commands import SWITCHES
+from bertkit.escaping import Markup
 from bertkit.options.command import spell_option, spell_usage
 from bertkit.options.description import Option, describe, format_type, list_options, summarize
 from bertkit.options.verbs import HEADINGS, VERBS
@@ -73,7 +74,9 @@ def _describe_verb(verb: str, function: Callable[..., None]) -> Iterator[str]:
         yield markdown_table(("option", "in Python", "type", "default", "meaning"), map(_describe_option, options))
     if switches:
         yield "Only on the command line:\n"
-        yield markdown_table(("option", "meaning"), [(f"`--{name}`", help) for name, help in switches.items()])
+        yield markdown_table(
+            ("option", "meaning"), [(Markup(f"`--{name}`"), Markup(help)) for name, help in switches.items()]
+        )
 
 
 def _spell_parameters(options: Sequence[Option]) -> Iterator[str]:
@@ -85,10 +88,11 @@ def _spell_parameters(options: Sequence[Option]) -> Iterator[str]:
         yield "..."
 
 
-def _describe_option(option: Option) -> tuple[str, ...]:
+def _describe_option(option: Option) -> tuple[Markup, ...]:
     shown = option.name.upper() if option.positional else spell_option(option.name)
     default = "" if option.required or option.default in (None, ()) else f"`{option.default}`"
-    return f"`{shown}`", f"`{option.name}`", f"`{format_type(option.type)}`", default, _escape(option.help)
+    cells = f"`{shown}`", f"`{option.name}`", f"`{format_type(option.type)}`", default, _escape(option.help)
+    return tuple(map(Markup, cells))
 
 
 def _escape(text: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from bertkit.escaping import to_html
 from bertkit.metrics.calibration import Bin
 
 _LEFT, _TOP, _SIDE = 44, 12, 260
@@ -43,7 +43,7 @@ def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str) 
     for number, (name, value, low, high) in enumerate(rows):
         y = _TOP + _ROW * number + _ROW / 2
         parts += [
-            f'<text x="{_NAMES - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>',
+            f'<text x="{_NAMES - 8}" y="{y + 4:.1f}" text-anchor="end">{to_html(name)}</text>',
             f'<line class="grid" x1="{_NAMES}" y1="{y:.1f}" x2="{_NAMES + _BAR}" y2="{y:.1f}"/>',
             f'<line class="range" x1="{x_of(low):.1f}" y1="{y:.1f}" x2="{x_of(high):.1f}" y2="{y:.1f}"/>',
             f'<circle class="mark" cx="{x_of(value):.1f}" cy="{y:.1f}" r="5"/>',
@@ -61,6 +61,6 @@ def _from_to(start: tuple[float, float], end: tuple[float, float]) -> str:
 
 
 def _wrap(parts: Sequence[str], width: float, height: float, title: str) -> str:
-    label = escape(title)
+    label = to_html(title)
     head = f'<svg role="img" aria-label="{label}" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}">'
     return f"{head}<title>{label}</title>{''.join(parts)}</svg>"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from bertkit._version import __version__
+from bertkit.escaping import to_html
 from bertkit.evaluation.drawings import draw_calibration, draw_intervals
 from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthScore
 from bertkit.metrics.classification import ClassScore
@@ -41,8 +41,8 @@ def render_page(evaluation: Evaluation, *, model: str) -> str:
     """The HTML of the page; ``model`` is the name of the model."""
     title = f"{evaluation.task}, {evaluation.split}"
     parts = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="about">{escape(model)}, {evaluation.examples:,} examples, computed in {evaluation.precision}, '
+        f"<h1>{to_html(title)}</h1>",
+        f'<p class="about">{to_html(model)}, {evaluation.examples:,} examples, computed in {evaluation.precision}, '
         f"bertkit {__version__}</p>",
         *_verdict(evaluation),
         *_scores(evaluation),
@@ -56,7 +56,8 @@ def render_page(evaluation: Evaluation, *, model: str) -> str:
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join(parts)
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}<title>{escape(title)}</title><style>{_STYLE}</style></head>\n'
+        f'<!DOCTYPE html>\n<html lang="en">\n'
+        f"<head>{head}<title>{to_html(title)}</title><style>{_STYLE}</style></head>\n"
         f"<body><main>\n{body}\n</main></body>\n</html>\n"
     )
 
@@ -72,9 +73,9 @@ def _scores(evaluation: Evaluation) -> Iterable[str]:
 def _verdict(evaluation: Evaluation) -> Iterable[str]:
     """The comparison with trivial methods, and the reasons to distrust the scores."""
     if evaluation.verdict:
-        yield f'<p class="verdict">{escape(evaluation.verdict)}</p>'
+        yield f'<p class="verdict">{to_html(evaluation.verdict)}</p>'
     if evaluation.warnings:
-        yield f"<ul>{''.join(f'<li>{escape(warning)}</li>' for warning in evaluation.warnings)}</ul>"
+        yield f"<ul>{''.join(f'<li>{to_html(warning)}</li>' for warning in evaluation.warnings)}</ul>"
     if evaluation.baselines:
         names = list(evaluation.scores)
         rows = [
@@ -86,7 +87,7 @@ def _verdict(evaluation: Evaluation) -> Iterable[str]:
 
 def _notes(notes: Sequence[str]) -> Iterable[str]:
     yield "<h2>Notes</h2>"
-    yield f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
+    yield f"<ul>{''.join(f'<li>{to_html(note)}</li>' for note in notes)}</ul>"
 
 
 def _classes(classes: Classes) -> Iterable[str]:
@@ -120,7 +121,7 @@ def _class_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
 
 
 def _matrix(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
-    head = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in names)
+    head = "".join(f'<th scope="col" class="number">{to_html(name)}</th>' for name in names)
     lines = []
     for name, row in zip(names, counts, strict=True):
         size = max(1, sum(row))
@@ -128,7 +129,7 @@ def _matrix(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
             f'<td class="cell" style="background: rgba(var(--shade), {0.55 * count / size:.2f})">{count:,}</td>'
             for count in row
         )
-        lines.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
+        lines.append(f'<tr><th scope="row">{to_html(name)}</th>{cells}</tr>')
     caption = "<caption>Rows: gold class. Columns: predicted class. Darker: a larger share of the row.</caption>"
     return f'<div class="wide"><table>{caption}<tr><th scope="col">gold</th>{head}</tr>{"".join(lines)}</table></div>'
 
@@ -176,16 +177,16 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and not isinstance(lines[0][place], str) for place in range(len(header))]
     head = "".join(
-        f'<th scope="col" class="{"number" if is_number else "text"}">{escape(name)}</th>'
+        f'<th scope="col" class="{"number" if is_number else "text"}">{to_html(name)}</th>'
         for name, is_number in zip(header, numeric, strict=True)
     )
     body = "".join(
-        f'<tr><th scope="row">{escape(str(row[0]))}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in lines
+        f'<tr><th scope="row">{to_html(str(row[0]))}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in lines
     )
-    return f'<div class="wide"><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>'
+    return f'<div class="wide"><table><caption>{to_html(caption)}</caption><tr>{head}</tr>{body}</table></div>'
 
 
 def _cell(value: object) -> str:
     if isinstance(value, str):
-        return f'<td class="text">{escape(value)}</td>'
+        return f'<td class="text">{to_html(value)}</td>'
     return f'<td class="number">{value:.4f}</td>' if isinstance(value, float) else f'<td class="number">{value:,}</td>'

@@ -8,7 +8,6 @@ intact line, and another model or another input starts again. Only complete outp
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from bertkit.contracts import Example
 from bertkit.errors import data_error, usage_error
+from bertkit.escaping import to_json
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.storage.atomic import explain_writing, write_file
@@ -107,7 +107,7 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
 def _predict_to_stdout(pipeline: Pipeline, source: Path) -> int:
     count = 0
     for record in _records(pipeline, _examples(pipeline, source)):
-        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+        sys.stdout.write(to_json(record) + "\n")
         count += 1
     return count
 

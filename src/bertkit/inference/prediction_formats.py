@@ -62,7 +62,8 @@ def _write_json(records: Records, path: Path, columns: AnswerColumns) -> None:
 
 def _write_txt(records: Records, path: Path, columns: AnswerColumns) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{_cell(record[columns.answer], columns)}\n" for record in records)
+        for record in records:
+            file.write(" ".join(str(_cell(record[columns.answer], columns)).splitlines()) + "\n")
 
 
 def _write_csv(records: Records, path: Path, columns: AnswerColumns, *, delimiter: str = ",") -> None:

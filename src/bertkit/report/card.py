@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertkit.escaping import printable, to_json, to_markdown
 from bertkit.report.tables import markdown_table
 
 Row = Sequence[object]
@@ -40,8 +40,8 @@ def write_card(card: Card) -> str:
     """The card as Markdown with a header in YAML."""
     parts = [
         f"---\n{_header(card)}---\n",
-        f"# {card.title}\n",
-        f"{card.about}\n",
+        f"# {to_markdown(card.title)}\n",
+        "\n\n".join(map(to_markdown, card.about.split("\n\n"))) + "\n",
         "## Scores\n",
         markdown_table(card.score_columns, card.scores) if card.scores else "None were measured.\n",
         "## Data\n",
@@ -52,7 +52,7 @@ def write_card(card: Card) -> str:
         markdown_table(("setting", "value"), card.settings) if card.settings else "All settings are the defaults.\n",
         markdown_table(("made with", ""), list(card.environment.items())),
         "## Limits\n",
-        "".join(f"- {limit}\n" for limit in card.limits),
+        "".join(f"- {to_markdown(limit)}\n" for limit in card.limits),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -64,7 +64,7 @@ def without_folders(word: str) -> str:
 
 
 def _format_command(words: Sequence[str]) -> str:
-    return shlex.join(without_folders(word) for word in words).replace("\n", " ")
+    return printable(shlex.join(without_folders(word) for word in words).replace("\n", " "))
 
 
 def _header(card: Card) -> str:
@@ -77,7 +77,7 @@ def _header(card: Card) -> str:
     if card.values:
         fields["metrics"] = list(card.values)
         fields["model-index"] = [{"name": card.title, "results": [_model_index(card)]}]
-    return "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items())
+    return "".join(f"{name}: {to_json(value)}\n" for name, value in fields.items())
 
 
 def _model_index(card: Card) -> dict[str, object]:

@@ -5,7 +5,6 @@ It is written to stderr, so that results on stdout can be piped.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 
+from bertkit.escaping import printable, to_json
 from bertkit.options.job import ProgressMode
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -112,7 +112,7 @@ class _JsonLines(_Lines):
         self._write({"event": "finished", **_record(job), "seconds": round(job.seconds, 3)})
 
     def _write(self, record: Mapping[str, object]) -> None:
-        print(json.dumps(record, ensure_ascii=False), file=self.stream, flush=True)
+        print(to_json(record), file=self.stream, flush=True)
 
 
 class _Bar(_View):
@@ -185,11 +185,6 @@ class Progress:
         job, self._job = self._job, None
         if job is not None and job.first is not None:
             self._view.end(job)
-
-
-def printable(text: str) -> str:
-    """The text with control characters, which could come from a file or a name, escaped."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def describe_duration(seconds: float) -> str:

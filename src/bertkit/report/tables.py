@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bertkit.escaping import printable, to_markdown
+
 _UNLIMITED_WIDTH = 100_000
 """Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
 
@@ -57,7 +59,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
     On a terminal it is fitted to the width of the window. Elsewhere it is plain text: columns separated by two spaces,
     one line per row, no colour and no rules.
     """
-    cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    cells = [[f"{cell:.4f}" if isinstance(cell, float) else printable(str(cell)) for cell in row] for row in rows]
     on_terminal = output.isatty()
     table = Table(
         box=box.SIMPLE_HEAD if on_terminal else None,
@@ -67,7 +69,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
     )
     for place, name in enumerate(header):
         is_numeric = bool(cells) and all(_is_number(row[place]) for row in cells)
-        table.add_column(Text(name), justify="right" if is_numeric else "left")
+        table.add_column(Text(printable(name)), justify="right" if is_numeric else "left")
     for row in cells:
         table.add_row(*(Text(cell, justify="right" if _is_number(cell) else None) for cell in row))
     if on_terminal:
@@ -79,9 +81,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with aligned columns; numbers are aligned to the right, and a ``|`` in a cell is escaped."""
+    """A table with aligned columns; numbers are aligned to the right, and markup in a cell is escaped."""
     cells = [[_format_cell(cell) for cell in row] for row in rows]
-    texts = [[_escape(name) for name in header], *cells]
+    texts = [[to_markdown(name) for name in header], *cells]
     assert all(len(row) == len(header) for row in texts), "all rows of a table need as many cells as its header"
     widths = [max(3, *(len(row[place]) for row in texts)) for place in range(len(header))]
     right = [
@@ -104,12 +106,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 def _format_cell(cell: object) -> str:
     if isinstance(cell, bool) or not isinstance(cell, int | float):
-        return _escape(str(cell))
+        return to_markdown(cell if isinstance(cell, str) else str(cell))
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:.4f}"
-
-
-def _escape(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
 
 
 def _is_number(cell: str) -> bool:
