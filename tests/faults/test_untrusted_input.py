@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 import torch
 import zstandard
+from pyarrow import parquet
 from safetensors.torch import load_file, save_file
 
 from bertkit.checkpoint.model_folder import save_model
@@ -23,7 +25,10 @@ from bertkit.cli import app
 from bertkit.cli.errors import explain
 from bertkit.encoders.bert import Bert, size
 from bertkit.errors import BAD_DATA, WRONG_USAGE
-from bertkit.formats.compression import ALWAYS_UNPACKED
+from bertkit.formats.arrow import parquet_rows
+from bertkit.formats.compression import ALWAYS_UNPACKED, ByteStream
+from bertkit.formats.decoding import DecodingLog
+from bertkit.formats.records import read_parquet
 from bertkit.model import Model
 from bertkit.report.card import Card, write_card
 from bertkit.report.tables import markdown_table
@@ -229,6 +234,37 @@ def test_damage_inside_a_compressed_file_names_it(
                 break
 
 
+def write_parquet(path: Path, texts: list[str], rows: int, **options: Any) -> None:
+    """A file whose ``rows`` share a few ``texts``: it has each of them once."""
+    places = pyarrow.array([row % len(texts) for row in range(rows)], pyarrow.int32())
+    column = pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(texts))
+    labels = pyarrow.array([("good", "bad")[row % 2] for row in range(rows)])
+    table = pyarrow.table({"text": column, "label": labels})
+    parquet.write_table(table, path, store_schema=False, dictionary_pagesize_limit=1 << 30, **options)
+
+
+def test_a_parquet_file_that_unpacks_to_far_more_than_its_length_is_refused(
+    tmp_path: Path, model: Path, refuse: Callable[..., str]
+) -> None:
+    path = tmp_path / "a.parquet"
+    write_parquet(path, ["x" * ALWAYS_UNPACKED, "y" * 9], 2000, compression="zstd")
+    for words in (
+        ("tokenizer", "train", path, "--vocab-size", 99, "-o", tmp_path / "tokenizer"),
+        ("finetune", path, "--model", model, "-o", tmp_path / "run"),
+    ):
+        assert "unpacks to more than 16,777,216" in refuse(*words)
+
+
+def test_rows_of_parquet_that_share_a_text_need_its_memory_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    long = "".join(chr(97 + number * number % 23) for number in range(1_000_000))
+    write_parquet(path, [f"{number}{long}" for number in range(4)], 600, compression="none")
+    with limits():
+        assert sum(len(row[0]) for row in parquet_rows(path, ["text"])) == 600 * 1_000_001  # type: ignore[arg-type]
+        texts = read_parquet(ByteStream(path), "text", "error", DecodingLog())
+        assert sum(map(len, texts)) == 600 * 1_000_001
+
+
 # Numbers and texts in JSON
 
 
@@ -290,6 +326,13 @@ def test_a_record_that_is_no_record_is_refused(
 def test_memory_that_a_library_lacks_is_reported_as_memory(error: Exception) -> None:
     message, _ = explain(error)
     assert message.startswith("error: out of memory")
+
+
+def test_rules_of_a_tokenizer_without_bounds_are_refused(model: Path, refuse: Callable[..., str]) -> None:
+    steps = [{"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}] * 40
+    change_json(model / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": steps})
+    assert "tokenizer.json: the replacements of the normalizer" in refuse("fill", model, "the [MASK]")
+    assert "tokenizer.json: the replacements of the normalizer" in refuse("tokenizer", "show", model, "the")
 
 
 # What is shown

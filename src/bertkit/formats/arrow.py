@@ -15,12 +15,14 @@ from types import ModuleType
 from typing import Any
 
 from bertkit.errors import data_error
+from bertkit.formats.compression import check_unpacked
 from bertkit.formats.lines import at_line
 from bertkit.optional import require
 
 Values = tuple[object, ...]
 
 _ROWS_AT_ONCE = 1024
+_TEXT_TYPES = ("string", "large_string")
 
 
 def parquet_names(path: Path) -> tuple[str, ...]:
@@ -29,10 +31,21 @@ def parquet_names(path: Path) -> tuple[str, ...]:
         return tuple(file.schema_arrow.names)
 
 
+def unpacked_size(metadata: Any, columns: Sequence[str]) -> int:
+    """The bytes that ``columns`` (their first levels) have in a Parquet file, as it declares them, uncompressed."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+    return sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.partition(".")[0] in columns)
+
+
 def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of a Parquet file."""
     number = 0
     with _open_parquet(path) as file:
+        check_unpacked(path, unpacked_size(file.metadata, columns))
+        texts = [column.name for column in file.schema_arrow if str(column.type) in _TEXT_TYPES]
+    # A text that many rows share stays one text: a thousand copies of it could fill the memory.
+    with _open_parquet(path, read_dictionary=texts) as file:
         try:
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=list(columns)):
                 for row in _rows(batch, columns):
@@ -80,7 +93,16 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
 
 
 def _rows(batch: Any, columns: Sequence[str]) -> Iterator[Values]:
-    yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    yield from zip(*(list_values(batch.column(name)) for name in columns), strict=True)
+
+
+def list_values(column: Any) -> list[Any]:
+    """The values of an Arrow array; equal values of a dictionary are one object."""
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    places = column.indices.to_pylist()
+    values = {place: column.dictionary[place].as_py() for place in set(places) if place is not None}
+    return [values.get(place) for place in places]
 
 
 def _arrow_files(folder: Path) -> list[Path]:
@@ -133,10 +155,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _open_parquet(path: Path) -> Iterator[Any]:
+def _open_parquet(path: Path, **options: object) -> Iterator[Any]:
     parquet = _pyarrow("parquet", path)
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path, **options)
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
     except (OSError, ValueError) as error:

@@ -54,6 +54,12 @@ def most_unpacked(path: Path) -> int:
     return max(ALWAYS_UNPACKED, MOST_EXPANSION * path.stat().st_size)
 
 
+def check_unpacked(path: Path, unpacked: int) -> None:
+    """Raise a data error if ``path`` unpacks, or says that it does, to more bytes than it may."""
+    if unpacked > most_unpacked(path):
+        raise expansion_error(path)
+
+
 def expansion_error(path: Path) -> BertkitError:
     """The error about a file that unpacks to more."""
     return data_error(

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error, did_you_mean
-from bertkit.formats.compression import COMPRESSIONS, ByteStream
+from bertkit.formats.arrow import list_values, unpacked_size
+from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog
 from bertkit.optional import require
 
@@ -97,11 +98,17 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
     parquet = require("pyarrow.parquet", extra="parquet", purpose=str(path))
     try:
         with _seekable(stream) as file:
-            table = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
+            options = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
+            table = parquet.ParquetFile(file, **options)
             field = _parquet_field(path, table.schema_arrow, field)
+            check_unpacked(path, unpacked_size(table.metadata, [field]))
+            # A text that many rows share stays in the file's dictionary: 64 copies of it could fill the memory.
+            table = parquet.ParquetFile(file, read_dictionary=[field], **options)
             size, rows, number = path.stat().st_size, table.metadata.num_rows, 0
             for batch in table.iter_batches(batch_size=_PARQUET_ROWS, columns=[field]):
-                for value in batch.column(0).cast(pyarrow.large_binary()).to_pylist():
+                column = batch.column(0)
+                binary = column.dictionary.cast(pyarrow.large_binary())
+                for value in list_values(pyarrow.DictionaryArray.from_arrays(column.indices, binary)):
                     number += 1
                     stream.position = size * number // rows
                     yield _decode_value(f"{path}, row {number:,}", value or b"", on_bad_bytes, log)

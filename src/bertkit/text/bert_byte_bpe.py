@@ -6,15 +6,15 @@ a word includes the space before it, which offsets exclude; as with BERT a row i
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Self
 
-from tokenizers import Tokenizer, processors
+from tokenizers import processors
 
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
 from bertkit.text.added_tokens import AddedTokens, read_added_tokens
+from bertkit.text.backend import build_backend
 from bertkit.text.base import BaseTokenizer
 from bertkit.text.normalization import BertSpecialTokens
 from bertkit.text.tokenizer_files import TOKENIZER, Description, read_config
@@ -30,10 +30,7 @@ class BertByteBPE(BaseTokenizer):
 
     def __init__(self, description: Description, source: str, added: AddedTokens | None = None) -> None:
         listed = AddedTokens.unmark(description.get("added_tokens"), BertSpecialTokens())
-        try:
-            backend = Tokenizer.from_str(json.dumps({**description, "added_tokens": listed}))
-        except Exception as error:  # the library raises nothing narrower
-            raise data_error(f"{source} is not a tokenizer: {error}.") from error
+        backend = build_backend({**description, "added_tokens": listed}, source)
         backend.no_padding()
         backend.no_truncation()
         # It would add special tokens, which bertkit adds itself; this one excludes spaces from offsets.

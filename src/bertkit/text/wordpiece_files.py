@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
 from bertkit.text.added_tokens import AddedTokens, read_added_tokens
+from bertkit.text.backend import MOST_CHARACTERS, build_backend
 from bertkit.text.normalization import LONGEST_WORD, BertSpecialTokens, NormalizationRules, build_tokenizer
 from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, read_config
 
@@ -87,8 +88,10 @@ def _read_vocabulary(file: Path, config: Mapping[str, object], specials: BertSpe
     lowercase = bool(config.get("do_lower_case", not _looks_cased(vocabulary, specials)))
     strip = config.get("strip_accents")
     longest = config.get("max_input_chars_per_word", LONGEST_WORD)
-    if not isinstance(longest, int):
-        raise data_error(f"{file.parent / CONFIG}: max_input_chars_per_word must be a whole number.")
+    if not isinstance(longest, int) or not 1 <= longest <= MOST_CHARACTERS:
+        raise data_error(
+            f"{file.parent / CONFIG}: max_input_chars_per_word must be a whole number from 1 to {MOST_CHARACTERS:,}."
+        )
     rules = NormalizationRules(
         lowercase=lowercase,
         strip_accents=lowercase if strip is None else bool(strip),
@@ -139,10 +142,7 @@ def _read_tokenizer_json(
         _apply_flags(description.get("normalizer"), config)
     listed = description.get("added_tokens")
     description["added_tokens"] = AddedTokens.unmark(listed, specials)
-    try:
-        backend = Tokenizer.from_str(json.dumps(description))
-    except Exception as error:  # the library raises nothing narrower
-        raise data_error(f"{file} is not a tokenizer: {error}.") from error
+    backend = build_backend(description, file)
     # Files saved after training with transformers may pad and truncate to a fixed length; collate does that here.
     backend.no_padding()
     backend.no_truncation()

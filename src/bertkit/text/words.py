@@ -12,7 +12,6 @@ Letters: V words of the vocabulary, N words, C characters of a word.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ from tokenizers import AddedToken, Tokenizer, models
 from bertkit.contracts import Tokens
 from bertkit.errors import data_error, usage_error
 from bertkit.storage.atomic import read_json
+from bertkit.text.backend import MOST_CHARACTERS, build_backend
 from bertkit.text.base import BaseTokenizer, replace_surrogates
 from bertkit.text.characters import NO_WORD, WORD_LENGTH, spell_word
 from bertkit.text.normalization import BertSpecialTokens, NormalizationRules, build_tokenizer
@@ -72,8 +72,10 @@ class WordLevel(BaseTokenizer):
             raise data_error(f"no vocabulary of words at {path}: it has no {TOKENIZER}.")
         config = read_json(Path(path) / CONFIG) if (Path(path) / CONFIG).is_file() else {}
         length = config.get(_LENGTH, WORD_LENGTH) if isinstance(config, dict) else None
-        if not isinstance(length, int) or length < _SHORTEST:
-            raise data_error(f"{Path(path) / CONFIG}: {_LENGTH} must be a whole number of at least {_SHORTEST}.")
+        if not isinstance(length, int) or not _SHORTEST <= length <= MOST_CHARACTERS:
+            raise data_error(
+                f"{Path(path) / CONFIG}: {_LENGTH} must be a whole number from {_SHORTEST} to {MOST_CHARACTERS:,}."
+            )
         return cls(_read(file), length, str(file))
 
     def save(self, folder: Path) -> None:
@@ -150,10 +152,7 @@ def _read(file: Path) -> Tokenizer:
     if kind != "WordLevel":
         found = f"a {kind} tokenizer" if kind else "not a tokenizer"
         raise data_error(f"{file} is {found}; a vocabulary of words has the type WordLevel.")
-    try:
-        return Tokenizer.from_str(json.dumps(description))
-    except Exception as error:  # the library raises nothing narrower
-        raise data_error(f"{file} is not a tokenizer: {error}.") from error
+    return build_backend(description, file)
 
 
 def _config(word_length: int) -> dict[str, object]:
