@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tokenizers import Tokenizer
 
@@ -94,7 +94,7 @@ def _is_slow(pattern: str) -> bool:
     return len(pattern) > LONGEST_PATTERN or repetitions > MOST_REPETITIONS or bool(_REPEATED_GROUP.search(plain))
 
 
-def _grows(rules: list[Mapping[str, object]]) -> bool:
+def _grows(rules: Sequence[Mapping[str, object]]) -> bool:
     """Whether replacements, one after another, make a text of all their patterns too long.
 
     A regular expression is taken to match once per character.
