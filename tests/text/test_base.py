@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bertkit.contracts import Tokens
 from bertkit.errors import BertkitError
-from bertkit.text.base import replace_surrogates
+from bertkit.text.base import extends, replace_surrogates
 from bertkit.text.wordpiece import WordPiece, train
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -96,9 +96,9 @@ def trained_once() -> list[WordPiece]:
 def test_a_tokenizer_extends_one_with_the_same_rules_and_the_same_first_entries() -> None:
     base = train(["The river ran by the old mill."] * 9, vocab_size=60)
     larger = base.add_tokens(["zeppelin", "C++"])
-    assert larger.extends(base)
-    assert not base.extends(larger)
-    assert not base.extends(base)
+    assert extends(larger, base)
+    assert not extends(base, larger)
+    assert not extends(base, base)
     cased = train(["The river ran by the old mill."] * 9, vocab_size=60, cased=True)
-    assert not larger.extends(cased)
-    assert larger.add_tokens(["mills"]).extends(base)
+    assert not extends(larger, cased)
+    assert extends(larger.add_tokens(["mills"]), base)

@@ -20,7 +20,7 @@ from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.record import PretrainRun
 from bertkit.storage.checksums import sha256_of
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.text.base import BaseTokenizer
+from bertkit.text.base import BaseTokenizer, extends
 
 HEAD_SHARE = 0.1
 """Share of the steps that train a new head before the encoder."""
@@ -120,7 +120,7 @@ def _split_added_words(folder: ModelFolder, data: PretrainingData) -> dict[int, 
     base, tokenizer = folder.tokenizer, data.tokenizer
     if tokenizer.fingerprint == base.fingerprint:
         return {}
-    if not (isinstance(tokenizer, BaseTokenizer) and isinstance(base, BaseTokenizer) and tokenizer.extends(base)):
+    if not (isinstance(tokenizer, BaseTokenizer) and isinstance(base, BaseTokenizer) and extends(tokenizer, base)):
         raise usage_error(
             f"{data.train.folder} was not prepared with the tokenizer of {folder.path}: prepare it with --tokenizer "
             f"{folder.path}, or add words to that tokenizer with bertkit tokenizer train FILE... --from {folder.path}."

@@ -75,11 +75,6 @@ class BaseTokenizer:
         """SHA-256 of the rules and the vocabulary: equal if and only if every text gets the same ids."""
         return _fingerprint(self._describe(), self._special_tokens, self.vocab_size)
 
-    def extends(self, other: BaseTokenizer) -> bool:
-        """Whether this is ``other`` with words added to it: the same rules, and more entries after its own."""
-        first = _fingerprint(self._describe(), self._special_tokens, other.vocab_size)
-        return self.vocab_size > other.vocab_size and first == other.fingerprint
-
     @cached_property
     def cased(self) -> bool:
         """Whether upper case is kept."""
@@ -153,6 +148,12 @@ class BaseTokenizer:
         backend = Tokenizer.from_str(self._backend.to_str())
         backend.encode_special_tokens = False
         return backend
+
+
+def extends(larger: BaseTokenizer, base: BaseTokenizer) -> bool:
+    """Whether ``larger`` is ``base`` with words added to it: the same rules, and more entries after its own."""
+    first = _fingerprint(larger._describe(), larger._special_tokens, base.vocab_size)
+    return larger.vocab_size > base.vocab_size and first == base.fingerprint
 
 
 def _fingerprint(description: Description, special_tokens: Sequence[str], size: int) -> str:
