@@ -84,7 +84,12 @@ def initialize_from_statistics(model: Model, statistics: dict[str, NDArray[np.fl
     vectors = torch.from_numpy(statistics["vectors"])
     table = encoder.token_embedding.weight
     width = vectors.shape[1]
-    table[:, :width] = (vectors * (encoder.config.initializer_range * math.sqrt(width))).to(table)
+    counted = (vectors * (encoder.config.initializer_range * math.sqrt(width))).to(table)
+    if hasattr(encoder.config, "position_columns"):
+        # The row of a token that the corpus lacks, such as [MASK], has no length: after the norm its constant column
+        # would be 15 instead of 4 (at width 256), and all heads would look at the masks. It stays random.
+        counted = torch.where(counted.any(dim=1, keepdim=True), counted, table[:, :width])
+    table[:, :width] = counted
     for head in model.objectives.values():
         if isinstance(head, MaskedLanguageModel):
             head.bias.copy_(torch.from_numpy(statistics["log_frequency"]))
