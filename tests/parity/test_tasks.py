@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import bertkit
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 
@@ -126,3 +128,29 @@ def test_a_file_is_scored_with_texts_truncated_to_the_positions_of_the_model(
     (tmp_path / file).write_text(rows.replace("the mill", "the mill " * 99, 1), encoding="utf-8")
     if "Token" not in kind:
         assert len(list(ours.stream(ours.task.reader.read(tmp_path / file)))) == 2
+
+
+@pytest.mark.parametrize("columns", ["text,pair", "premise,hypothesis", "a,b"])
+def test_a_classifier_of_pairs_reads_both_texts(tmp_path: Path, columns: str) -> None:
+    ours, model, tokenizer = save(tmp_path / "m", "BertForSequenceClassification")
+    pairs = [("seven rivers ran", "slowly"), ("the mill", "past the wide rivers ?")]
+    inputs = tokenizer([a for a, _ in pairs], [b for _, b in pairs], padding=True, return_tensors="pt")
+    expected = ask(model, inputs).logits.softmax(-1).max(-1).values.tolist()
+    table = tmp_path / "in.csv"
+    table.write_text("\n".join([columns, *(f"{a},{b}" for a, b in pairs)]) + "\n", encoding="utf-8")
+    first, second = columns.split(",")
+    named: dict[str, Any] = {"text": first, "pair": second} if columns == "a,b" else {}
+    bertkit.predict(tmp_path / "m", table, output=tmp_path / "out.jsonl", progress="quiet", **named)
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [each["probability"] for each in records] == pytest.approx(expected, abs=TOLERANCE)
+    found = [max(each.scores.values()) for each in ours.classify(list(pairs))]
+    assert found == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_a_classifier_whose_labels_are_those_of_pairs_refuses_one_text(tmp_path: Path) -> None:
+    names = {0: "ENTAILMENT", 1: "neutral", 2: "contradiction"}
+    ids = {name: number for number, name in names.items()}
+    ours, _, _ = save(tmp_path / "m", "BertForSequenceClassification", id2label=names, label2id=ids)
+    with pytest.raises(BertkitError, match="an example of m is two texts; example 0 has one"):
+        ours.classify("the mill")
+    assert ours.classify("the mill", "seven rivers").label in ids

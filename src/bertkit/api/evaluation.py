@@ -17,6 +17,7 @@ from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, same_answers
+from bertkit.task_types.input_columns import choose_columns
 
 
 @verb(EvaluateOptions)
@@ -30,8 +31,16 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
         open_output_folder(Path(options.output), REPORT_FILES, overwrite=options.overwrite)
     model = load(options.run, *options.ensemble, precision=options.precision)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
-    examples = read_split(task, optional_path(options.data), options.split)
+    data, sentence = optional_path(options.data), ""
+    named = any((options.text, options.pair, options.id))
+    if data is not None and data.is_file() and (named or not task.files.splits):
+        task, sentence = choose_columns(task, data, text=options.text, pair=options.pair, id=options.id, labelled=True)
+    elif named:
+        raise usage_error("--text, --pair and --id are columns of a file: name it with --data FILE.")
+    examples = read_split(task, data, options.split)
     with Progress(options.progress) as bar:
+        if sentence:
+            bar.say(sentence)
         evaluation = evaluate_model(
             model, examples, optional_path(options.output), bar, baseline=not options.no_baseline
         )

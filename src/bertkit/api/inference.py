@@ -6,11 +6,13 @@ from pathlib import Path
 
 from bertkit.api.truncation import report_truncated
 from bertkit.api.verb import verb
+from bertkit.errors import usage_error
 from bertkit.inference.fill import Filling
 from bertkit.inference.pipeline import load
 from bertkit.inference.prediction_files import STREAM, predict_file
 from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.report.progress import Progress
+from bertkit.task_types.input_columns import choose_columns
 
 
 @verb(FillOptions)
@@ -24,9 +26,14 @@ def predict(options: PredictOptions) -> int:
     """The number of rows that were predicted."""
     input = Path(options.input)
     model = load(options.run, *options.ensemble, precision=options.precision)
+    sentence = ""
+    if input != STREAM:
+        model.task, sentence = choose_columns(model.task, input, text=options.text, pair=options.pair, id=options.id)
+    elif any((options.text, options.pair, options.id)):
+        raise usage_error("stdin has lines and no columns: leave out --text, --pair and --id.")
     with Progress(options.progress) as bar:
         total, notes = (0, []) if input == STREAM else model.task.reader.inspect_input(input)
-        for note in notes:
+        for note in filter(None, [sentence, *notes]):
             bar.say(note)
         bar.start("predicting", total, "row")
         count = predict_file(model, input, Path(options.output), bar.advance, overwrite=options.overwrite)

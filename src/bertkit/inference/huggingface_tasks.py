@@ -18,6 +18,9 @@ from bertkit.task_types import (
 _UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
 """The labels of a ``config.json`` without ``id2label``: Hugging Face does not write its default of two labels."""
 
+_LABELS_OF_PAIRS = {"entailment", "contradiction", "not_entailment", "equivalent", "duplicate"}
+"""Classes that only two texts can have: a ``config.json`` does not say whether a classifier is for pairs."""
+
 _LONGEST_CONTEXT = 384
 """Tokens of a window of a context, as in google-research/bert ``run_squad.py``; other inputs fill all positions."""
 
@@ -43,5 +46,6 @@ def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> Fil
         case ["ForSequenceClassification"] if len(labels) == 1:
             return RegressionTask(name=name, metric="pearson", max_length=positions)
         case ["ForSequenceClassification"]:
-            return TextClassificationTask(name=name, metric="accuracy", labels=labels, max_length=positions)
+            pair = not _LABELS_OF_PAIRS.isdisjoint(map(str.casefold, labels))
+            return TextClassificationTask(name=name, metric="accuracy", labels=labels, max_length=positions, pair=pair)
     return None

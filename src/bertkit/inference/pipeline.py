@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, overload
@@ -25,6 +26,7 @@ from bertkit.task_types import (
     SpanPrediction,
     TagExample,
     TextExample,
+    TextTask,
     from_record,
     make_example,
     same_answers,
@@ -116,16 +118,23 @@ class Pipeline:
 
     def predict(self, texts: Sequence[Text]) -> list[Prediction]:
         """The class or the number of each text, or of each pair."""
-        return list(self.stream(_example(number, text) for number, text in enumerate(texts)))
+        examples = [_example(number, text) for number, text in enumerate(texts)]
+        task = self.task
+        if not task.files.splits and isinstance(task, TextTask) and any(each.second is not None for each in examples):
+            task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
+        return list(self._answer(task, examples))
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         """The predictions for examples of the task, such as ``task.reader.read`` gives, one by one and in order.
 
         The input may be endless: the number of examples in memory is bounded.
         """
+        yield from self._answer(self.task, examples, batch_size=batch_size)
+
+    def _answer(self, task: FileTask, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for prediction in stream(
             self._task_model,
-            self.task,
+            task,
             examples,
             self.tokenizer,
             batch_size=batch_size,
@@ -138,8 +147,8 @@ class Pipeline:
     def task(self) -> FileTask:
         """The task in the model folder; for a model that was not made by bertkit, a task with the labels in its config.
 
-        Such a folder does not say whether a classifier needs pairs, or whether a question-answering model may predict
-        no answer: set it with ``replace(task, pair=True)`` and ``replace(task, null=True)``.
+        Such a folder does not say whether a classifier needs pairs, unless its labels do, or whether a model that
+        answers questions may predict no answer. Set ``pipeline.task = replace(pipeline.task, pair=True)``, or ``null``.
         """
         return _find_task(self._models[0], self.folder)
 

@@ -17,6 +17,12 @@ class EvaluateOptions(JobOptions):
     """Run folder of a fine-tuning."""
     data: AnyPath | None = None
     """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
+    text: str | None = None
+    """Column of the text in the file DATA. [default: that of the fine-tuning, or guessed]"""
+    pair: str | None = None
+    """Column of the second text."""
+    id: str | None = None
+    """Column of the ids. [default: that of the fine-tuning, or one named id]"""
     split: str = "dev"
     """Which of the task's files."""
     on: str | None = None

@@ -36,6 +36,12 @@ class PredictOptions(JobOptions):
     """.csv, .tsv, .jsonl, .parquet, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
+    text: str | None = None
+    """Column of the text. [default: that of the fine-tuning, or guessed]"""
+    pair: str | None = None
+    """Column of the second text."""
+    id: str | None = None
+    """Column of the ids. [default: that of the fine-tuning, or one named id]"""
     ensemble: Sequence[AnyPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
     precision: Precision | None = None

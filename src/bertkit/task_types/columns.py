@@ -18,8 +18,12 @@ _LABEL_NAMES = (
     *("label", "labels", "gold_label", "gold", "target", "class", "category", "sentiment", "score", "stars"),
     *("rating", "similarity", "intent", "topic", "emotion"),
 )
-_PAIR_NAMES = (("premise", "hypothesis"), ("question", "sentence"), ("question", "answer"), ("query", "passage"))
-_ID_NAMES = ("id", "idx", "index", "uid", "guid")
+_PAIR_NAMES = (
+    *(("premise", "hypothesis"), ("question", "sentence"), ("question", "answer"), ("query", "passage")),
+    *(("text", "pair"), ("text", "text_pair")),
+)
+ID_NAMES = ("id", "idx", "index", "uid", "guid")
+"""Names of columns of ids, in lower case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +55,8 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     for name in (text, pair, label):
         if name is not None:
             table.column_index(name)
-    rows = table.sample(_SAMPLE_ROWS)
-    if not rows:
-        raise data_error(f"{table.path} has a line of column names and no rows.")
-    profiles = [
-        _Profile(name=name, cells=cells) for name, cells in zip(table.columns, zip(*rows, strict=True), strict=True)
-    ]
+    profiles = _profiles(table)
+    rows = len(profiles[0].cells)
     taken = {name for name in (text, pair, label) if name is not None}
     named_label = label or _label_by_name([each.name for each in profiles if each.name not in taken])
     texts = [each for each in profiles if each.is_text and each.name not in (taken | {named_label})]
@@ -65,8 +65,32 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     elif pair is None:
         pair = _partner(text, [each.name for each in texts])
     others = [each for each in profiles if each.name not in (text, pair)]
-    answer = named_label or _label_by_content(table.path, others, len(rows))
+    answer = named_label or _label_by_content(table.path, others, rows)
     return Columns(first=text, second=pair, label=answer, id=_id_by_name([each.name for each in others], answer))
+
+
+def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
+    """The columns of the texts and of the id, as ``guess_columns`` finds them, in a table that needs no label.
+
+    With a given ``text`` there is a second one only if ``pair`` names it.
+    """
+    profiles = _profiles(table)
+    taken = {text, pair, _label_by_name([each.name for each in profiles])}
+    if text is None:
+        text, pair = _guess_texts(
+            table.path, [each for each in profiles if each.is_text and each.name not in taken], pair
+        )
+    return Columns(first=text, second=pair, id=_id_by_name(table.columns, ""))
+
+
+def _profiles(table: Table) -> list[_Profile]:
+    """The columns with their cells in the first rows."""
+    rows = table.sample(_SAMPLE_ROWS)
+    if not rows:
+        raise data_error(f"{table.path} has a line of column names and no rows.")
+    return [
+        _Profile(name=name, cells=cells) for name, cells in zip(table.columns, zip(*rows, strict=True), strict=True)
+    ]
 
 
 def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
@@ -105,12 +129,12 @@ def _label_by_name(names: Iterable[str]) -> str | None:
 
 
 def _id_by_name(names: Iterable[str], label: str) -> str | None:
-    return next((name for name in names if name.casefold() in _ID_NAMES and name != label), None)
+    return next((name for name in names if name.casefold() in ID_NAMES and name != label), None)
 
 
 def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> str:
     most = max(2, min(_MOST_CLASSES, rows // 2))
-    likely = [each.name for each in profiles if 2 <= each.distinct <= most and each.name.casefold() not in _ID_NAMES]
+    likely = [each.name for each in profiles if 2 <= each.distinct <= most and each.name.casefold() not in ID_NAMES]
     if len(likely) == 1:
         return likely[0]
     if likely:

@@ -99,6 +99,14 @@ class TextReader(Reader[TextExample]):
             label = self.read_label(cells.label, at_line(cells.path, cells.line))
         return TextExample(cells.id, cells.first, cells.second, label)
 
+    def open_table(self, path: Path) -> Table:
+        """New input as a table."""
+        return self._open(path)[0]
+
+    def find_columns(self, path: Path) -> Columns:
+        """The columns that ``read`` reads of new input, if it has them."""
+        return self._open(path)[1]
+
     def _open(self, path: Path) -> tuple[Table, Columns]:
         """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
         suffix = path.name.removesuffix(".gz").rpartition(".")[2]

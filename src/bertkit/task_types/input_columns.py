@@ -1,0 +1,100 @@
+"""Which columns of new input are the texts and the id: named by the user, those of the training, or guessed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from bertkit.errors import did_you_mean, usage_error
+from bertkit.formats.tables import Table
+from bertkit.task_types.base import FileTask
+from bertkit.task_types.columns import ID_NAMES, guess_columns, guess_texts
+from bertkit.task_types.task_files import Columns, Split
+from bertkit.task_types.text_task import TextTask
+
+_NAME = re.compile(r"[\w.-]{1,40}")
+"""What looks like the name of a column. A text in the first line is a row of a file that has no names."""
+
+
+def choose_columns(
+    task: FileTask,
+    path: Path,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    id: str | None = None,
+    labelled: bool = False,
+) -> tuple[FileTask, str]:
+    """``task`` with the columns in which ``path`` has its texts and ids, and a sentence about those that were guessed.
+
+    ``text``, ``pair`` and ``id`` are names of columns and replace what is known or guessed. A task that was made from
+    the ``config.json`` of another library, and so has no files, becomes one on pairs if there is a second text;
+    ``labelled`` says that there is a label, too. A column that does not exist, or a second text that is missing or not
+    of use, is a usage error.
+    """
+    given = [name for name in (text, pair, id) if name is not None]
+    if not isinstance(task, TextTask) or path.name.removesuffix(".gz").endswith(".txt"):
+        if given:
+            raise usage_error(f"{path} has no columns that {task.name} reads: leave out --text, --pair and --id.")
+        return task, ""
+    if not given and (path.is_dir() or (task.files.splits and _finds_texts(task, path))):
+        return task, ""
+    table = task.reader.open_table(path)
+    for name in given:
+        table.column_index(name)
+    if task.files.splits:
+        columns = _of_known_task(task, table, text, pair)
+    elif labelled:
+        columns = guess_columns(table, text=text, pair=pair, label=None)
+    else:
+        columns = guess_texts(table, text=text, pair=pair)
+    if task.pair and columns.second is None:
+        raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
+    columns = columns if id is None else replace(columns, id=id)
+    return _with_columns(task, columns), _describe(path, columns) if text is None else ""
+
+
+def _finds_texts(task: TextTask, path: Path) -> bool:
+    return set(task.reader.find_columns(path).used()) <= set(task.reader.open_table(path).columns)
+
+
+def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | None) -> Columns:
+    """The columns of the training where the table has them; a text of another name if there is no other column."""
+    if pair is not None and not task.pair:
+        raise usage_error(f"{task.name} is a task on one text: leave out --pair.")
+    known = task.reader.find_columns(table.path)
+    second = pair or known.second
+    if second is not None:
+        table.column_index(second)
+    others = [
+        name for name in table.columns if name.casefold() not in ID_NAMES and name not in (second, *_labels(task))
+    ]
+    if text is None and known.first not in table.columns and len(others) == 1 and _NAME.fullmatch(others[0]):
+        text = others[0]
+    first = text or known.first
+    if first not in table.columns and others:
+        columns = ", ".join(table.columns)
+        raise usage_error(
+            f'{table.path} has no column "{first}". Its columns: {columns}.'
+            f"{did_you_mean(first, table.columns)} Name it: --text COLUMN."
+        )
+    return replace(known, first=first, second=second, id=known.id if known.id in table.columns else None)
+
+
+def _labels(task: TextTask) -> set[str | None]:
+    return {split.columns.label for split in task.files.splits.values()}
+
+
+def _with_columns(task: TextTask, columns: Columns) -> TextTask:
+    splits = {
+        name: replace(split, columns=replace(columns, label=split.columns.label))
+        for name, split in task.files.splits.items()
+    } or {"train": Split(files=(), columns=columns, may_lack_labels=True)}
+    return replace(task, pair=columns.second is not None, files=replace(task.files, splits=splits))
+
+
+def _describe(path: Path, columns: Columns) -> str:
+    named = {"text": columns.first, "pair": columns.second, "label": columns.label, "id": columns.id}
+    found = ", ".join(f"{what} = {name}" for what, name in named.items() if name is not None)
+    return f"{path.name}: {found}"

@@ -1,0 +1,103 @@
+"""New input may have its texts in any columns: named, known from the training, or guessed and said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.task_types import Columns, Split, TaggingTask, TaskFiles, TextClassificationTask, TextExample
+from bertkit.task_types.input_columns import choose_columns
+
+FOREIGN = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"))
+
+
+def known(*, pair: bool = False) -> TextClassificationTask:
+    """A task whose training had the columns nr, review and label, or further opinion."""
+    columns = Columns(first="review", second="opinion" if pair else None, label="label", id="nr")
+    files = TaskFiles(splits={"train": Split(files=(), columns=columns)})
+    return TextClassificationTask(name="ours", metric="accuracy", labels=("x", "y"), pair=pair, files=files)
+
+
+def write(folder: Path, content: str, name: str = "in.csv") -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "named", "example", "sentence"),
+    [
+        (known(), "nr,review\n5,a b\n", {}, TextExample("5", "a b"), ""),
+        (known(), "comment\na b\n", {}, TextExample("2", "a b"), "in.csv: text = comment"),
+        (known(), "nr,comment\n5,a b\n", {"text": "comment"}, TextExample("5", "a b"), ""),
+        (known(), "nr,ref,comment\n5,k,a b\n", {"text": "comment", "id": "ref"}, TextExample("k", "a b"), ""),
+        (known(pair=True), "q,a\nb,c\n", {"text": "q", "pair": "a"}, TextExample("2", "b", "c"), ""),
+        (FOREIGN, "id,said\n5,a b\n", {}, TextExample("5", "a b"), "in.csv: text = said, id = id"),
+        (FOREIGN, "text,pair\na b,c\n", {}, TextExample("2", "a b", "c"), "in.csv: text = text, pair = pair"),
+        (FOREIGN, "text,pair\na b,c\n", {"text": "text"}, TextExample("2", "a b"), ""),
+        (FOREIGN, "q,a\nb,c\n", {"text": "a", "pair": "q"}, TextExample("2", "c", "b"), ""),
+        (
+            FOREIGN,
+            "premise,hypothesis,gold_label\na b,c,x\n",
+            {},
+            TextExample("2", "a b", "c"),
+            "in.csv: text = premise, pair = hypothesis",
+        ),
+    ],
+)
+def test_the_columns_of_new_input(
+    task: TextClassificationTask,
+    content: str,
+    named: dict[str, str],
+    example: TextExample,
+    sentence: str,
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path, content)
+    found, said = choose_columns(task, path, text=named.get("text"), pair=named.get("pair"), id=named.get("id"))
+    assert list(found.reader.read(path)) == [example]
+    assert said == sentence
+
+
+def test_labelled_input_of_a_model_from_elsewhere(tmp_path: Path) -> None:
+    path = write(tmp_path, "premise,hypothesis,label\n" + "a b,c,x\nd,e f,y\n" * 3)
+    task, said = choose_columns(FOREIGN, path, labelled=True)
+    assert isinstance(task, TextClassificationTask) and task.pair
+    assert said == "in.csv: text = premise, pair = hypothesis, label = label"
+    examples = task.with_files(dev=[path]).examples("dev")
+    assert examples[0] == TextExample("2", "a b", "c", "x")
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "named", "message"),
+    [
+        (known(), "nr,review\n5,a b\n", {"id": "mr"}, 'no column "mr". Its columns: nr, review'),
+        (known(), "nr,review\n5,a b\n", {"pair": "review"}, "ours is a task on one text: leave out --pair"),
+        (known(), "when,comment\n5,a b\n", {}, 'has no column "review".*Name it: --text COLUMN'),
+        (known(), "A fine film\nA poor film\n", {}, 'has no column "review". Its columns: A fine film'),
+        (known(pair=True), "review\na b\n", {}, 'has no column "opinion"'),
+        (FOREIGN, "n\n5\n", {}, "no column that looks like text"),
+        (
+            TextClassificationTask(name="nli", metric="accuracy", labels=("x", "y"), pair=True),
+            "said\na b\n",
+            {},
+            "nli needs two texts, and .*in.csv has one: name the second with --pair COLUMN",
+        ),
+    ],
+)
+def test_input_that_does_not_fit_is_an_error(
+    task: TextClassificationTask, content: str, named: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, content)
+    with pytest.raises(BertkitError, match=message):
+        choose_columns(task, path, text=named.get("text"), pair=named.get("pair"), id=named.get("id"))
+
+
+def test_names_of_columns_are_for_tables_of_texts(tmp_path: Path) -> None:
+    lines = write(tmp_path, "a b\n", "in.txt")
+    assert choose_columns(FOREIGN, lines) == (FOREIGN, "")
+    for task in (FOREIGN, TaggingTask(name="tags", labels=("O", "B-x", "I-x"))):
+        with pytest.raises(BertkitError, match="leave out --text, --pair and --id"):
+            choose_columns(task, lines, text="text")
