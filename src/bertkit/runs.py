@@ -35,11 +35,9 @@ from bertkit.storage.atomic import (
     explain_writing,
     flush_to_disk,
     make_folder,
-    read_object,
     remove_temporaries,
-    write_json,
 )
-from bertkit.storage.checksums import require_format
+from bertkit.storage.checksums import read_record, require_format, write_checked
 from bertkit.storage.json_log import format_record, open_log, read_log, rewrite_log
 from bertkit.storage.locks import LockHeldError, exclusive_lock
 
@@ -119,11 +117,11 @@ class RunFolder:
         if self.record.exists():
             raise usage_error(f"{self.path} holds a run already. Resume it, or choose another -o folder.")
         facts |= {"command": sys.argv, "environment": environment(), "ended": None}
-        write_json(self.record, {"format": FORMAT, "run": dict(run), **facts})
+        write_checked(self.record, {"format": FORMAT, "run": dict(run), **facts})
 
     def note(self, **facts: object) -> None:
         """Add facts to ``run.json``."""
-        write_json(self.record, {**read_run(self.path), **facts})
+        write_checked(self.record, {**read_run(self.path), **facts})
 
     def log(self, record: Mapping[str, object]) -> None:
         """Append one line to ``metrics.jsonl``."""
@@ -163,10 +161,10 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def read_run(path: Path) -> dict[str, Any]:
-    """The content of ``run.json`` of a run folder; raises a data error if it has another format."""
+    """The content of ``run.json`` of a run folder; raises a data error if it is damaged or has another format."""
     if not (path / "run.json").exists():
         raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=WRONG_USAGE)
-    record = read_object(path / "run.json")
+    record = read_record(path / "run.json")
     require_format(path / "run.json", record, FORMAT, "Start the run again in another -o folder.")
     if "kind" not in record or not isinstance(record.get("run"), dict):
         raise data_error(f"{path / 'run.json'} is not the record of a run: it has no kind and settings.")

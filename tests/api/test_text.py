@@ -113,3 +113,16 @@ def test_the_tokenizer_of_a_run_prepares_text(workspace: Path, tmp_path: Path) -
             [workspace / "a.txt"], tokenizer=workspace / "tok", output=tmp_path / "e", progress="quiet"
         ).tokenizer
     )
+
+
+def test_a_folder_with_other_files_is_not_replaced(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "tok").mkdir()
+    (tmp_path / "tok" / "thesis.txt").write_text("mine")
+    with pytest.raises(BertkitError, match=r"tok holds other files, such as thesis\.txt"):
+        api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=99, progress="quiet")
+    (tmp_path / "tok" / "thesis.txt").unlink()
+    for _ in range(2):
+        api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=99, overwrite=True, progress="quiet")
+    (tmp_path / "tok" / "tokenizer.json").write_text("{}")
+    with pytest.raises(BertkitError, match=r"tokenizer\.json is damaged"):
+        api.tokenizer_show("a text", tokenizer=tmp_path / "tok")

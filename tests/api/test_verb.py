@@ -10,6 +10,7 @@ import pytest
 
 from bertkit import api
 from bertkit.api.verb import verb
+from bertkit.errors import BertkitError
 from bertkit.options.description import list_options
 from bertkit.options.job import JobOptions
 from bertkit.options.verbs import VERBS
@@ -66,6 +67,21 @@ def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[s
     call: Callable[..., object] = press
     with pytest.raises(TypeError, match=message):
         call(*arguments, **named)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("corpus_check", ("a.jsonl",), {}),
+        ("prepare", ("a.txt",), {"tokenizer": "tok", "output": "data"}),
+        ("pretrain", ("data",), {"set": "lr=3"}),
+        ("tune", ("a.csv",), {"model": "m", "output": "o", "grid": "lr=1,2"}),
+        ("predict", ("run", "a.csv"), {"output": "o", "ensemble": "other"}),
+    ],
+)
+def test_a_string_in_place_of_a_list_is_refused(name: str, arguments: tuple[str, ...], named: dict[str, str]) -> None:
+    with pytest.raises(BertkitError, match=r'^\w+ is "[^"]+", and must be a list: \["'):
+        getattr(api, name)(*arguments, **named)
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -104,6 +104,11 @@ def test_settings_edited_in_the_record_are_refused(bench: TinyRun, stopped: Path
     record["run"]["seed"] = 6
     (stopped / "run.json").write_text(json.dumps(record))
     code, shown = bench.run(["pretrain", "--resume", str(stopped)])
+    assert code == 3
+    assert "run.json is damaged" in shown
+    del record["sha256"]
+    (stopped / "run.json").write_text(json.dumps(record))
+    code, shown = bench.run(["pretrain", "--resume", str(stopped)])
     assert code == 2
     assert "was begun with seed 5, not 6" in shown
 

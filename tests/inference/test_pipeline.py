@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertkit.checkpoint.model_folder import save_model
@@ -136,3 +138,22 @@ def test_a_fine_tuned_model_does_not_fill(
 def test_a_missing_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no model at"):
         load(tmp_path / "nowhere")
+
+
+def test_a_single_text_is_not_a_list(tmp_path: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece) -> None:
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    with pytest.raises(BertkitError, match="texts is one text"):
+        pipeline.predict("hello")
+
+
+def test_a_loaded_model_stays_in_evaluation_mode_and_threads_may_share_it(
+    tmp_path: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece, examples: list[TextExample]
+) -> None:
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    assert not any(module.training for module in pipeline._task_model.modules())
+    texts = [example.first for example in examples[:20]]
+    expected = [scores([pipeline.predict([text])[0]]) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            found = list(pool.map(lambda text: scores([pipeline.predict([text])[0]]), texts))
+            assert np.allclose(found, expected, atol=1e-6)

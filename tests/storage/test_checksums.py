@@ -15,8 +15,10 @@ from bertkit.storage.checksums import (
     encode_checked,
     read_checked,
     read_checksums,
+    read_record,
     require_format,
     sha256_of,
+    write_checked,
     write_checksums,
 )
 
@@ -114,3 +116,27 @@ def test_a_name_in_the_record_is_never_followed_as_a_path(path: Path) -> None:
     record = {"files": {"folder/../a.txt": read(path)["files"]["a.txt"]}}
     with pytest.raises(BertkitError, match="is missing"):
         check_files(path, record)
+
+
+def test_any_changed_byte_of_a_record_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    write_checked(file, RECORD)
+    assert read_record(file) == RECORD
+    content = file.read_bytes()
+    for place in range(len(content)):
+        for bit in (1, 16):
+            file.write_bytes(content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :])
+            with pytest.raises(BertkitError, match=r"record\.json"):
+                read_record(file)
+        file.write_bytes(content[:place])
+        with pytest.raises(BertkitError, match=r"record\.json"):
+            read_record(file)
+
+
+def test_a_record_of_an_earlier_version_has_no_hash(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps(RECORD), encoding="utf-8")
+    assert read_record(file) == RECORD
+    file.write_text(json.dumps([RECORD]), encoding="utf-8")
+    with pytest.raises(BertkitError, match="is not a JSON object"):
+        read_record(file)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.storage.json_log import format_record, open_log, parse_record, read_log, rewrite_log
+from bertkit.storage.json_log import format_record, open_log, parse_record, read_log, rewrite_log, truncate_log
 
 RECORDS = [{"kind": "train", "step": step, "loss": 0.1 * step, "skipped": False} for step in range(1, 6)]
 
@@ -68,3 +68,19 @@ def test_a_link_is_not_opened(tmp_path: Path, target: str) -> None:
     (tmp_path / "metrics.jsonl").symlink_to(tmp_path / target)
     with pytest.raises(OSError, match="not a plain file"):
         open_log(tmp_path / "metrics.jsonl")
+
+
+def test_truncation_keeps_the_records_before_the_damage(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    lines = [format_record({"step": step}) for step in range(5)]
+    path.write_text("".join(lines) + lines[0][:-5])
+    assert truncate_log(path) == 0
+    assert path.read_text() == "".join(lines)
+    path.write_text("".join([*lines[:2], "x" + lines[2], *lines[3:]]))
+    assert truncate_log(path) == 3
+    assert path.read_text() == "".join(lines[:2])
+    assert (tmp_path / "log.damaged").read_text() == "".join(["x" + lines[2], *lines[3:]])
+    path.unlink()
+    path.symlink_to("/dev/null")
+    with pytest.raises(OSError, match="plain file"):
+        truncate_log(path)

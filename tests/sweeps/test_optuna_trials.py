@@ -12,7 +12,9 @@ import pytest
 from bertkit import api
 from bertkit.runs import read_metrics
 from bertkit.sweeps import sweep as tuning
+from bertkit.sweeps.optuna_trials import Journal, Trials
 from bertkit.sweeps.results import SweepResult
+from bertkit.sweeps.search_space import Axis, Point
 
 optuna = pytest.importorskip("optuna")
 
@@ -26,8 +28,12 @@ def tune(table: Path, model: Path, output: Path, trials: int, **options: Any) ->
     return api.tune(table, model=model, output=output, trials=trials, **options)
 
 
+def open_journal(output: Path) -> Any:
+    return optuna.storages.JournalStorage(Journal(output / "journal.log"))
+
+
 def states(output: Path) -> list[str]:
-    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(output / "journal.log")))
+    storage = open_journal(output)
     return [trial.state.name for trial in optuna.load_study(study_name="sweep", storage=storage).get_trials()]
 
 
@@ -67,10 +73,33 @@ def test_a_point_that_was_sampled_and_not_trained_is_trained(
 
 def test_an_incomplete_trial_is_marked_as_failed(table: Path, model: Path, tmp_path: Path) -> None:
     tune(table, model, tmp_path, 1)
-    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log")))
-    optuna.load_study(study_name="sweep", storage=storage).ask().suggest_float("lr", 1e-5, 1e-2, log=True)
+    study = optuna.load_study(study_name="sweep", storage=open_journal(tmp_path))
+    study.ask().suggest_float("lr", 1e-5, 1e-2, log=True)
     assert len(tune(table, model, tmp_path, 3).points) == 3
     assert sorted(states(tmp_path)) == ["COMPLETE"] * 3 + ["FAIL"]
+
+
+AXES = [Axis(name="lr", low=1e-5, high=1e-2)]
+
+
+def sample(journal: Path, count: int) -> list[Point]:
+    """The points of a sweep in which every point has the score 0.5."""
+    trials = Trials(journal, AXES, count, "random", seed=7)
+    while trials.sample(dict.fromkeys(trials.points(), 0.5)):
+        pass
+    return trials.points()
+
+
+def test_damage_to_the_journal_costs_no_point(tmp_path: Path) -> None:
+    expected = sample(tmp_path / "expected", 5)
+    journal = tmp_path / "journal.log"
+    assert sample(journal, 3) == expected[:3]
+    content = journal.read_bytes()
+    assert len(content) > 1000
+    flipped = [content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] for place in (3, 500, 1000)]
+    for damaged in (content[:-5], content[:700], b"", content[:-1] + b"x", *flipped):
+        journal.write_bytes(damaged)
+        assert sample(journal, 5) == expected
 
 
 def test_processes_share_the_journal(table: Path, model: Path, tmp_path: Path) -> None:

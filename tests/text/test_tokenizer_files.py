@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.text.tokenizer_files import Description, read_config, save_tokenizer
+from bertkit.storage.atomic import restore_folder
+from bertkit.text.loading import load_tokenizer
+from bertkit.text.normalization import BertSpecialTokens, NormalizationRules, build_tokenizer
+from bertkit.text.tokenizer_files import Description, check_tokenizer, read_config, save_tokenizer, write_tokenizer
+from bertkit.text.wordpiece import WordPiece
 
 DESCRIPTION: Description = {"normalizer": None, "model": {"type": "WordLevel", "vocab": {"é": 0}}}
 
@@ -34,3 +40,52 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(BertkitError, match=r"cannot write .*file: File exists"):
         save_tokenizer(tmp_path / "file", DESCRIPTION, {})
+
+
+def tokenizer_with(word: str) -> WordPiece:
+    specials = BertSpecialTokens()
+    vocabulary = {token: id for id, token in enumerate([*specials, word])}
+    return WordPiece(build_tokenizer(vocabulary, NormalizationRules(lowercase=True, strip_accents=True), specials))
+
+
+def fill(folder: Path) -> None:
+    save_tokenizer(folder, DESCRIPTION, {"flag": True}, {"vocab.txt": "é\n"})
+
+
+def test_any_changed_file_of_a_sealed_folder_is_named(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tok", fill)
+    check_tokenizer(tmp_path / "tok")
+    for path in (tmp_path / "tok").iterdir():
+        content = path.read_bytes()
+        for damaged in (b"", content[:-1], content + b" ", content[:1] + bytes([content[1] ^ 1]) + content[2:]):
+            path.write_bytes(damaged)
+            if damaged != content:
+                with pytest.raises(BertkitError, match=path.name):
+                    check_tokenizer(tmp_path / "tok")
+        path.write_bytes(content)
+
+
+def test_a_folder_without_checksums_is_not_checked(tmp_path: Path) -> None:
+    fill(tmp_path / "tok")
+    check_tokenizer(tmp_path / "tok")
+
+
+def test_an_interrupted_replacement_leaves_the_old_folder_or_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tokenizer(tmp_path / "tok", tokenizer_with("old").save)
+    rename = Path.rename
+    for stop in range(3):
+        calls = iter(range(9))
+
+        def crash(path: Path, target: Path, stop: int = stop, calls: Iterator[int] = calls) -> Path:
+            if next(calls) == stop:
+                raise KeyboardInterrupt
+            return rename(path, target)
+
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            patch.setattr(Path, "rename", crash)
+            write_tokenizer(tmp_path / "tok", tokenizer_with("new").save)
+        assert load_tokenizer(tmp_path / "tok").vocabulary[-1] == ("new" if stop == 2 else "old")
+        restore_folder(tmp_path / "tok")
+        assert (tmp_path / "tok").is_dir()

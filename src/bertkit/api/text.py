@@ -19,10 +19,11 @@ from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
+from bertkit.storage.atomic import restore_folder
 from bertkit.storage.outputs import open_output_folder
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.loading import load_tokenizer
-from bertkit.text.tokenizer_files import FILES
+from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,11 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         raise usage_error(
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
         )
-    open_output_folder(Path(options.output), FILES, overwrite=options.overwrite)
+    output = Path(options.output).resolve()
+    restore_folder(output)
+    open_output_folder(output, FILES, overwrite=options.overwrite)
+    if others := {path.name for path in output.iterdir()} - {*FILES, CHECKSUMS}:
+        raise usage_error(f"{options.output} holds other files, such as {min(others)}. Choose another -o folder.")
     base = None if options.from_ is None else _load_base(options, options.from_)
     with Progress(options.progress) as bar:
         bar.say(f"learning {options.vocab_size:,} subwords from {len(paths):,} files")
@@ -57,7 +62,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         trained = (
             _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)
         )
-    trained.save(Path(options.output))
+    write_tokenizer(output, trained.save)
     return trained
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from bertkit.errors import usage_error
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.job import Options
 
@@ -33,6 +35,7 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
                 signature.bind(*arguments, **named)
             except TypeError as error:
                 raise TypeError(f"bertkit.{function.__name__}: {error}") from None
+            _refuse_single_texts(options, signature.bind(*arguments, **named).arguments)
             return function(record(*arguments, **named))
 
         result = typing.get_type_hints(function)["return"]
@@ -45,6 +48,15 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
         return call
 
     return decorate
+
+
+def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
+    """Raise a usage error for a string where a list is expected: it would be read letter by letter."""
+    for option in options:
+        value = arguments.get(option.name)
+        is_list = any(typing.get_origin(kind) is Sequence for kind in (option.type, *typing.get_args(option.type)))
+        if is_list and isinstance(value, str | Path):
+            raise usage_error(f'{option.name} is "{value}", and must be a list: ["{value}"].')
 
 
 def _parameter(option: Option) -> Parameter:

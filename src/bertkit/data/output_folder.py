@@ -14,10 +14,9 @@ from bertkit.storage.atomic import (
     TEMPORARY_PREFIX,
     explain_output,
     explain_writing,
-    read_json,
     remove_temporaries,
-    write_json,
 )
+from bertkit.storage.checksums import read_record, write_checked
 from bertkit.storage.locks import LockHeldError, exclusive_lock
 
 JOB = "prepare.json"
@@ -56,8 +55,8 @@ def start_job(output: Path, job: Mapping[str, object]) -> bool:
     Raises a usage error if another job has finished a shard in the folder. The record of another job without a shard is
     replaced.
     """
-    recorded = read_json(output / JOB) if (output / JOB).is_file() else job
-    if not isinstance(recorded, dict) or recorded.keys() != job.keys():
+    recorded = read_record(output / JOB) if (output / JOB).is_file() else job
+    if recorded.keys() != job.keys():
         raise usage_error(f"{output / JOB} was not written by bertkit prepare. Choose another -o folder.")
     differing = [name for name in job if recorded[name] != job[name]]
     if differing and ((output / MANIFEST).is_file() or has_journal(output)):
@@ -66,7 +65,7 @@ def start_job(output: Path, job: Mapping[str, object]) -> bool:
         )
     if not differing and (output / MANIFEST).is_file() and _is_complete(output):
         return False
-    write_json(output / JOB, job)
+    write_checked(output / JOB, job)
     return True
 
 

@@ -22,9 +22,9 @@ from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import tokenize_all
 from bertkit.errors import data_error, usage_error
-from bertkit.storage.atomic import write_folder
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.subprocess_worker import count_cores
+from bertkit.text.tokenizer_files import write_tokenizer
 
 Report = Callable[[int, int], None]
 """Called with (bytes of input done, bytes in total)."""
@@ -54,7 +54,7 @@ def prepare(
         hashes = {str(file): _hash(file) for file in files}
         if not start_job(output, _job(hashes, tokenizer, heldout, reading)):
             return read_manifest(output)
-        write_folder(output / TOKENIZER, tokenizer.save)
+        write_tokenizer(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
         reader = UnitReader(files, reading, heldout=heldout)
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)

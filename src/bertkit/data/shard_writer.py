@@ -16,7 +16,8 @@ from bertkit.data.blocks import choose_limit
 from bertkit.data.shards import ShardRecord, Split, verify_shard, write_shard
 from bertkit.data.tokenizing import TokenizedBlock
 from bertkit.errors import BertkitError
-from bertkit.storage.atomic import explain_writing, read_json, write_json
+from bertkit.storage.atomic import explain_writing
+from bertkit.storage.checksums import read_record, write_checked
 
 _SHARD_TOKENS = 8_000_000
 _SHARD_SENTENCES = 2_000_000
@@ -69,7 +70,7 @@ class ShardWriter:
         writer = cls(folder, heldout=heldout)
         while (path := folder / _JOURNAL.format(writer._number)).is_file():
             try:
-                entry = config.from_json(_Entry, read_json(path), source=str(path))
+                entry = config.from_json(_Entry, read_record(path), source=str(path))
                 for record in entry.records:
                     verify_shard(folder, record)
             except BertkitError:
@@ -125,7 +126,7 @@ class ShardWriter:
         records = [record for split, each in documents.items() for record in self._write(split, each)]
         entry = _Entry(state=state, records=tuple(records))
         # After the shards: an entry of the journal names complete files only.
-        write_json(self.folder / _JOURNAL.format(self._number), config.to_json(entry))
+        write_checked(self.folder / _JOURNAL.format(self._number), config.to_json(entry))
         self._accept(entry)
 
     def _write(self, split: Split, documents: Sequence[Sequence[TokenizedBlock]]) -> Iterable[ShardRecord]:

@@ -25,7 +25,7 @@ from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import data_error
 from bertkit.storage.atomic import write_file
-from bertkit.storage.checksums import encode_checked, read_checked, require_format, sha256_of
+from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
 from bertkit.text.loading import load_tokenizer
 
 Split = Literal["train", "heldout"]
@@ -227,8 +227,7 @@ class Corpus:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, which marks ``folder`` as complete."""
-    text = encode_checked(config.to_json(manifest))
-    write_file(folder / MANIFEST, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_checked(folder / MANIFEST, config.to_json(manifest))
 
 
 def read_manifest(folder: Path) -> Manifest:

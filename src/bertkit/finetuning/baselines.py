@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +10,15 @@ from pathlib import Path
 from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
-from bertkit.storage.atomic import write_json
+from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
 from bertkit.task_types.resampling import resample
 
 _CORRELATIONS = ("matthews", "pearson", "spearman")
 """Scores that are not shares: they are not shown as per cent."""
+
+_BASELINES = "baselines"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +69,14 @@ def write_baselines(task: FileTask, limit: int | None, dev_limit: int | None, fi
     train, dev = task.examples("train")[:limit], task.examples("dev")[:dev_limit]
     extra = {split: task.reader.labelled(split)[:dev_limit] for split in task.reader.extra_dev_splits()}
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_json(file, [config.to_json(each) for each in fit_baselines(task, train, dev, extra)])
+    found = fit_baselines(task, train, dev, extra)
+    write_checked(file, {_BASELINES: [config.to_json(each) for each in found]})
 
 
 def read_baselines(file: Path) -> list[Baseline]:
     """What ``write_baselines`` wrote."""
-    return [config.from_json(Baseline, each, source=str(file)) for each in json.loads(file.read_text(encoding="utf-8"))]
+    records = read_record(file).get(_BASELINES, ())
+    return [config.from_json(Baseline, each, source=str(file)) for each in records]
 
 
 def describe_baselines(metric: str, baselines: Sequence[Baseline], num_train: int) -> str:

@@ -11,7 +11,7 @@ from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
 from bertkit.report.tables import summarize_scores
 from bertkit.runs import RunFolder
-from bertkit.storage.atomic import read_json, write_json
+from bertkit.storage.checksums import read_record, write_checked
 
 RESULTS = "results.json"
 _SEEDS = "seeds"
@@ -79,25 +79,34 @@ def is_new_best(result: SeedResult, earlier: Sequence[SeedResult], metric: str) 
 def write_seed(folder: RunFolder, result: SeedResult) -> None:
     """Write the record that marks a seed as finished."""
     (folder.path / _SEEDS).mkdir(exist_ok=True)
-    write_json(_seed_file(folder, result.seed), config.to_json(result))
+    write_checked(_seed_file(folder, result.seed), config.to_json(result))
 
 
 def read_seed(folder: RunFolder, seed: int) -> SeedResult | None:
     """The result of a finished seed; None if it is not finished."""
     path = _seed_file(folder, seed)
-    return config.from_json(SeedResult, read_json(path)) if path.exists() else None
+    return _read_seed(path) if path.exists() else None
 
 
 def read_seeds(folder: RunFolder) -> list[SeedResult]:
     """The results of all finished seeds, by increasing seed."""
-    paths = sorted((folder.path / _SEEDS).glob("*.json"), key=lambda path: int(path.stem))
-    return [config.from_json(SeedResult, read_json(path)) for path in paths]
+    paths = [path for path in (folder.path / _SEEDS).glob("*.json") if path.stem.isdecimal()]
+    return [_read_seed(path) for path in sorted(paths, key=lambda path: int(path.stem))]
 
 
 def read_results(run: Path) -> FinetuneResult:
     """``results.json`` of the finished fine-tuning in ``run``."""
     file = run / RESULTS
-    return config.from_json(FinetuneResult, read_json(file), source=str(file))
+    return config.from_json(FinetuneResult, read_record(file), source=str(file))
+
+
+def write_results(folder: RunFolder, result: FinetuneResult) -> None:
+    """Write ``results.json``."""
+    write_checked(folder.path / RESULTS, config.to_json(result))
+
+
+def _read_seed(file: Path) -> SeedResult:
+    return config.from_json(SeedResult, read_record(file), source=str(file))
 
 
 def _seed_file(folder: RunFolder, seed: int) -> Path:

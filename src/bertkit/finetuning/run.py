@@ -12,13 +12,12 @@ from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
 from bertkit.finetuning.data import FinetuningData, load_data
 from bertkit.finetuning.record import FinetuneRun
-from bertkit.finetuning.results import RESULTS, FinetuneResult, read_seed, summarize_seeds
+from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
 from bertkit.finetuning.train_seed import train_seed
 from bertkit.inference.predict import predict
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_run
-from bertkit.storage.atomic import write_json
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
 
@@ -115,7 +114,6 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
     epochs = {each.seed: each.epochs for each in result.seeds}
     to_beat = {each.name: each.scores[result.metric] for each in result.baselines}
     plot_epochs(epochs, result.metric, folder.path / "epochs.png", to_beat)
-    record = config.to_json(result)
-    write_json(folder.path / RESULTS, record)
+    write_results(folder, result)
     write_finetuning_card(folder, data.run, result)
     folder.note(ended="done", metric=result.metric, mean=result.mean, sd=result.sd, best=result.best.scores)

@@ -12,6 +12,7 @@ from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model
+from bertkit.training.evaluation import evaluation_mode
 from bertkit.training.precision import Precision, autocast
 
 _CONTINUES = "##"
@@ -70,12 +71,9 @@ def _predict(
     feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)
     targets = np.where(feature.input_ids == tokenizer.mask_id, feature.input_ids, IGNORE)
     batch = collate([feature], pad_id=tokenizer.pad_id).with_labels(mlm=torch.from_numpy(targets)[None])
-    was_training = model.training
-    model.eval()
     device = next(model.parameters()).device
-    with torch.inference_mode(), autocast(device, precision):
+    with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
         logits = model(batch.to(device))["mlm"]["logits"]
-    model.train(was_training)
     best = logits.float().softmax(dim=-1).topk(top_k, dim=-1)
     return best.values.tolist(), best.indices.tolist()
 

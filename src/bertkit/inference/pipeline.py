@@ -16,6 +16,7 @@ from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.inference.predict import stream
+from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
 from bertkit.task_types import (
     Choice,
@@ -33,9 +34,6 @@ from bertkit.task_types import (
 )
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.precision import Precision, default_device
-
-Text = str | tuple[str, str]
-"""One text, or the two of a pair."""
 
 _LONGEST_TEXT = 512
 """The most tokens that `fill` reads if the encoder itself has no limit."""
@@ -75,6 +73,7 @@ class Pipeline:
 
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text."""
+        check_text(text, "text")
         model = self._masked_lm_model
         longest = getattr(self._models[0].config, "max_positions", _LONGEST_TEXT)
         return fill(model, self.tokenizer, text, top_k=top_k, max_length=longest, precision=self.precision)
@@ -93,19 +92,25 @@ class Pipeline:
         self._require("classify", "cannot classify texts")
         if isinstance(texts, str):
             return self.predict([texts if pair is None else (texts, pair)])[0]
+        if pair is not None:
+            raise usage_error("pair goes with one text; a list has its pairs as tuples of two texts.")
         return self.predict(texts)
 
     def answer(self, question: str, context: str) -> SpanPrediction:
         """The span of the context that answers the question; its text is "" if the model predicts no answer."""
         self._require("answer", "cannot answer questions")
-        (prediction,) = self.stream([SpanExample("1", question, context)])
+        example = SpanExample("1", check_text(question, "question"), check_text(context, "context"))
+        (prediction,) = self.stream([example])
         assert isinstance(prediction, SpanPrediction)
         return prediction
 
     def choose(self, prompt: str, choices: Sequence[str]) -> Choice:
         """The choice that fits the prompt best: ``label`` (its index from 0), ``text``, and the ``scores`` of all."""
         self._require("choose", "cannot choose between texts")
-        (chosen,) = self.stream([make_example("0", prompt, choices, where="choose")])
+        if isinstance(choices, str):
+            raise usage_error("choices is one text, and must be a list of texts.")
+        texts = [check_text(choice, f"choices[{number}]") for number, choice in enumerate(choices)]
+        (chosen,) = self.stream([make_example("0", check_text(prompt, "prompt"), texts, where="choose")])
         assert isinstance(chosen, Choice)
         return chosen
 
@@ -118,7 +123,7 @@ class Pipeline:
 
     def predict(self, texts: Sequence[Text]) -> list[Prediction]:
         """The class or the number of each text, or of each pair."""
-        examples = [_example(number, text) for number, text in enumerate(texts)]
+        examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
         task = self.task
         if not task.files.splits and isinstance(task, TextTask) and any(each.second is not None for each in examples):
             task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
@@ -156,17 +161,17 @@ class Pipeline:
     def _masked_lm_model(self) -> Model:
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        return self._models[0].load_model(_build_masked_lm).to(default_device())
+        return self._models[0].load_model(_build_masked_lm).to(default_device()).eval()
 
     @cached_property
     def _task_model(self) -> Model | Ensemble:
         _, *others = self._models
         tasks = [self.task, *(_find_task(other, other.path) for other in others)]  # their heads may differ
         models = [
-            folder.load_model(task.objectives).to(default_device())
+            folder.load_model(task.objectives).to(default_device()).eval()
             for folder, task in zip(self._models, tasks, strict=True)
         ]
-        return models[0] if not others else Ensemble(models)
+        return models[0] if not others else Ensemble(models).eval()
 
     def _require(self, method: str, complaint: str) -> None:
         if self.task.pipeline_method != method:

@@ -13,6 +13,7 @@ from bertkit.batch import Feature
 from bertkit.contracts import E, OutputArrays, P, Task, Tokenizer
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
+from bertkit.training.evaluation import evaluation_mode
 from bertkit.training.precision import Precision, autocast
 
 _BATCHES_IN_A_CHUNK = 32
@@ -73,16 +74,13 @@ def _run(
     device = next(model.parameters()).device
     order = sorted(range(len(features)), key=lambda place: -len(features[place]))
     rows: list[OutputArrays] = [{}] * len(features)
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode(), autocast(device, precision):
+    with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
         for start in range(0, len(order), batch_size):
             places = order[start : start + batch_size]
             batch = collate([features[place] for place in places], pad_id=pad_id).to(device)
             outputs = _to_numpy(model(batch).values())
             for number, place in enumerate(places):
                 rows[place] = {name: np.asarray(values[number]) for name, values in outputs.items()}
-    model.train(was_training)
     return rows
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.optional import require
-from bertkit.storage.atomic import read_object
+from bertkit.storage.checksums import read_record
 from bertkit.storage.json_log import parse_record
 
 _SECONDS_BETWEEN_READS = 2.0
@@ -41,7 +41,7 @@ def _records(metrics: Path, run_record: Path, follow: bool) -> Iterator[Mapping[
     with metrics.open("rb") as file:
         line = b""
         while True:
-            ended = not follow or read_object(run_record).get("ended") is not None
+            ended = not follow or read_record(run_record).get("ended") is not None
             for part in file:
                 line += part
                 if part.endswith(b"\n"):

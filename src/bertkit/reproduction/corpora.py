@@ -15,9 +15,10 @@ from bertkit.errors import data_error
 from bertkit.report.progress import Progress
 from bertkit.reproduction.scales import Scale
 from bertkit.scheduling import Unit
-from bertkit.storage.atomic import make_folder, write_file, write_folder
+from bertkit.storage.atomic import make_folder, write_file
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.loading import load_tokenizer
+from bertkit.text.tokenizer_files import write_tokenizer
 from bertkit.text.words import WordLevel
 
 _SOURCES = ("enwiki*", "books/*")
@@ -116,7 +117,7 @@ class Corpora:
         progress.say(f"training a vocabulary of {self.scale.vocab_size:,} ({kind})")
         texts = self.texts() if kind == "words" else _take(self.texts(), _MEGABYTES_FOR_SUBWORDS * 1_000_000)
         make_folder(self.folder_of_tokenizer(kind).parent)
-        write_folder(self.folder_of_tokenizer(kind), _TRAINERS[kind](texts, self.scale))
+        write_tokenizer(self.folder_of_tokenizer(kind), _TRAINERS[kind](texts, self.scale))
 
     def _train_vectors(self, progress: Progress) -> None:
         progress.say(f"training word vectors of size {self.scale.vector_size}")

@@ -29,7 +29,8 @@ from bertkit.reproduction.plan import ReproductionPlan
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SCALES, Scale
 from bertkit.scheduling import order_units, run_all
-from bertkit.storage.atomic import explain_output, make_folder, read_json, write_json
+from bertkit.storage.atomic import explain_output, make_folder
+from bertkit.storage.checksums import read_record, write_checked
 from bertkit.training.distributed import rank
 
 _RECORD = "reproduction.json"
@@ -103,13 +104,13 @@ def _claim_folder(corpora: Corpora) -> None:
     record = config.to_json(corpora)
     del record["output"]  # the folder may be moved
     path = corpora.output / _RECORD
-    if path.exists() and (other := _find_changes(read_json(path), record)):
+    if path.exists() and (other := _find_changes(read_record(path), record)):
         raise usage_error(
             f"{corpora.output} was made with other settings ({', '.join(other)} differ). Choose another -o folder."
         )
     with explain_output(corpora.output):
         make_folder(corpora.output)
-    write_json(path, record)
+    write_checked(path, record)
 
 
 def _find_changes(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

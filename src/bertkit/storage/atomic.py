@@ -118,6 +118,12 @@ def recoverable_path(path: Path) -> Path:
     return _backup_path(path) if not os.path.lexists(path) and _backup_path(path).is_dir() else path
 
 
+def restore_folder(path: Path) -> None:
+    """Rename the backup of the folder ``path`` to its name if a crash interrupted its replacement."""
+    if recoverable_path(path) != path:
+        _backup_path(path).rename(path)
+
+
 def remove_folder(path: Path) -> None:
     """Delete a folder; a crash during the deletion leaves no part of it under its name."""
     with explain_writing(path), _temporary_sibling(path) as temporary:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bertkit.errors import data_error
-from bertkit.storage.atomic import read_json
+from bertkit.storage.atomic import read_json, read_object, write_file
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def sha256_of(path: Path) -> str:
@@ -24,7 +27,7 @@ def sha256_of(path: Path) -> str:
 
 def encode_checked(record: Mapping[str, object]) -> str:
     """The record as JSON text with its own SHA-256 in the last line."""
-    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode(errors="surrogatepass")).hexdigest()
     return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -33,9 +36,26 @@ def read_checked(path: Path, advice: str = "") -> dict[str, Any]:
     record = read_json(path)
     if isinstance(record, dict):
         record.pop("sha256", None)
-        if path.read_bytes() == encode_checked(record).encode():
+        if path.read_bytes() == encode_checked(record).encode(errors="surrogatepass"):
             return record
     raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256. {advice}")
+
+
+def write_checked(path: Path, record: Mapping[str, object]) -> None:
+    """Write a record with its own SHA-256, completely or not at all."""
+    text = encode_checked(record)
+    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The record that ``write_checked`` wrote; one without a hash, as earlier versions wrote it, is not checked.
+
+    A record whose last value is a hash under another name is one whose name was damaged.
+    """
+    record = read_object(path)
+    if "sha256" in record or (record and _SHA256.fullmatch(str(list(record.values())[-1]))):
+        return read_checked(path, 'If you have edited it, delete its line "sha256".')
+    return record
 
 
 def require_format(path: Path, record: Mapping[str, object], version: int, advice: str) -> None:

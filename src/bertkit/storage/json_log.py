@@ -61,13 +61,26 @@ def rewrite_log(path: Path, keep: Callable[[Mapping[str, Any]], bool]) -> int:
     """
     _require_plain_file(path)
     records, damaged = read_log(path)
-    if damaged:
-        with path.with_name(f"{path.name}.damaged").open("ab") as file:
-            file.writelines(damaged)
-        flush_to_disk(path.with_name(f"{path.name}.damaged"))
+    _set_aside(path, damaged)
     kept = "".join(format_record(record) for record in records if keep(record))
     if kept.encode() != path.read_bytes():
         write_file(path, lambda temporary: temporary.write_text(kept, encoding="utf-8"))
+    return len(damaged)
+
+
+def truncate_log(path: Path) -> int:
+    """Keep the records before the first damaged line, where later records mean nothing without the earlier ones.
+
+    The damaged line and those after it are appended to ``NAME.damaged``. Returns their number. Raises OSError for a
+    link or a device.
+    """
+    _require_plain_file(path)
+    *lines, incomplete = path.read_bytes().split(b"\n")
+    intact = next((number for number, line in enumerate(lines) if parse_record(line) is None), len(lines))
+    kept, damaged = ([line + b"\n" for line in part] for part in (lines[:intact], lines[intact:]))
+    _set_aside(path, damaged)
+    if damaged or incomplete:
+        write_file(path, lambda temporary: temporary.write_bytes(b"".join(kept)))
     return len(damaged)
 
 
@@ -80,6 +93,14 @@ def parse_record(line: bytes | str) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return {name: _from_json(value) for name, value in record.items()} if intact else None
+
+
+def _set_aside(path: Path, damaged: list[bytes]) -> None:
+    if damaged:
+        aside = path.with_name(f"{path.name}.damaged")
+        with aside.open("ab") as file:
+            file.writelines(damaged)
+        flush_to_disk(aside)
 
 
 def _require_plain_file(path: Path) -> None:

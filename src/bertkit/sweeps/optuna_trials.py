@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from bertkit.optional import require
+from bertkit.storage.atomic import explain_writing
+from bertkit.storage.json_log import format_record, open_log, read_log, truncate_log
 from bertkit.sweeps.search_space import Axis, Point
 
 Sampler = Literal["tpe", "random"]
@@ -36,6 +39,31 @@ def load_optuna() -> ModuleType:
     return require("optuna", extra="tune", purpose="--trials")
 
 
+class Journal:
+    """The operations of optuna, one per line with a checksum, read to the first damaged one.
+
+    Optuna's own backend ends with an error at an incomplete line, for ever. Operations after a damaged one refer to
+    trials that it may have begun, so they are set aside; the sampler repeats them, and finished points keep their runs.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if os.path.lexists(path):
+            with explain_writing(path):
+                truncate_log(path)
+
+    def read_logs(self, log_number_from: int) -> list[dict[str, Any]]:
+        """The operations from a number on."""
+        return read_log(self._path).records[log_number_from:] if self._path.exists() else []
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Write operations to the disk."""
+        with explain_writing(self._path), open_log(self._path) as file:
+            file.writelines(map(format_record, logs))
+            file.flush()
+            os.fsync(file.fileno())
+
+
 class Trials:
     """Up to ``count`` points sampled from ``axes``; each trial in the journal is a point.
 
@@ -45,7 +73,7 @@ class Trials:
 
     def __init__(self, journal: Path, axes: Sequence[Axis], count: int, sampler: Sampler, seed: int) -> None:
         self._optuna = load_optuna()
-        backend = require("optuna.storages.journal", extra="tune", purpose="--trials").JournalFileBackend(str(journal))
+        backend = Journal(journal)
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
         self._study = self._optuna.create_study(
             storage=self._optuna.storages.JournalStorage(backend),
@@ -67,10 +95,12 @@ class Trials:
                 self._finish_trial(trial, None)  # the process that sampled it was killed in between
             elif trial.state.name == "RUNNING" and self._point(trial) in means:
                 self._finish_trial(trial, means[self._point(trial)])
-        if sum(map(self._is_complete, trials)) >= self._count:
+        complete = sum(map(self._is_complete, trials))
+        if complete >= self._count:
             return False
-        # A new sampler for each point: then the next point depends on the journal alone, not on the process.
-        seed = self._seed + len(trials)
+        # A new sampler for each point: then the next point depends on the points before it alone, not on the process,
+        # and one that was lost with the end of the journal is sampled again.
+        seed = self._seed + complete
         samplers = self._optuna.samplers
         self._study.sampler = (
             samplers.TPESampler(seed=seed) if self._sampler == "tpe" else samplers.RandomSampler(seed=seed)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.storage.atomic import read_json
+from bertkit.storage.atomic import read_json, recoverable_path
 from bertkit.text.bert_byte_bpe import BertByteBPE
 from bertkit.text.bpe import BPE
 from bertkit.text.bpe_files import HUGGING_FACE, OPENAI
 from bertkit.text.byte_bpe import ByteLevelBPE
 from bertkit.text.normalization import END_OF_WORD, BertSpecialTokens
-from bertkit.text.tokenizer_files import TOKENIZER
+from bertkit.text.tokenizer_files import TOKENIZER, check_tokenizer
 from bertkit.text.wordpiece import WordPiece
 from bertkit.text.words import WordLevel
 
@@ -22,7 +22,11 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
 
     Byte-pair encoding is GPT's if the vocabulary marks the ends of words, ModernBERT's if it adds [CLS], else
     RoBERTa's; a list of words is ELMo's. Everything else is read as WordPiece, whose errors say what is wrong with it.
+
+    A file that differs from its checksum is a data error.
     """
+    path = recoverable_path(path)
+    check_tokenizer(path if path.is_dir() else path.parent)
     vocabulary, _ = HUGGING_FACE
     if (path / TOKENIZER).is_file():
         content = _read_object(path / TOKENIZER)

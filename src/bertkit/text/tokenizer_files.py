@@ -1,20 +1,29 @@
-"""The files that every tokenizer folder has: ``tokenizer.json`` and ``tokenizer_config.json``."""
+"""The files that every tokenizer folder has: ``tokenizer.json`` and ``tokenizer_config.json``.
+
+A folder that ``write_tokenizer`` wrote also has ``checksums.json``; that of a model has them in ``bertkit.json``, and
+folders of other programs have none.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
-from bertkit.storage.atomic import explain_writing, make_folder, read_object, write_file, write_json
+from bertkit.errors import data_error
+from bertkit.storage.atomic import explain_writing, make_folder, read_object, write_file, write_folder, write_json
+from bertkit.storage.checksums import check_files, read_checked, write_checksums
 
 CONFIG = "tokenizer_config.json"
 TOKENIZER = "tokenizer.json"
 
 FILES = (TOKENIZER, CONFIG, "vocab.txt", "vocab.json", "merges.txt")
 """Every file that a tokenizer may write into its folder."""
+
+CHECKSUMS = "checksums.json"
+_SEALS = (CHECKSUMS, "bertkit.json")
 
 
 class ModelDescription(TypedDict, total=False):
@@ -58,6 +67,29 @@ def save_tokenizer(
         for name, text in texts.items():
             write_file(folder / name, partial(_write_text, text))
         write_json(folder / CONFIG, config)
+
+
+def write_tokenizer(folder: Path, save: Callable[[Path], object]) -> None:
+    """Let ``save`` fill the folder of a tokenizer; it is written with checksums, as a whole or not at all.
+
+    A folder that is already there is replaced, with everything in it.
+    """
+
+    def fill(temporary: Path) -> None:
+        save(temporary)
+        write_checksums(temporary / CHECKSUMS, {"kind": "tokenizer"})
+
+    write_folder(folder, fill)
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Raise a data error if a tokenizer file in ``folder`` is not as it was written; without checksums, do nothing."""
+    for seal in (folder / name for name in _SEALS):
+        if seal.is_file():
+            record = read_checked(seal)
+            if not isinstance(record.get("files"), dict):
+                raise data_error(f"{seal} is damaged: it names no files.")
+            check_files(seal, record, FILES)
 
 
 def _write_text(text: str, path: Path) -> None:

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from bertkit.contracts import BatchSource, Stateful
 from bertkit.data.batches import OrderedSource
 from bertkit.model import Model
 from bertkit.training.precision import Precision, autocast
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Turn dropout off inside the ``with`` block, and restore the mode of the model after it, whatever happens there.
+
+    A model that is in evaluation mode is not changed, so several threads may use it at once.
+    """
+    if not model.training:
+        yield
+        return
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()
 
 
 def evaluate_losses(
@@ -23,14 +41,13 @@ def evaluate_losses(
     The model's mode and the encoder's recurrent state are restored afterwards.
     """
     device = next(model.parameters()).device
-    was_training, encoder = model.training, model.encoder
+    encoder = model.encoder
     state = encoder.state() if isinstance(encoder, Stateful) else {}
-    model.eval()
     if isinstance(encoder, Stateful):
         encoder.load_state({})
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    with torch.inference_mode(), autocast(device, precision):
+    with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
         for indices in _list_batches(source, batch_size, min(len(source), limit or len(source))):
             batch = source.batch(0, indices).to(device)
             outputs = model(batch)
@@ -38,7 +55,6 @@ def evaluate_losses(
                 sums[name] = sums.get(name, 0.0) + float(term.sum)
                 counts[name] = counts.get(name, 0) + term.count
             del outputs  # frees the logits before those of the next batch are allocated
-    model.train(was_training)
     if isinstance(encoder, Stateful):
         encoder.load_state(state)
     return {name: total / max(1, counts[name]) for name, total in sums.items()}

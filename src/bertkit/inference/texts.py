@@ -1,0 +1,52 @@
+"""The texts that a caller gives to a loaded model: a list of strings or of pairs, and nothing that resembles one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from bertkit.errors import usage_error
+
+Text = str | tuple[str, str]
+"""One text, or the two of a pair."""
+
+_MOST_SHOWN = 5
+
+
+def check_texts(texts: object, name: str = "texts") -> list[Text]:
+    """The texts as a list. A single string, a table and elements that are not strings are usage errors."""
+    if isinstance(texts, str | bytes):
+        raise usage_error(f"{name} is one text, and must be a list of texts: put it in brackets.")
+    if columns := _columns_of(texts):
+        shown = ", ".join(map(str, columns[:_MOST_SHOWN]))
+        raise usage_error(f"{name} is a table with the columns {shown}: give the list of one column.")
+    if not isinstance(texts, Iterable):
+        raise usage_error(f"{name} is {_describe(texts)}; it must be a list of texts.")
+    return [_check_element(text, f"{name}[{number}]") for number, text in enumerate(texts)]
+
+
+def check_text(text: object, name: str) -> str:
+    """The text itself; anything but a string is a usage error."""
+    if not isinstance(text, str):
+        raise usage_error(f"{name} is {_describe(text)}; it must be a text.")
+    return text
+
+
+def _check_element(text: object, name: str) -> Text:
+    if isinstance(text, str):
+        return text
+    if isinstance(text, tuple | list) and len(text) == 2:
+        return check_text(text[0], f"{name}[0]"), check_text(text[1], f"{name}[1]")
+    raise usage_error(f"{name} is {_describe(text)}; it must be a text, or a pair of two texts.")
+
+
+def _columns_of(table: object) -> list[object]:
+    """The columns of a mapping, of a pandas or polars DataFrame, or of a Hugging Face Dataset; else nothing."""
+    if isinstance(table, Mapping):
+        return list(table)
+    columns = getattr(table, "columns", getattr(table, "column_names", ()))
+    return list(columns) if isinstance(columns, Iterable) else []
+
+
+def _describe(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) < 40 and "\n" not in shown else f"of the type {type(value).__name__}"

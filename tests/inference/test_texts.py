@@ -1,0 +1,58 @@
+"""Texts that a caller gives: a list of strings or pairs, never a table or a single string by mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.inference.texts import check_text, check_texts
+
+
+class Frame:
+    """As pandas: iterating over it gives the names of its columns."""
+
+    columns = ("review", "label")
+
+    def __iter__(self) -> object:
+        return iter(self.columns)
+
+
+class Dataset:
+    """As Hugging Face datasets: ``column_names``, and rows that are dictionaries."""
+
+    column_names = ("review",)
+
+
+def test_lists_and_other_iterables_of_texts_are_texts() -> None:
+    assert check_texts(["a", ("b", "c"), ["d", "e"]]) == ["a", ("b", "c"), ("d", "e")]
+    assert check_texts(text for text in "ab") == ["a", "b"]
+    assert check_texts([]) == []
+    assert check_text("a", "text") == "a"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("hello", "texts is one text, and must be a list"),
+        (b"hello", "texts is one text, and must be a list"),
+        (Frame(), "a table with the columns review, label"),
+        (Dataset(), "a table with the columns review: give"),
+        ({"review": ["a"]}, "a table with the columns review: give"),
+        (None, "texts is None; it must be a list"),
+        (float("nan"), "texts is nan; it must be a list"),
+        (["a", None], r"texts\[1\] is None; it must be a text"),
+        (["a", float("nan")], r"texts\[1\] is nan; it must be a text"),
+        ([("a", None)], r"texts\[0\]\[1\] is None; it must be a text"),
+        ([("a", "b", "c")], r"texts\[0\] is \('a', 'b', 'c'\)"),
+        ([{"text": "a" * 50}], r"texts\[0\] is of the type dict"),
+    ],
+)
+def test_anything_else_is_named(texts: object, message: str) -> None:
+    with pytest.raises(BertkitError, match=message) as raised:
+        check_texts(texts)
+    assert raised.value.exit_code == WRONG_USAGE
+
+
+def test_one_text_must_be_a_string() -> None:
+    with pytest.raises(BertkitError, match="question is None; it must be a text"):
+        check_text(None, "question")
