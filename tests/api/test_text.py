@@ -125,4 +125,4 @@ def test_a_folder_with_other_files_is_not_replaced(file: Path, tmp_path: Path) -
         api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=99, overwrite=True, progress="quiet")
     (tmp_path / "tok" / "tokenizer.json").write_text("{}")
     with pytest.raises(BertkitError, match=r"tokenizer\.json is damaged"):
-        api.tokenizer_show("a text", tokenizer=tmp_path / "tok")
+        api.tokenizer_show(tmp_path / "tok", "a text")

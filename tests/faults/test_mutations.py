@@ -23,6 +23,7 @@ from bertkit.pretraining import run as pretraining
 from bertkit.runs import RunFolder
 from bertkit.storage import atomic as storage
 from bertkit.storage import checksums, locks
+from bertkit.text import loading
 from bertkit.training import fit
 from bertkit.training.interrupts import Interrupts
 
@@ -44,6 +45,10 @@ def in_place(path: Path) -> Iterator[Path]:
     """No temporary name."""
     storage._delete(path)
     yield path
+
+
+def read_unchecked(path: Path, advice: str = "") -> dict[str, Any]:
+    return {name: value for name, value in storage.read_json(path).items() if name != "sha256"}
 
 
 MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
@@ -74,6 +79,14 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     "no checksum of a checkpoint": (
         [(checksums, "_check_file", nothing)],
         "faults/test_checkpoint_corruption.py::test_a_flipped_bit_in_a_checkpoint_is_found",
+    ),
+    "no checksum of a record": (
+        [(checksums, "read_checked", read_unchecked)],
+        "faults/test_damage.py::test_damage_changes_no_answer_silently",
+    ),
+    "no checksum of a tokenizer": (
+        [(loading, "check_tokenizer", nothing)],
+        "faults/test_damage.py::test_damage_changes_no_answer_silently",
     ),
     "no checksum of a shard": (
         [(shards, "verify_shard", nothing)],
