@@ -12,6 +12,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.runs import FORMAT, RunFolder, environment, read_metrics, read_run
+from bertkit.storage.checksums import write_checked
 
 
 def test_a_second_process_is_refused_while_the_first_holds_the_folder(tmp_path: Path) -> None:
@@ -100,9 +101,9 @@ def test_the_error_names_a_folder_without_a_run(tmp_path: Path) -> None:
 def test_a_run_folder_of_an_earlier_format_is_refused(tmp_path: Path) -> None:
     with RunFolder(tmp_path) as folder:
         folder.begin({}, kind="pretrain")
-        record = json.loads(folder.record.read_text())
+        record = read_run(tmp_path)
         assert record.pop("format") == FORMAT
-        folder.record.write_text(json.dumps(record))
+        write_checked(folder.record, record)
         for read in (lambda: read_run(tmp_path), lambda: folder.note(ended="done")):
             with pytest.raises(BertkitError) as caught:
                 read()
