@@ -13,7 +13,8 @@ from bertkit.runs import read_metrics
 def test_settings_have_their_origin(workspace: Path) -> None:
     settings = {each.path: each for each in api.config_show(str(workspace / "tuned"))}
     assert (settings["seeds"].value, settings["seeds"].origin) == (2, "--seeds")
-    assert settings["optimizer.lr"].origin == "default"
+    assert settings["optimizer.lr"].origin == "default for small models"
+    assert settings["optimizer.weight_decay"].origin == "default"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
