@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import re
 import resource
 import shutil
+import signal
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -31,7 +34,7 @@ from bertkit.formats.decoding import DecodingLog
 from bertkit.formats.records import read_parquet
 from bertkit.model import Model
 from bertkit.report.card import Card, write_card
-from bertkit.report.tables import markdown_table
+from bertkit.report.tables import markdown_table, print_table
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import train
 
@@ -413,3 +416,71 @@ def test_a_cell_of_markdown_is_one_cell() -> None:
     table = markdown_table([HOSTILE, "b|c"], [[f"{HOSTILE}\n| x | y |", "`|`"]])
     assert_harmless(table)
     assert len(table.splitlines()) == 3
+
+
+# Names and surroundings
+
+
+NAMES = [("fill", "m\udce9", "[MASK]"), ("prepare", "a\udcff.txt", "-o", "d"), ("predict", "r", "a", "-o", "\udc80")]
+
+
+@pytest.mark.parametrize("words", NAMES)
+def test_names_that_are_not_utf8_are_one_line(refuse: Callable[..., str], words: tuple[str, ...]) -> None:
+    line = refuse(*words, exit_code=WRONG_USAGE)
+    assert "is not UTF-8. Rename the file or folder" in line
+    assert line.isascii()
+
+
+def test_labels_with_half_a_character_are_one_line(tmp_path: Path, model: Path, refuse: Callable[..., str]) -> None:
+    rows = [{"text": f"stone {row}", "label": ("bad\ud800", "good")[row % 2]} for row in range(60)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    line = refuse("finetune", tmp_path / "t.jsonl", "--model", model, "-o", tmp_path / "run", "--quiet")
+    assert "half a character" in line
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="reading its beginning is an input/output error")
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.parquet"])
+def test_a_disk_that_cannot_be_read_is_named(tmp_path: Path, refuse: Callable[..., str], name: str) -> None:
+    (tmp_path / name).symlink_to("/proc/self/mem")
+    line = refuse("tokenizer", "train", tmp_path / name, "--vocab-size", 99, "-o", tmp_path / "tokenizer")
+    assert name in line
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="reading its beginning is an input/output error")
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet"])
+def test_a_table_on_a_disk_that_cannot_be_read_is_named(
+    tmp_path: Path, model: Path, refuse: Callable[..., str], name: str
+) -> None:
+    (tmp_path / name).symlink_to("/proc/self/mem")
+    assert name in refuse("finetune", tmp_path / name, "--model", model, "-o", tmp_path / "run")
+
+
+@pytest.mark.parametrize("width", [1, 7, 20])
+def test_a_table_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    print_table(("guess", "probability", "text"), [("river", 0.5, "the early river is long")] * 3, terminal)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert lines and all(len(line) <= max(width, 9) for line in lines)
+
+
+class Terminal(io.StringIO):
+    """Text in memory that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_output_larger_than_a_file_may_be_is_one_line(tmp_path: Path, refuse: Callable[..., str], model: Path) -> None:
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("the river is early. the stone is seven.\n\n" * 2000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        line = refuse("prepare", corpus, "--tokenizer", model, "-o", tmp_path / "data", "--workers", 1, exit_code=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "cannot write" in line and "File too large" in line

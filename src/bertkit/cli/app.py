@@ -101,6 +101,7 @@ def run(words: Sequence[str]) -> int:
         here = str(_working_folder())
         if here not in sys.path:
             sys.path.append(here)  # so that my_lab.irony:irony can be a module in the current folder
+        _check_encoding(words)
         _run([word for word in words if word != "--debug"])
         _flush_stdout()
     except BaseException as error:
@@ -111,6 +112,15 @@ def run(words: Sequence[str]) -> int:
             sys.stderr.write(printable(" ".join(message.split())) + "\n")
         return exit_code
     return 0
+
+
+def _check_encoding(words: Sequence[str]) -> None:
+    """Refuse a name that is not UTF-8, which neither a record nor the libraries of tokenizers can hold."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise usage_error(f"{word} is not UTF-8. Rename the file or folder, or set LC_ALL=C.UTF-8.") from error
 
 
 def _working_folder() -> Path:

@@ -6,7 +6,7 @@ import errno
 import re
 
 from bertkit.cli.streams import abandon_stdout
-from bertkit.errors import JOB_FAILED, BertkitError
+from bertkit.errors import BAD_DATA, JOB_FAILED, BertkitError
 
 INTERRUPTED = 130
 
@@ -15,6 +15,9 @@ _CPU_MEMORY = re.compile(r"DefaultCPUAllocator: .* you tried to allocate ([0-9]+
 
 _ONEDNN_MEMORY = re.compile(r"could not (create|execute) a (primitive|memory)")
 """oneDNN, which multiplies matrices on the CPU, says nothing more when an allocation fails."""
+
+_SHOWN = 40
+"""Characters of a text that an error shows."""
 
 _LESS_MEMORY = "Give --set micro_batch_size=N or --set gradient_checkpointing=true, or lower --batch-size."
 
@@ -37,6 +40,9 @@ def explain(error: BaseException) -> tuple[str, int]:
         case MemoryError():
             detail = f": {error}" if str(error) else ""
             return f"error: out of memory{detail}. {_LESS_MEMORY}", JOB_FAILED
+        case UnicodeEncodeError(reason="surrogates not allowed"):
+            end = error.object[: error.end][-_SHOWN:]
+            return f'error: "{end}" ends in half a character, which is not UTF-8. Fix the name or text.', BAD_DATA
         case OSError(errno=errno.ENOMEM):
             return f"error: out of memory. {_LESS_MEMORY}", JOB_FAILED
         case OSError():

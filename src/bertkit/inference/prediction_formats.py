@@ -26,6 +26,9 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A spreadsheet takes a cell that begins like this for a formula, also after white space; the last four are the
 full-width forms of the others."""
 
+_HALF_CHARACTERS = "backslashreplace"
+"""Half a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it."""
+
 _CONTROL_STARTS = ("\t", "\r", "\n")
 
 
@@ -48,11 +51,11 @@ def names_answers_by_id(output: Path) -> bool:
 def write_object(records: Records, path: Path, field: str) -> None:
     """One JSON object, id -> ``field``, as the official programs of SQuAD read it."""
     by_id = {str(record["id"]): record[field] for record in records}
-    path.write_text(json.dumps(by_id, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(by_id, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors=_HALF_CHARACTERS)
 
 
 def _write_jsonl(records: Records, path: Path, columns: AnswerColumns) -> None:
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS) as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
@@ -61,13 +64,13 @@ def _write_json(records: Records, path: Path, columns: AnswerColumns) -> None:
 
 
 def _write_txt(records: Records, path: Path, columns: AnswerColumns) -> None:
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS) as file:
         for record in records:
             file.write(" ".join(str(_cell(record[columns.answer], columns)).splitlines()) + "\n")
 
 
 def _write_csv(records: Records, path: Path, columns: AnswerColumns, *, delimiter: str = ",") -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", errors=_HALF_CHARACTERS, newline="") as file:
         writer = csv.writer(_UnixLines(file), delimiter=delimiter, lineterminator="\r\n")
         writer.writerow(columns.columns)
         for record in records:
