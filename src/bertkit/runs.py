@@ -88,7 +88,7 @@ class RunFolder:
                     message = f"{self.path} is in use by {holder}. Choose another -o folder."
                     raise InUseError(message, exit_code=WRONG_USAGE) from error
             if before := self._read_holder():
-                if not _HOLDER.fullmatch(before):
+                if not _HOLDER.fullmatch(before) and not self.record.exists():
                     raise usage_error(f"{self._holder} was not written by bertkit. Choose another -o folder.")
                 self.notice = f"{before} held {self.path} until it was killed; this process takes over"
             with explain_writing(self._holder):

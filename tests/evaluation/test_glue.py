@@ -235,7 +235,7 @@ def test_the_commands_list_what_they_wrote(
     printed = capsys.readouterr().out.splitlines()
     assert printed[1].split() == ["RTE.tsv", "1"]
     assert "no CoLA.tsv: no run of glue:cola was given" in printed
-    assert app.run(["glue", "submit", str(run), "-o", str(tmp_path / "out"), "--json", "--quiet"]) == 0
+    assert app.run(["glue", "submit", str(run), "-o", str(tmp_path / "out"), "--json", "--quiet", "--overwrite"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == {"RTE.tsv": 1}
     shutil.rmtree(run)
     write_results(run, glue.rte, {"accuracy": 0.5})

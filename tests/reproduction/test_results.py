@@ -113,7 +113,8 @@ def test_perplexity_is_that_of_the_pretraining(data_folder: Path, tmp_path: Path
     assert (cell.ours, cell.paper) == ([], 3.99)
     run = tmp_path / "pretraining" / "bert-base"
     run.mkdir(parents=True)
-    write_json(run / "run.json", {"format": FORMAT, "ended": "done", "heldout": {"mlm": 2.0, "mlm_perplexity": 7.5}})
+    heldout = {"mlm": 2.0, "mlm_perplexity": 7.5}
+    write_json(run / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": "done", "heldout": heldout})
     (cell,) = read(table, tmp_path, data_folder).rows[0].cells
     assert cell.ours == [7.5]
 

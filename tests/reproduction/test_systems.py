@@ -79,7 +79,7 @@ def test_unknown_systems_are_reported(tmp_path: Path) -> None:
 
 def test_a_run_has_ended_after_its_last_step(tmp_path: Path) -> None:
     assert not has_ended(tmp_path)
-    write_json(tmp_path / "run.json", {"format": FORMAT, "ended": None})
+    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": None})
     assert not has_ended(tmp_path)
-    write_json(tmp_path / "run.json", {"format": FORMAT, "ended": "done"})
+    write_json(tmp_path / "run.json", {"format": FORMAT, "kind": "pretrain", "run": {}, "ended": "done"})
     assert has_ended(tmp_path)

@@ -25,7 +25,7 @@ def write_point(folder: Path, *accuracies: float, ended: str | None = "done") ->
         for seed, accuracy in enumerate(accuracies)
     ]
     folder.mkdir(parents=True)
-    write_json(folder / "run.json", {"format": FORMAT, "ended": ended})
+    write_json(folder / "run.json", {"format": FORMAT, "kind": "finetune", "run": {}, "ended": ended})
     if seeds:
         write_json(folder / "results.json", to_json(summarize_seeds(RunFolder(folder), "accuracy", seeds)))
 

@@ -10,7 +10,7 @@ from bertkit.evaluation.glue import GlueSubmission, GlueTable, submit, tabulate
 from bertkit.evaluation.squad import SquadScore, score_predictions
 from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
 from bertkit.report.progress import Progress
-from bertkit.storage.outputs import open_output_folder
+from bertkit.storage.outputs import check_output
 from bertkit.tasks.glue import SUBMISSION
 
 
@@ -24,7 +24,8 @@ def glue_table(options: GlueTableOptions) -> GlueTable:
 def glue_submit(options: GlueSubmitOptions) -> GlueSubmission:
     """``.rows`` of each file that was written, and why the others are ``.missing``."""
     output = Path(options.output)
-    open_output_folder(output, [entry.file for entry in SUBMISSION], overwrite=options.overwrite)
+    for entry in SUBMISSION:
+        check_output(output / entry.file, overwrite=options.overwrite)
     with Progress(options.progress) as bar:
         return submit([Path(run) for run in options.runs], output, bar, data=optional_path(options.data))
 

@@ -28,27 +28,28 @@ from bertkit.task_types import FileTask
 def finetune(options: FinetuneOptions) -> FinetuneResult:
     """The scores of each seed, their ``mean``, ``sd`` and ``best``, and the run's ``folder``."""
     with Progress(options.progress) as bar:
-        task = choose_task(options, bar)
-        settings = _list_settings(options, task, bar)
+        task, model = choose_task(options, bar), ModelFolder.open(options.model)
+        settings = _list_settings(options, task, model, bar)
         run = apply(_new_run(options, task), settings)
         if options.then is not None:
             first = replace(run, output=run.output / "first", seeds=1)
-            run_finetuning(first, bar, origins=origins(first, settings))
+            run_finetuning(first, bar, origins=origins(first, settings), model=model)
             then = TaskTrainingOptions(options.then, model=options.model, output=options.output, data=options.data)
             task = choose_task(then, bar)
-            settings = _list_settings(options, task, bar)
+            settings = _list_settings(options, task, model, bar)
             run = replace(apply(replace(run, task=task), settings), model=first.output, from_scratch=False)
-        return run_finetuning(run, bar, origins=origins(run, settings))
+            model = ModelFolder.open(first.output)
+        return run_finetuning(run, bar, origins=origins(run, settings), model=model)
 
 
 @verb(TuneOptions)
 def tune(options: TuneOptions) -> SweepResult:
     """``points``, the best first, with ``settings``, ``scores``, ``mean``, ``sd`` and ``best`` each; and ``best``."""
     with Progress(options.progress) as bar:
-        task = choose_task(options, bar)
+        task, model = choose_task(options, bar), ModelFolder.open(options.model)
         given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name)]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
-        settings = _list_settings(options, task, bar, varied=[axis.path for axis in axes])
+        settings = _list_settings(options, task, model, bar, varied=[axis.path for axis in axes])
         run = apply(_new_run(options, task), settings)
         sweep = Sweep(base=run, axes=axes, trials=options.trials, sampler=options.sampler)
         return run_sweep(sweep, bar, origins=origins(run, settings))
@@ -59,21 +60,20 @@ def _new_run(options: TaskTrainingOptions, task: FileTask) -> FinetuneRun:
 
 
 def _list_settings(
-    options: TaskTrainingOptions, task: FileTask, bar: Progress, *, varied: Collection[str] = ()
+    options: TaskTrainingOptions, task: FileTask, model: ModelFolder, bar: Progress, *, varied: Collection[str] = ()
 ) -> list[Setting]:
     """The settings of the profile, or of small models without one; then those of the options, which win."""
     given = [*_given_settings(options), *parse_settings(options.set)]
     if options.profile is not None:
         published = finetuning_profile_settings(options.profile, task).items()
         return [*(Setting(path, value, f"--profile {options.profile}") for path, value in published), *given]
-    folder = ModelFolder.open(options.model)
-    if not is_small(folder):
+    if not is_small(model):
         return given
     run = apply(_new_run(options, task), given)
     chosen = {*varied, *(each.path for each in given)}
     if "task.pooling" in chosen:
         chosen.add("task.pair_head")
-    found = small_model_settings(folder, run.task, len(task.examples("train")[: run.limit])).items()
+    found = small_model_settings(model, run.task, len(task.examples("train")[: run.limit])).items()
     measured = [Setting(path, value, SMALL_MODELS) for path, value in found if path not in chosen]
     if measured:
         shown = ", ".join(f"{each.path}={each.value}" for each in measured)

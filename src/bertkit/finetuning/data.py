@@ -53,15 +53,18 @@ class FinetuningData:
         return replace(self, run=run)
 
 
-def load_data(run: FinetuneRun, progress: Progress, earlier: FinetuningData | None = None) -> FinetuningData:
+def load_data(
+    run: FinetuneRun, progress: Progress, earlier: FinetuningData | None = None, *, model: ModelFolder | None = None
+) -> FinetuningData:
     """Read and encode the examples of ``run``, and report their number and lengths.
 
+    ``model`` is the folder of ``run.model`` if it has been opened before.
     The activations of a frozen encoder that were cached in ``earlier`` are used again where the model is the same.
     Raises a data error if there are no labelled examples, a usage error if one is longer than the model can read.
     """
     task = run.task
     same_model = earlier is not None and earlier.run.model == run.model
-    folder = earlier.model_folder if earlier is not None and same_model else ModelFolder.open(run.model)
+    folder = earlier.model_folder if earlier is not None and same_model else model or ModelFolder.open(run.model)
     train = task.examples("train")[: run.limit]
     dev = task.examples("dev")[: run.dev_limit]
     if not train or not dev:

@@ -22,17 +22,24 @@ from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
 
 
-def finetune(run: FinetuneRun, progress: Progress, *, origins: Mapping[str, str] | None = None) -> FinetuneResult:
+def finetune(
+    run: FinetuneRun,
+    progress: Progress,
+    *,
+    origins: Mapping[str, str] | None = None,
+    model: ModelFolder | None = None,
+) -> FinetuneResult:
     """Fine-tune ``run.model`` with every seed into ``run.output``; seeds that an earlier start finished are kept.
 
-    ``origins`` say where each setting came from, for the record.
+    ``origins`` say where each setting came from, for the record. ``model`` is the folder of ``run.model`` if it is
+    open already.
     Raises Interrupted on Ctrl-C or SIGTERM; the same command then continues with the seed that was interrupted.
     """
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
         if folder.notice:
             progress.say(folder.notice)
         begin_run(folder, settings_record(run), run.task, origins=origins)
-        return run_seeds(load_data(run, progress), folder, interrupts, progress)
+        return run_seeds(load_data(run, progress, model=model), folder, interrupts, progress)
 
 
 def settings_record(run: FinetuneRun) -> dict[str, object]:
@@ -76,7 +83,8 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     seeds = range(run.first_seed, run.first_seed + run.seeds)
     results = [read_seed(folder, seed) or train_seed(data, seed, folder, interrupts, progress) for seed in seeds]
     gold = [str(example.label) for example in data.dev]
-    predicted = _predict_classes(data, folder)
+    best = ModelFolder.open(folder.model)
+    predicted = _predict_classes(data, best)
     warnings = [
         *(caution_about_answers(gold, predicted) if predicted else []),
         *caution_about_size(len(data.dev)),
@@ -84,7 +92,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     ]
     for warning in warnings:
         progress.say(warning)
-    if ModelFolder.open(folder.model).metadata.get(OTHERS_READ) == "encoder":
+    if best.metadata.get(OTHERS_READ) == "encoder":
         progress.say(explain_export(run.task))
     result = replace(summarize_seeds(folder, run.task.metric, results, data.baselines), warnings=warnings)
     if predicted:
@@ -100,12 +108,12 @@ def explain_export(task: FileTask) -> str:
     return f"other libraries read only the encoder of this model: they have no class for its head{remedy}"
 
 
-def _predict_classes(data: FinetuningData, folder: RunFolder) -> list[str]:
-    """What the best seed predicts for dev; nothing where predictions are not classes."""
+def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[str]:
+    """What the model of the best seed predicts for dev; nothing where predictions are not classes."""
     task = data.run.task
     if not task.predicts_one_class:
         return []
-    model = ModelFolder.open(folder.model).load_model(task.objectives)
+    model = best.load_model(task.objectives)
     return [str(each.label) for each in predict(model, task, data.dev, data.tokenizer)]
 
 

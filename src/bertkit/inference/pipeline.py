@@ -69,7 +69,7 @@ class Pipeline:
         if self.precision not in get_args(Precision):
             raise usage_error(f"precision is {precision}; it must be {' or '.join(get_args(Precision))}.")
         for other in others:
-            self._require_same(Pipeline(other))
+            _require_same(self, Pipeline(other))
 
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text."""
@@ -125,7 +125,8 @@ class Pipeline:
         """The class or the number of each text, or of each pair."""
         examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
         task = self.task
-        if not task.files.splits and isinstance(task, TextTask) and any(each.second is not None for each in examples):
+        foreign = "task" not in self._models[0].metadata
+        if foreign and isinstance(task, TextTask) and any(each.second is not None for each in examples):
             task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
         return list(self._answer(task, examples))
 
@@ -178,15 +179,16 @@ class Pipeline:
             instead = self.task.pipeline_method or "predict"
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name} and {complaint}: use {instead}.")
 
-    def _require_same(self, other: Pipeline) -> None:
-        """Members of an ensemble must have the same vocabulary, type of task and labels."""
-        if other.tokenizer.fingerprint != self.tokenizer.fingerprint:
-            raise usage_error(f"{other.folder} has another vocabulary than {self.folder}: they cannot be an ensemble.")
-        if not same_answers(other.task, self.task):
-            raise usage_error(
-                f"{other.folder} is for {other.task.name} and {self.folder} for {self.task.name}: "
-                "they cannot be an ensemble."
-            )
+
+def _require_same(first: Pipeline, other: Pipeline) -> None:
+    """Members of an ensemble must have the same vocabulary, type of task and labels."""
+    if other.tokenizer.fingerprint != first.tokenizer.fingerprint:
+        raise usage_error(f"{other.folder} has another vocabulary than {first.folder}: they cannot be an ensemble.")
+    if not same_answers(other.task, first.task):
+        raise usage_error(
+            f"{other.folder} is for {other.task.name} and {first.folder} for {first.task.name}: "
+            "they cannot be an ensemble."
+        )
 
 
 def _example(number: int, text: Text) -> TextExample:
