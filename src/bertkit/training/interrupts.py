@@ -39,8 +39,8 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         # Python delivers signals to the main thread only; another thread (a notebook, a server) cannot catch any.
         if threading.current_thread() is threading.main_thread():
-            # A signal that is ignored stays ignored: nohup says so of SIGHUP.
-            heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # by nohup, to go on without the terminal
+            heard = [number for number in _SIGNALS if number != signal.SIGHUP or not ignored]
             self._previous = {number: signal.signal(number, self._handle) for number in heard}
         return self
 
