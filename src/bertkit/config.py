@@ -16,11 +16,12 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from bertkit.errors import BertkitError, data_error, usage_error
+from bertkit.ranges import find_range, list_problems
 
 Record = TypeVar("Record")
 
@@ -124,7 +125,7 @@ def origins(record: object, settings: Iterable[Setting]) -> dict[str, str]:
 
 
 def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) -> Any:
-    hints = typing.get_type_hints(type(record))
+    hints = typing.get_type_hints(type(record), include_extras=True)
     grouped: dict[str, list[tuple[list[str], Setting]]] = {}
     for (name, *rest), setting in parts:
         if name not in hints:
@@ -162,10 +163,13 @@ def _convert(setting: Setting, hint: object) -> object:
     try:
         if setting.is_text and isinstance(value, str) and value[:1] in ("[", "{"):
             value = json.loads(value)
-        return msgspec.convert(value, hint, strict=not setting.is_text, dec_hook=_decode)
+        converted = msgspec.convert(value, hint, strict=not setting.is_text, dec_hook=_decode)
     except (msgspec.ValidationError, json.JSONDecodeError) as error:
         shown = value if setting.is_text else json.dumps(value, default=str)
         raise usage_error(f"{_where(setting)}{setting.path} is {shown}; expected {_describe(hint)}.") from error
+    for problem in list_problems(setting.path, converted, hint):
+        raise usage_error(f"{_where(setting)}{problem}")
+    return converted
 
 
 def _where(setting: Setting) -> str:
@@ -174,6 +178,9 @@ def _where(setting: Setting) -> str:
 
 def _describe(hint: object) -> str:
     """A type in words."""
+    if typing.get_origin(hint) is Annotated:
+        kind, range = typing.get_args(hint)[0], find_range(hint)
+        return _describe(kind) + (f" {range}" if range else "")
     if typing.get_origin(hint) is Literal:
         return " or ".join(str(choice) for choice in typing.get_args(hint))
     if typing.get_origin(hint) in (typing.Union, types.UnionType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from bertkit.errors import usage_error
+from bertkit.ranges import Length, Share, ShareAboveZero, VocabularySize, check_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,37 +19,27 @@ class Masking:
     at 512).
     """
 
-    rate: float = 0.15
-    final_rate: float | None = None
-    mask: float = 0.8
-    random: float = 0.1
-    keep: float = 0.1
+    rate: ShareAboveZero = 0.15
+    final_rate: Share | None = None
+    mask: Share = 0.8
+    random: Share = 0.1
+    keep: Share = 0.1
     whole_word: bool = False
-    max_predictions: int | None = None
+    max_predictions: Length | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rate", "mask", "random", "keep"):
-            _check_share(name, getattr(self, name))
-        if self.final_rate is not None:
-            _check_share("final_rate", self.final_rate)
+        check_ranges(self)
         if abs(self.mask + self.random + self.keep - 1) > 1e-6:
             raise usage_error(
                 f"masking mask {self.mask} + random {self.random} + keep {self.keep} is "
                 f"{self.mask + self.random + self.keep:g}; the three must add up to 1."
             )
-        if self.max_predictions is not None and self.max_predictions < 1:
-            raise usage_error(f"masking max_predictions is {self.max_predictions}; it must be 1 or more.")
 
     def at(self, progress: float) -> Masking:
         """The constant masking when the share ``progress`` of the schedule is done."""
         if self.final_rate is None:
             return self
         return replace(self, rate=self.rate + (self.final_rate - self.rate) * progress, final_rate=None)
-
-
-def _check_share(name: str, share: float) -> None:
-    if not 0 <= share <= 1:
-        raise usage_error(f"masking {name} is {share}; it must be between 0 and 1.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,5 +51,8 @@ class ObjectiveSettings:
     """
 
     masking: Masking = field(default_factory=Masking)
-    targets: int | None = None
-    samples: int | None = None
+    targets: VocabularySize | None = None
+    samples: VocabularySize | None = None
+
+    def __post_init__(self) -> None:
+        check_ranges(self)

@@ -33,7 +33,7 @@ def test_absent_keys_of_a_config_have_their_defaults() -> None:
         ("hidden_act", "silu", 'hidden_act is "silu"; bertkit supports gelu'),
         ("hidden_act", ["gelu"], "hidden_act"),
         ("num_hidden_layers", "12", "Expected `int`, got `str` - at `num_hidden_layers`"),
-        ("hidden_size", -1, "hidden_size is -1; it must be 1 or more"),
+        ("hidden_size", -1, "hidden_size is -1; it must be from 1 to"),
         ("num_attention_heads", 5, "not a multiple"),
         ("hidden_dropout_prob", 1.5, "dropout is 1.5"),
         ("pad_token_id", 40_000, "pad_id is 40000"),

@@ -100,27 +100,27 @@ def test_wrong_usage_does_not_wait_for_torch() -> None:
         (
             "finetune {home}/reviews.csv --model {home}/run -o {home}/x --lr=-1",
             2,
-            "--lr: lr is -1.0; it must be at least 0",
+            "lr is -1.0; it must be from 0 to 1,000",
         ),
         (
             "finetune {home}/reviews.csv --model {home}/run -o {home}/x --lr nan",
             2,
-            "--lr: lr is nan; it must be at least 0",
+            "lr is nan; it must be from 0 to 1,000",
         ),
         (
             "finetune {home}/reviews.csv --model {home}/run -o {home}/x --seeds 0",
             2,
-            "--seeds: seeds is 0; it must be",
+            "seeds is 0; it must be",
         ),
         (
             "finetune {home}/reviews.csv --model {home}/run -o {home}/x --limit=-3",
             2,
-            "--limit: limit is -3; it must be",
+            "limit is -3; it must be",
         ),
         (
             "finetune {home}/reviews.csv --model {home}/run -o {home}/x --set task.max_length=2",
             2,
-            "--set: max_length is 2; at least 3 are needed",
+            "--set: task.max_length is 2; it must be from 3 to",
         ),
         ("finetune glue:sst2 -o {home}/x", 2, 'command "finetune" parameter --model requires an argument.'),
         ("finetune", 2, 'command "finetune" parameter TASK requires an argument.'),

@@ -292,10 +292,6 @@ class TestFolders:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"workers": 0}, "--workers is 0"),
-        ({"heldout": 1.0}, "--heldout is 1.0"),
-        ({"heldout": -0.1}, "--heldout is -0.1"),
-        ({"heldout": float("nan")}, "--heldout is nan"),
         ({"files": []}, "at least one text file"),
     ],
 )

@@ -171,16 +171,16 @@ def test_tokens_without_characters_or_of_another_length_are_refused(
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"cell_size": 0}, "cell_size is 0; it must be 1 or more."),
-        ({"num_highways": -1}, "num_highways is -1; it must be 0 or more."),
+        ({"cell_size": 0}, "cell_size is 0; it must be from 1 to"),
+        ({"num_highways": -1}, "num_highways is -1; it must be from 0 to"),
         (
             {"filters": ((51, 3),)},
-            r"filters has \(51, 3\); expected a width from 1 to 50 characters and at least 1 filter.",
+            r"filters has \(51, 3\); a width is at most word_length, 50.",
         ),
-        ({"filters": ((2, 0),)}, r"filters has \(2, 0\)"),
+        ({"filters": ((2, 0),)}, "filters is 0; it must be from 1 to"),
         ({"filters": ()}, "filters is empty"),
         ({"activation": "gelu"}, 'activation is "gelu"; there are relu, tanh.'),
-        ({"cell_clip": 0.0}, "cell_clip is 0.0; it must be above 0, or None for no clipping."),
+        ({"cell_clip": 0.0}, "cell_clip is 0.0; it must be above 0 and at most"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1."),
     ],
 )

@@ -107,7 +107,7 @@ def test_words_of_another_length_are_refused(reader: WordReader, batch: Batch, w
         ({"word_length": 9}, "word_length is 9, but that of elmo is 7"),
         ({"elmo_dropout": 1.0}, "elmo_dropout is 1.0"),
         ({"mixture_l2": -0.1}, "mixture_l2 is -0.1"),
-        ({"vocab_size": 0}, "vocab_size is 0; it must be 1 or more"),
+        ({"vocab_size": 0}, "vocab_size is 0; it must be from 1 to"),
     ],
 )
 def test_invalid_configurations_are_refused(changes: dict[str, Any], message: str) -> None:

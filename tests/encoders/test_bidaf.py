@@ -103,9 +103,9 @@ def test_reset_changes_all_randomly_initialised_parameters() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"width": 0}, "width is 0; it must be 1 or more."),
-        ({"num_modelling_layers": 0}, "num_modelling_layers is 0; it must be 1 or more."),
-        ({"num_highways": -1}, "num_highways is -1; it must be 0 or more."),
+        ({"width": 0}, "width is 0; it must be from 1 to"),
+        ({"num_modelling_layers": 0}, "num_modelling_layers is 0; it must be from 1 to"),
+        ({"num_highways": -1}, "num_highways is -1; it must be from 0 to"),
         ({"dropout": -0.1}, "dropout is -0.1; it must be at least 0 and below 1."),
     ],
 )

@@ -93,7 +93,7 @@ def test_reset_initialises_all_parameters_but_those_of_elmo_and_the_mixture() ->
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"width": 0}, "width is 0; it must be 1 or more."),
+        ({"width": 0}, "width is 0; it must be from 1 to"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1."),
     ],
 )

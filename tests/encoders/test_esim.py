@@ -94,7 +94,7 @@ def test_reset_changes_all_randomly_initialised_parameters() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hidden_size": 0}, "hidden_size is 0; it must be 1 or more."),
+        ({"hidden_size": 0}, "hidden_size is 0; it must be from 1 to"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1."),
     ],
 )

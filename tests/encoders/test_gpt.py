@@ -77,7 +77,7 @@ def test_sizes_and_settings_are_checked() -> None:
     ("changes", "message"),
     [
         ({"hidden_size": 13}, "hidden_size 13 is not a multiple of num_heads 2"),
-        ({"max_positions": 0}, "max_positions is 0; it must be 1 or more"),
+        ({"max_positions": 0}, "max_positions is 0; it must be from 1 to"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be at least 0 and below 1"),
         ({"layer_norm_eps": 0.0}, "layer_norm_eps is 0.0; it must be above 0"),
     ],

@@ -80,8 +80,8 @@ def test_rows_longer_than_the_positions_are_refused() -> None:
     [
         ({"hidden_size": 13}, "hidden_size 13 is not a multiple of num_heads 2"),
         ({"hidden_size": 14}, "hidden_size 14 in 2 heads gives each an odd width"),
-        ({"local_attention": 1}, "local_attention is 1; it must be 2 or more"),
-        ({"global_every": 0}, "global_every is 0; it must be 1 or more"),
+        ({"local_attention": 1}, "local_attention is 1; it must be from 2 to"),
+        ({"global_every": 0}, "global_every is 0; it must be from 1 to"),
         ({"global_theta": 1.0}, "global_theta is 1.0; it must be above 1"),
         ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
         ({"position_init": "neighbour_heads"}, "even width of at least 16 with rotary positions; hidden_size is 12"),

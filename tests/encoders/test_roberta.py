@@ -64,7 +64,7 @@ def test_sizes_and_settings_are_checked() -> None:
         ({"hidden_size": 13}, "hidden_size 13 is not a multiple of num_heads 2"),
         ({"num_positions": 2}, "num_positions is 2; it must be 3 or more: positions begin at pad_id + 1"),
         ({"pad_id": 99}, "pad_id is 99; the vocabulary has the ids 0 to 98"),
-        ({"num_segments": 0}, "num_segments is 0; it must be 1 or more"),
+        ({"num_segments": 0}, "num_segments is 0; it must be from 1 to"),
         ({"activation": "gleu"}, 'activation "gleu" is unknown'),
     ],
 )

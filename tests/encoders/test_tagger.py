@@ -39,5 +39,5 @@ def test_elmo_and_the_vectors_keep_their_weights_when_the_rest_is_initialised_ag
 def test_invalid_configurations_are_refused() -> None:
     reader = WordReaderConfig(vocab_size=7, word_length=7, vector_size=5)
     assert Tagger(TaggerConfig(words=reader)).hidden_size == 400
-    with pytest.raises(BertkitError, match="num_layers is 0; it must be 1 or more"):
+    with pytest.raises(BertkitError, match="num_layers is 0; it must be from 1 to"):
         TaggerConfig(words=reader, num_layers=0)

@@ -91,7 +91,7 @@ def test_the_lstm_has_the_learning_rate_of_the_heads(left_to_right: Path, table:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["lstm_layers=-1"], "lstm_layers is -1; it must be 0 or more"),
+        (["lstm_layers=-1"], "lstm_layers is -1; it must be from 0 to"),
         (
             ["lstm_layers=1", "lm_loss_weight=0.5"],
             "lm_loss_weight is for a model that .* reads from left to right",

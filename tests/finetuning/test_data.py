@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.tiny_runs import WORDS
 
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.errors import BertkitError
-from bertkit.finetuning.data import FinetuningData, load_data
+from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextClassificationTask
@@ -55,12 +56,12 @@ def test_truncation_is_reported(build: Build, capsys: pytest.CaptureFixture[str]
     assert "13 of 13 training examples were cut to 5 tokens; 66.0% of the tokens are lost" in capsys.readouterr().err
 
 
-def test_inputs_longer_than_the_positions_of_the_model_are_refused(build: Build) -> None:
-    run = build(replace(sst2, max_length=99))
-    train = Path(str(run.task.files.folder)) / "train.tsv"
-    train.write_text(f"sentence\tlabel\n{'river ' * 50}\t1\n")
-    with pytest.raises(BertkitError, match=r"reads 37 tokens at most.*--set task.max_length=37"):
-        load(run)
+def test_a_length_beyond_the_positions_of_the_model_is_refused(build: Build) -> None:
+    folder = ModelFolder.open(build().model)
+    check_lengths(build(replace(sst2, max_length=37)), folder)
+    run = build(replace(sst2, max_length=38))
+    with pytest.raises(BertkitError, match=r"task.max_length is 38; .* reads 37 tokens at most.*max_length=37"):
+        check_lengths(run, folder)
 
 
 def test_a_task_without_labelled_examples_is_refused(build: Build) -> None:

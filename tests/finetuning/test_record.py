@@ -12,11 +12,11 @@ from bertkit.tasks.glue import sst2
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        *((name, 0, f"{name} is 0; it must be 1 or more") for name in ("seeds", "epochs", "batch_size")),
-        *((name, 0, f"{name} is 0; it must be 1 or more") for name in ("micro_batch_size", "limit", "dev_limit")),
-        ("reinit_layers", -1, "reinit_layers is -1; it must be 0 or more"),
-        ("lm_loss_weight", -0.5, r"lm_loss_weight is -0\.5; it must be 0 or more"),
-        ("lstm_layers", -1, "lstm_layers is -1; it must be 0 or more"),
+        *((name, 0, f"{name} is 0; it must be from 1 to") for name in ("seeds", "epochs", "batch_size")),
+        *((name, 0, f"{name} is 0; it must be from 1 to") for name in ("micro_batch_size", "limit", "dev_limit")),
+        ("reinit_layers", -1, "reinit_layers is -1; it must be from 0 to"),
+        ("lm_loss_weight", -0.5, r"lm_loss_weight is -0\.5; it must be from 0 to"),
+        ("lstm_layers", -1, "lstm_layers is -1; it must be from 0 to"),
         ("layer_decay", 0.0, "layer_decay is 0.0; it must be above 0 and at most 1"),
         ("layer_decay", 1.5, "layer_decay is 1.5; it must be above 0 and at most 1"),
     ],

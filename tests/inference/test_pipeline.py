@@ -111,7 +111,7 @@ def test_a_pair_is_refused_by_a_task_on_one_text(
 
 
 def test_a_number_is_predicted_and_not_classified(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
-    pipeline = save(tmp_path, encoder, RegressionTask(name="files:n.csv", metric="pearson"), tokenizer)
+    pipeline = save(tmp_path, encoder, RegressionTask(name="files:n.csv", metric="pearson", max_length=33), tokenizer)
     (answer,) = pipeline.predict(["the river"])
     assert isinstance(answer.label, float)
     with pytest.raises(BertkitError, match="cannot classify texts: use predict"):
@@ -157,3 +157,13 @@ def test_a_loaded_model_stays_in_evaluation_mode_and_threads_may_share_it(
         for _ in range(5):
             found = list(pool.map(lambda text: scores([pipeline.predict([text])[0]]), texts))
             assert np.allclose(found, expected, atol=1e-6)
+
+
+def test_a_model_for_longer_rows_than_its_positions_is_refused(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    positions = encoder.config.max_positions
+    assert save(tmp_path / "fits", encoder, replace(task, max_length=positions), tokenizer).task.max_length == positions
+    longer = save(tmp_path / "longer", encoder, replace(task, max_length=positions + 1), tokenizer)
+    with pytest.raises(BertkitError, match=f"max_length={positions + 1}, and its network reads {positions} tokens"):
+        longer.predict(["the river ran"])

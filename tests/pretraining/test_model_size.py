@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bertkit.encoders.bert import size
+from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining import model_size
-from bertkit.pretraining.model_size import affordable_tokens, count_parameters, sketch_model
+from bertkit.pretraining.model_size import affordable_tokens, check_memory, count_parameters, sketch_model
 from bertkit.pretraining.record import PretrainRun
 
 
@@ -42,3 +43,34 @@ def test_affordable_tokens_take_six_operations_per_parameter(run: PretrainRun, m
     run = replace(run, precision="float32")
     parameters = sum(count_parameters(run).values())
     assert affordable_tokens(run, 7.0) == pytest.approx(7 * 60e9 / 2 / (6 * parameters))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("10000/12/2", {"batch_size": 100_000}),  # states
+        ("9000/100000/2", {}),  # parameters
+        ("2/12/2", {"batch_size": 1_000_000, "seq_length": 1_000_000, "micro_batch_size": 1}),  # ids
+    ],
+)
+def test_a_run_that_cannot_fit_into_memory_is_refused_quickly(
+    name: str, changes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_size, "total_memory", lambda device: 2**40)
+    with pytest.raises(BertkitError, match=r"needs [\d,]+ GiB of memory or more, and there are 1,024 GiB") as caught:
+        check_memory(replace(run_of(name, 99), **changes))  # type: ignore[arg-type]
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_memory_is_counted_without_building_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights, gradients and a moment; eight states of 16 bits per layer and token; eight bytes per id."""
+    run = run_of("7/12/2", 99)
+    parameters, tokens = sum(count_parameters(run).values()), run.batch_size * run.seq_length
+    needed = 12 * parameters + tokens * (12 * 7 * 8 * 2 + 8)
+    monkeypatch.setattr(model_size, "total_memory", lambda device: needed)
+    check_memory(run)
+    monkeypatch.setattr(model_size, "total_memory", lambda device: needed - 1)
+    with pytest.raises(BertkitError, match=f"has {parameters:,} parameters and {tokens:,} tokens per step"):
+        check_memory(run)
+    monkeypatch.setattr(model_size, "total_memory", lambda device: None)
+    check_memory(run)

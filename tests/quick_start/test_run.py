@@ -82,9 +82,3 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"is not empty\. Choose another -o folder"):
         quickstart(tmp_path, progress=Progress("quiet"), packages={})
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_minutes_must_be_positive(tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match="--minutes is 0; it must be more than 0"):
-        quickstart(tmp_path / "new", minutes=0, progress=Progress("quiet"))
-    assert not (tmp_path / "new").exists()

@@ -76,7 +76,7 @@ def test_a_plan_estimates_the_cost_and_trains_nothing(data_folder: Path, tmp_pat
         ("tabel5", "smoke", [], 'Did you mean "table5"'),
         ("table5", "smkoe", [], 'no scale named "smkoe". Did you mean "smoke"'),
         ("table5", "smoke", ["stesp=3"], "unknown key stesp. Did you mean steps"),
-        ("table5", "smoke", ["steps=0"], "steps is 0; it must be 1 or more"),
+        ("table5", "smoke", ["steps=0"], "steps is 0; it must be from 1 to"),
     ],
 )
 def test_mistakes_are_reported_before_any_work(

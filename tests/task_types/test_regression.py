@@ -35,6 +35,35 @@ def test_a_word_among_numbers_is_named(here: Path) -> None:
     fails('r.csv, line 6: "many" is not a number', BAD_DATA, path, kind="number")
 
 
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (("1", "1.0", "1e0"), "all numbers of the label column are 1, or too near to it to be told apart"),
+        (("0", "5e-324"), "all numbers of the label column are 0, or too near"),
+        (("1e308", "-1e308"), "t.csv, line 2: 1e308 is too large; it must be from -1e100 to 1e100"),
+        (("1", "inf"), '"inf" is not a number'),
+        (("1", "nan"), '"nan" is not a number'),
+    ],
+)
+def test_numbers_without_a_scale_are_refused(here: Path, numbers: tuple[str, ...], message: str) -> None:
+    rows = [(str(row), sentence(row), numbers[row % len(numbers)]) for row in range(60)]
+    fails(message, BAD_DATA, write_csv(here / "t.csv", rows, header="id,review,score"), kind="number")
+
+
+@pytest.mark.parametrize(
+    "numbers", [("1e99", "-1e99"), ("1e-99", "3e-99"), ("1e15", "1000000000000001"), ("0", "-0.5")]
+)
+def test_the_largest_and_the_smallest_numbers_are_learned_and_given_back(here: Path, numbers: tuple[str, str]) -> None:
+    rows = [(str(row), sentence(row), numbers[row % 2]) for row in range(60)]
+    task = guess(write_csv(here / "t.csv", rows, header="id,review,score"), kind="number").task
+    assert isinstance(task, RegressionTask)
+    learned = [task.encode_label(float(number))["number"] for number in numbers]
+    assert sorted(learned) == pytest.approx([-1, 1])
+    told = [task.decode(TextExample("1", "a"), [], [{"value": np.array(each)}]).label for each in learned]
+    assert told == pytest.approx([float(number) for number in numbers], abs=0)
+    assert task.score_answers("pearson", [float(each) for each in numbers], told) == pytest.approx(1)
+
+
 REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
 
 

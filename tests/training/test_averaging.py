@@ -84,5 +84,5 @@ def test_averaging_changes_no_step() -> None:
 
 @pytest.mark.parametrize("setting", [{"decay": 1.0}, {"decay": -0.1}, {"share": 0.0}, {"share": 1.5}])
 def test_settings_out_of_range_are_refused(setting: dict[str, float]) -> None:
-    with pytest.raises(BertkitError, match=f"averaging {next(iter(setting))} is"):
+    with pytest.raises(BertkitError, match=f"{next(iter(setting))} is"):
         AveragingConfig(**setting)  # type: ignore[arg-type]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.two_processes import Results, assert_same_steps
 
-from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup, join_process_group
 
 
 @settings(deadline=None)
@@ -46,3 +48,30 @@ def test_every_process_and_step_has_its_own_seed() -> None:
 def test_a_loss_that_is_not_finite_in_one_process_is_skipped_by_all(two_process_results: Results) -> None:
     expected = {"skipped": [False, False, True, False], "unchanged": True, "processes_agree": True}
     assert two_process_results["loss_not_finite"] == expected
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"WORLD_SIZE": "abc"}, 'WORLD_SIZE="abc"; torchrun sets a whole number from 1'),
+        ({"WORLD_SIZE": "0"}, 'WORLD_SIZE="0"'),
+        ({"WORLD_SIZE": "-2"}, 'WORLD_SIZE="-2"'),
+        ({"WORLD_SIZE": "1e3"}, 'WORLD_SIZE="1e3"'),
+        ({"WORLD_SIZE": ""}, 'WORLD_SIZE=""'),
+        ({"WORLD_SIZE": "\u0662"}, "WORLD_SIZE="),
+        ({"RANK": "first"}, 'RANK="first"; torchrun sets a whole number from 0'),
+        ({"RANK": "1"}, "RANK=1 and WORLD_SIZE=1; ranks are counted from 0"),
+        ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 and no RANK"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "WORLD_SIZE=2 and no MASTER_ADDR"),
+    ],
+)
+def test_an_environment_that_torchrun_did_not_make_is_refused(
+    environment: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BertkitError, match=message) as caught, join_process_group():
+        pass
+    assert caught.value.exit_code == WRONG_USAGE

@@ -62,14 +62,19 @@ def _new_run(options: TaskTrainingOptions, task: FileTask) -> FinetuneRun:
 def _list_settings(
     options: TaskTrainingOptions, task: FileTask, model: ModelFolder, bar: Progress, *, varied: Collection[str] = ()
 ) -> list[Setting]:
-    """The settings of the profile, or of small models without one; then those of the options, which win."""
+    """The settings of the profile, or of small models without one; then those of the options, which win.
+
+    Before all of them, rows are shortened to what the model reads.
+    """
+    longest = model.positions or task.max_length
+    fitting = [Setting("task.max_length", longest, "--model")] if longest < task.max_length else []
     given = [*_given_settings(options), *parse_settings(options.set)]
     if options.profile is not None:
         published = finetuning_profile_settings(options.profile, task).items()
-        return [*(Setting(path, value, f"--profile {options.profile}") for path, value in published), *given]
+        return [*fitting, *(Setting(path, value, f"--profile {options.profile}") for path, value in published), *given]
     if not is_small(model):
-        return given
-    run = apply(_new_run(options, task), given)
+        return [*fitting, *given]
+    run = apply(_new_run(options, task), [*fitting, *given])
     chosen = {*varied, *(each.path for each in given)}
     if "task.pooling" in chosen:
         chosen.add("task.pair_head")
@@ -78,7 +83,7 @@ def _list_settings(
     if measured:
         shown = ", ".join(f"{each.path}={each.value}" for each in measured)
         bar.say(f"a small model: {shown} (--profile bert has the published settings)")
-    return [*measured, *given]
+    return [*fitting, *measured, *given]
 
 
 def _given_settings(options: TaskTrainingOptions) -> list[Setting]:

@@ -98,6 +98,11 @@ class ModelFolder:
         return str(self._config_file.get("dtype") or self._config_file.get("torch_dtype") or "")
 
     @property
+    def positions(self) -> int | None:
+        """The most tokens that the encoder reads; None where any number is read."""
+        return getattr(self.config, "max_positions", None)
+
+    @property
     def spec(self) -> EncoderSpec:
         """What the encoder's module states about it."""
         return spec_of_config(self.config)

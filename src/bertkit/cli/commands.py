@@ -6,7 +6,7 @@ import collections.abc
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Annotated
 
@@ -69,12 +69,21 @@ def _parameter(option: Option) -> Parameter:
     no_dash = (
         cyclopts.Parameter(allow_leading_hyphen=False) if several and not option.positional else cyclopts.Parameter()
     )
-    help = cyclopts.Parameter(help=option.help)
+    converter = _read_whole_number if typing.get_args(hint)[:1] == (int,) or hint is int else None
+    help = cyclopts.Parameter(help=option.help, converter=converter)
     if option.positional and several:
         return Parameter(option.name, Parameter.VAR_POSITIONAL, annotation=Annotated[typing.get_args(hint)[0], help])
     kind = Parameter.POSITIONAL_ONLY if option.positional else Parameter.KEYWORD_ONLY
     default = Parameter.empty if option.required else option.default
     return Parameter(option.name, kind, default=default, annotation=Annotated[hint, help, no_dash])
+
+
+def _read_whole_number(kind: type, tokens: Sequence[cyclopts.Token]) -> int:
+    """The number in ``tokens``; cyclopts would round 1.5."""
+    try:
+        return int(tokens[0].value)
+    except ValueError as error:
+        raise ValueError(f'"{tokens[0].value}" is not a whole number.') from error
 
 
 def _typed_as_text(hint: typing.Any) -> typing.Any:

@@ -48,7 +48,7 @@ def prepare(
     other content is refused with a usage error.
     """
     reading = reading or ReadOptions()
-    _check(files, workers, heldout)
+    _check(files)
     with lock_output(output):
         # Input that has changed since an interruption makes this another job, which ``start_job`` refuses.
         hashes = {str(file): _hash(file) for file in files}
@@ -75,17 +75,13 @@ def prepare(
         return manifest
 
 
-def _check(files: Sequence[Path], workers: int | None, heldout: float) -> None:
+def _check(files: Sequence[Path]) -> None:
     if not files:
         raise usage_error("name at least one text file to prepare, such as texts.jsonl.")
     for file, times in Counter(files).items():
         kind_of(file)
         if times > 1:
             raise usage_error(f"{file} is named {times} times; name it once.")
-    if workers is not None and workers < 1:
-        raise usage_error(f"--workers is {workers}; it must be at least 1.")
-    if not 0 <= heldout < 1:
-        raise usage_error(f"--heldout is {heldout}; it must be a share of the text: at least 0 and below 1.")
 
 
 def _names(files: Sequence[Path]) -> str:

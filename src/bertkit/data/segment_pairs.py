@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bertkit.data.features import truncated_lengths
 from bertkit.data.shards import Corpus, Shard, TokenIds
 from bertkit.errors import data_error, usage_error
+from bertkit.ranges import Share, check_ranges
 from bertkit.rng import CounterRng
 
 _OTHER_DOCUMENT_TRIES = 10
@@ -39,12 +40,13 @@ class Sampling:
     may end inside a sentence (``running_text.py``).
     """
 
-    random_next: float = 0.5
-    short_sequences: float = 0.1
+    random_next: Share = 0.5
+    short_sequences: Share = 0.1
     full_sentences: bool = False
     running_text: bool = False
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if self.full_sentences and self.running_text:
             raise usage_error("task.sampling.full_sentences and task.sampling.running_text cannot be combined.")
 

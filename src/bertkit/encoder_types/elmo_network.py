@@ -17,13 +17,13 @@ from torch.utils.checkpoint import checkpoint
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.contracts import Context, Encoder
-from bertkit.encoder_types.settings import check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
 from bertkit.nn.packing import PackedRows
 from bertkit.nn.projected_lstm import LstmState, ProjectedLstm, reverse_rows
+from bertkit.ranges import ExtraLayers, Layers, PositiveFloat, ShareBelowOne, Width, WordLength, check_ranges
 from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
 
 FORWARD, BACKWARD = 0, 1
@@ -41,39 +41,28 @@ class ElmoConfig:
     (allenai/bilm-tf ``training.py``).
     """
 
-    word_length: int = WORD_LENGTH
-    character_width: int = 16
-    filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    word_length: WordLength = WORD_LENGTH
+    character_width: Width = 16
+    filters: tuple[tuple[Width, Width], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     activation: str = "relu"
-    num_highways: int = 2
-    num_layers: int = 2
-    cell_size: int = 4096
-    projection_size: int = 512
-    cell_clip: float | None = 3.0
-    projection_clip: float | None = 3.0
+    num_highways: ExtraLayers = 2
+    num_layers: Layers = 2
+    cell_size: Width = 4096
+    projection_size: Width = 512
+    cell_clip: PositiveFloat | None = 3.0
+    projection_clip: PositiveFloat | None = 3.0
     skip_connections: bool = True
-    dropout: float = 0.1
+    dropout: ShareBelowOne = 0.1
 
     def __post_init__(self) -> None:
-        least = {"word_length": 3, "character_width": 1, "num_highways": 0, "num_layers": 1, "cell_size": 1}
-        for name, smallest in {**least, "projection_size": 1}.items():
-            if getattr(self, name) < smallest:
-                raise usage_error(f"{name} is {getattr(self, name)}; it must be {smallest} or more.")
+        check_ranges(self)
         for width, count in self.filters:
-            if not 1 <= width <= self.word_length or count < 1:
-                raise usage_error(
-                    f"filters has {width, count}; "
-                    f"expected a width from 1 to {self.word_length} characters and at least 1 filter."
-                )
+            if width > self.word_length:
+                raise usage_error(f"filters has {width, count}; a width is at most word_length, {self.word_length}.")
         if not self.filters:
             raise usage_error("filters is empty; the network needs at least one.")
         if self.activation not in _ACTIVATIONS:
             raise usage_error(f'activation is "{self.activation}"; there are {", ".join(_ACTIVATIONS)}.')
-        for name in ("cell_clip", "projection_clip"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise usage_error(f"{name} is {value}; it must be above 0, or None for no clipping.")
-        check_rates(self, "dropout")
 
     @property
     def context(self) -> Context:

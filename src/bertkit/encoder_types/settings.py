@@ -73,20 +73,6 @@ class _Padded(Protocol):
     def pad_id(self) -> int: ...
 
 
-def check_counts(config: object, *names: str) -> None:
-    """Check that these fields are 1 or more."""
-    for name in names:
-        if getattr(config, name) < 1:
-            raise usage_error(f"{name} is {getattr(config, name)}; it must be 1 or more.")
-
-
-def check_rates(config: object, *names: str) -> None:
-    """Check that these fields are dropout rates."""
-    for name in names:
-        if not 0 <= getattr(config, name) < 1:
-            raise usage_error(f"{name} is {getattr(config, name)}; it must be at least 0 and below 1.")
-
-
 def check_transformer(config: _Transformer) -> None:
     """Check the fields that all transformers have."""
     if config.hidden_size % config.num_heads:
@@ -99,10 +85,6 @@ def check_transformer(config: _Transformer) -> None:
             f"position_init=neighbour_heads needs two heads or more of an even width; "
             f"hidden_size is {config.hidden_size} and num_heads {config.num_heads}: give position_init=sinusoidal."
         )
-    check_rates(config, "dropout", "attention_dropout")
-    for name in ("layer_norm_eps", "initializer_range"):
-        if getattr(config, name) <= 0:
-            raise usage_error(f"{name} is {getattr(config, name)}; it must be above 0.")
 
 
 def check_pad(config: _Padded) -> None:

@@ -17,12 +17,20 @@ from torch import Tensor, nn
 from bertkit.batch import Batch
 from bertkit.contracts import Encoder
 from bertkit.encoder_types.elmo_network import Elmo, ElmoConfig
-from bertkit.encoder_types.settings import check_rates
 from bertkit.errors import usage_error
 from bertkit.nn.character_cnn import CharacterCnn
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.mixture import ScalarMixture
 from bertkit.nn.packing import PackedRows
+from bertkit.ranges import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    ShareBelowOne,
+    VocabularySize,
+    Width,
+    WordLength,
+    check_ranges,
+)
 from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH
 
 
@@ -37,29 +45,24 @@ class WordReaderConfig:
       are added to the loss.
     """
 
-    vocab_size: int
-    word_length: int = WORD_LENGTH
-    vector_size: int = 0
+    vocab_size: VocabularySize
+    word_length: WordLength = WORD_LENGTH
+    vector_size: NonNegativeInt = 0
     train_vectors: bool = False
-    character_width: int = 16
-    filters: tuple[tuple[int, int], ...] = ()
+    character_width: Width = 16
+    filters: tuple[tuple[Width, Width], ...] = ()
     elmo: ElmoConfig | None = None
-    elmo_dropout: float = 0.5
-    mixture_l2: float = 0.0
+    elmo_dropout: ShareBelowOne = 0.5
+    mixture_l2: NonNegativeFloat = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in {"vocab_size": 1, "word_length": 3, "vector_size": 0, "character_width": 1}.items():
-            if getattr(self, name) < least:
-                raise usage_error(f"{name} is {getattr(self, name)}; it must be {least} or more.")
+        check_ranges(self)
         if not (self.vector_size or self.filters or self.elmo):
             raise usage_error("words have neither vectors nor filters nor ELMo; configure at least one of them.")
         if self.elmo is not None and self.elmo.word_length != self.word_length:
             raise usage_error(
                 f"word_length is {self.word_length}, but that of elmo is {self.elmo.word_length}; they must be equal."
             )
-        check_rates(self, "elmo_dropout")
-        if self.mixture_l2 < 0:
-            raise usage_error(f"mixture_l2 is {self.mixture_l2}; it must be 0 or more.")
 
 
 class WordReader(nn.Module):

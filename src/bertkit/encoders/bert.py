@@ -18,7 +18,6 @@ from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
     check_activation,
-    check_counts,
     check_pad,
     check_transformer,
     configure,
@@ -28,6 +27,18 @@ from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS,
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
+from bertkit.ranges import (
+    ExtraLayers,
+    Layers,
+    Length,
+    NonNegativeInt,
+    PositiveFloat,
+    ShareAboveZero,
+    ShareBelowOne,
+    VocabularySize,
+    Width,
+    check_ranges,
+)
 from bertkit.text.wordpiece import WordPiece
 
 SIZES: Mapping[str, tuple[int, int, int]] = {
@@ -49,31 +60,28 @@ class BertConfig:
     (section 5.1). ``lstm_layers`` of a BiLSTM on top are for fine-tuning.
     """
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int = 3072
-    max_positions: int = 512
-    num_segments: int = 2
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
+    vocab_size: VocabularySize
+    hidden_size: Width = 768
+    num_layers: Layers = 12
+    num_heads: Width = 12
+    intermediate_size: Width = 3072
+    max_positions: Length = 512
+    num_segments: Width = 2
+    dropout: ShareBelowOne = 0.1
+    attention_dropout: ShareBelowOne = 0.1
     activation: str = "gelu"
-    layer_norm_eps: float = 1e-12
-    initializer_range: float = 0.02
+    layer_norm_eps: ShareAboveZero = 1e-12
+    initializer_range: PositiveFloat = 0.02
     position_init: PositionInit = "normal"
     causal: bool = False
-    lstm_layers: int = 0
-    pad_id: int = 0
+    lstm_layers: ExtraLayers = 0
+    pad_id: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
-        check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads")
-        check_counts(self, "intermediate_size", "max_positions", "num_segments")
+        check_ranges(self)
         check_transformer(self)
         check_activation(self.activation)
         check_pad(self)
-        if self.lstm_layers < 0:
-            raise usage_error(f"lstm_layers is {self.lstm_layers}; it must be 0 or more.")
         if self.lstm_layers and self.hidden_size % 2:
             raise usage_error(f"lstm_layers needs an even hidden_size; it is {self.hidden_size}.")
 

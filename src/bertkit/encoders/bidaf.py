@@ -20,14 +20,13 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types import EncoderSpec
-from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
-from bertkit.errors import usage_error
 from bertkit.nn.attention_flow import AttentionFlow
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.highway import Highway
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.segments import Part, count_pairs
+from bertkit.ranges import ExtraLayers, Layers, ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
 _CARRY_BIAS = -1.0
@@ -42,16 +41,13 @@ class BidafConfig:
     """
 
     words: WordReaderConfig
-    width: int = 100
-    num_highways: int = 2
-    num_modelling_layers: int = 2
-    dropout: float = 0.2
+    width: Width = 100
+    num_highways: ExtraLayers = 2
+    num_modelling_layers: Layers = 2
+    dropout: ShareBelowOne = 0.2
 
     def __post_init__(self) -> None:
-        check_counts(self, "width", "num_modelling_layers")
-        if self.num_highways < 0:
-            raise usage_error(f"num_highways is {self.num_highways}; it must be 0 or more.")
-        check_rates(self, "dropout")
+        check_ranges(self)
 
 
 class Bidaf(WordEncoder):

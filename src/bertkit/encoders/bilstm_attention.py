@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
-from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
 from bertkit.nn.segments import Part, count_pairs, split_segments
+from bertkit.ranges import Layers, ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
 
@@ -38,14 +38,13 @@ class BilstmAttentionConfig:
     """
 
     words: WordReaderConfig
-    width: int = 1500
-    num_layers: int = 2
-    hidden_size: int = 512
-    dropout: float = 0.2
+    width: Width = 1500
+    num_layers: Layers = 2
+    hidden_size: Width = 512
+    dropout: ShareBelowOne = 0.2
 
     def __post_init__(self) -> None:
-        check_counts(self, "width", "num_layers", "hidden_size")
-        check_rates(self, "dropout")
+        check_ranges(self)
 
 
 class BilstmAttention(WordEncoder):

@@ -20,13 +20,13 @@ from torch.nn import functional as F
 
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types import EncoderSpec
-from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.alignment import align
 from bertkit.nn.dropout import Dropout, RowDropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool, mean_pool
 from bertkit.nn.segments import Part, count_pairs, split_segments
+from bertkit.ranges import ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
 
@@ -39,12 +39,11 @@ class EsimConfig:
     """
 
     words: WordReaderConfig
-    hidden_size: int = 300
-    dropout: float = 0.5
+    hidden_size: Width = 300
+    dropout: ShareBelowOne = 0.5
 
     def __post_init__(self) -> None:
-        check_counts(self, "hidden_size")
-        check_rates(self, "dropout")
+        check_ranges(self)
 
 
 class Esim(WordEncoder):

@@ -19,7 +19,6 @@ from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefau
 from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
-    check_counts,
     check_transformer,
     configure,
     read_size,
@@ -28,6 +27,16 @@ from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import PlainEmbeddings
+from bertkit.ranges import (
+    Layers,
+    Length,
+    PositiveFloat,
+    ShareAboveZero,
+    ShareBelowOne,
+    VocabularySize,
+    Width,
+    check_ranges,
+)
 from bertkit.text.bpe import BPE
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12)}
@@ -43,19 +52,19 @@ class GptConfig:
     width is always four times the hidden width. ``position_init`` is as in BERT.
     """
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    max_positions: int = 512
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    layer_norm_eps: float = 1e-5
-    initializer_range: float = 0.02
+    vocab_size: VocabularySize
+    hidden_size: Width = 768
+    num_layers: Layers = 12
+    num_heads: Width = 12
+    max_positions: Length = 512
+    dropout: ShareBelowOne = 0.1
+    attention_dropout: ShareBelowOne = 0.1
+    layer_norm_eps: ShareAboveZero = 1e-5
+    initializer_range: PositiveFloat = 0.02
     position_init: PositionInit = "normal"
 
     def __post_init__(self) -> None:
-        check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "max_positions")
+        check_ranges(self)
         check_transformer(self)
         if self.position_init == "neighbour_heads":
             raise usage_error("position_init=neighbour_heads is for encoders that attend in both directions.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool
@@ -21,7 +21,6 @@ from bertkit.encoder_types import EncoderSpec, HuggingFaceSpec, PretrainingDefau
 from bertkit.encoder_types.settings import (
     MINIATURES,
     check_activation,
-    check_counts,
     check_pad,
     check_transformer,
     configure,
@@ -38,6 +37,19 @@ from bertkit.nn.feed_forward import GatedFeedForward
 from bertkit.nn.init import initialize
 from bertkit.nn.neighbour_heads import fill_constant, fill_rotary_heads, fits_rotary
 from bertkit.nn.pooler import PredictionHead, mean_pool
+from bertkit.ranges import (
+    Layers,
+    Length,
+    NonNegativeInt,
+    PositiveFloat,
+    Range,
+    RotaryBase,
+    ShareAboveZero,
+    ShareBelowOne,
+    VocabularySize,
+    Width,
+    check_ranges,
+)
 from bertkit.text.loading import load_tokenizer
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (22, 768, 12), "large": (28, 1024, 16)}
@@ -58,36 +70,30 @@ class ModernBertConfig:
     ``neighbour_heads``: heads that start by looking at neighbouring tokens.
     """
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_layers: int = 22
-    num_heads: int = 12
-    intermediate_size: int = 1152
-    max_positions: int = 8192
-    global_every: int = 3
-    local_attention: int = 128
-    global_theta: float = 160_000.0
-    local_theta: float = 10_000.0
+    vocab_size: VocabularySize
+    hidden_size: Width = 768
+    num_layers: Layers = 22
+    num_heads: Width = 12
+    intermediate_size: Width = 1152
+    max_positions: Length = 8192
+    global_every: Length = 3
+    local_attention: Annotated[int, Range(2, 1_000_000)] = 128
+    global_theta: RotaryBase = 160_000.0
+    local_theta: RotaryBase = 10_000.0
     pooling: Literal["cls", "mean"] = "cls"
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
+    dropout: ShareBelowOne = 0.0
+    attention_dropout: ShareBelowOne = 0.0
     activation: str = "gelu"
-    layer_norm_eps: float = 1e-5
-    initializer_range: float = 0.02
+    layer_norm_eps: ShareAboveZero = 1e-5
+    initializer_range: PositiveFloat = 0.02
     position_init: Literal["normal", "neighbour_heads"] = "normal"
-    pad_id: int = 0
+    pad_id: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
-        check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "intermediate_size")
-        check_counts(self, "max_positions", "global_every")
+        check_ranges(self)
         check_transformer(self)
         check_activation(self.activation)
         check_pad(self)
-        if self.local_attention < 2:
-            raise usage_error(f"local_attention is {self.local_attention}; it must be 2 or more tokens.")
-        for name in ("global_theta", "local_theta"):
-            if getattr(self, name) <= 1:
-                raise usage_error(f"{name} is {getattr(self, name)}; it must be above 1, such as 10000.")
         if self.hidden_size // self.num_heads % 2:
             raise usage_error(
                 f"hidden_size {self.hidden_size} in {self.num_heads} heads gives each an odd width; rotary positions "

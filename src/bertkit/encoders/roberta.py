@@ -18,7 +18,6 @@ from bertkit.encoder_types.settings import (
     MINIATURES,
     PositionInit,
     check_activation,
-    check_counts,
     check_pad,
     check_transformer,
     configure,
@@ -28,6 +27,17 @@ from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
+from bertkit.ranges import (
+    Layers,
+    Length,
+    NonNegativeInt,
+    PositiveFloat,
+    ShareAboveZero,
+    ShareBelowOne,
+    VocabularySize,
+    Width,
+    check_ranges,
+)
 from bertkit.text.byte_bpe import ByteLevelBPE
 
 SIZES: Mapping[str, tuple[int, int, int]] = {**MINIATURES, "base": (12, 768, 12), "large": (24, 1024, 16)}
@@ -42,23 +52,23 @@ class RobertaConfig:
     ``num_segments`` is the size of the table of segments; all tokens have the first. ``position_init`` is as in BERT.
     """
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_layers: int = 12
-    num_heads: int = 12
-    intermediate_size: int = 3072
-    num_positions: int = 514
-    num_segments: int = 1
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
+    vocab_size: VocabularySize
+    hidden_size: Width = 768
+    num_layers: Layers = 12
+    num_heads: Width = 12
+    intermediate_size: Width = 3072
+    num_positions: Length = 514
+    num_segments: Width = 1
+    dropout: ShareBelowOne = 0.1
+    attention_dropout: ShareBelowOne = 0.1
     activation: str = "gelu"
-    layer_norm_eps: float = 1e-5
-    initializer_range: float = 0.02
+    layer_norm_eps: ShareAboveZero = 1e-5
+    initializer_range: PositiveFloat = 0.02
     position_init: PositionInit = "normal"
-    pad_id: int = 1
+    pad_id: NonNegativeInt = 1
 
     def __post_init__(self) -> None:
-        check_counts(self, "vocab_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "num_segments")
+        check_ranges(self)
         check_transformer(self)
         check_activation(self.activation)
         check_pad(self)

@@ -20,11 +20,11 @@ from torch import Tensor
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.elmo_network import ElmoConfig
-from bertkit.encoder_types.settings import check_counts, check_rates
 from bertkit.encoder_types.words import WordEncoder, WordReader, WordReaderConfig
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.pooler import max_pool
+from bertkit.ranges import Layers, ShareBelowOne, Width, check_ranges
 from bertkit.text.words import WordLevel
 
 
@@ -37,13 +37,12 @@ class TaggerConfig:
     """
 
     words: WordReaderConfig
-    hidden_size: int = 200
-    num_layers: int = 2
-    dropout: float = 0.5
+    hidden_size: Width = 200
+    num_layers: Layers = 2
+    dropout: ShareBelowOne = 0.5
 
     def __post_init__(self) -> None:
-        check_counts(self, "hidden_size", "num_layers")
-        check_rates(self, "dropout")
+        check_ranges(self)
 
 
 class Tagger(WordEncoder):

@@ -53,6 +53,16 @@ class FinetuningData:
         return replace(self, run=run)
 
 
+def check_lengths(run: FinetuneRun, model: ModelFolder) -> None:
+    """Raise a usage error if the rows of the task may be longer than what ``model``, that of the run, reads."""
+    positions = model.positions
+    if positions is not None and run.task.max_length > positions:
+        raise usage_error(
+            f"task.max_length is {run.task.max_length}; {run.model} reads {positions} tokens at most. "
+            f"Cut longer inputs: --set task.max_length={positions}"
+        )
+
+
 def load_data(
     run: FinetuneRun, progress: Progress, earlier: FinetuningData | None = None, *, model: ModelFolder | None = None
 ) -> FinetuningData:
@@ -60,7 +70,7 @@ def load_data(
 
     ``model`` is the folder of ``run.model`` if it has been opened before.
     The activations of a frozen encoder that were cached in ``earlier`` are used again where the model is the same.
-    Raises a data error if there are no labelled examples, a usage error if one is longer than the model can read.
+    Raises a data error if there are no labelled examples.
     """
     task = run.task
     same_model = earlier is not None and earlier.run.model == run.model
@@ -72,7 +82,6 @@ def load_data(
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     encoded = [features for _, features in task.encode_all(train, folder.tokenizer)]
     features = [feature for each in encoded for feature in each]
-    _check_lengths(run, folder, features)
     windows = f" in {len(features):,} windows" if len(features) > len(train) else ""
     progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(features)}")
     if keeps_heads(run, folder):
@@ -95,15 +104,6 @@ def load_data(
     )
     task.files.close()  # the rows of the tables are not needed during training
     return data
-
-
-def _check_lengths(run: FinetuneRun, folder: ModelFolder, features: Sequence[Feature]) -> None:
-    positions = getattr(folder.config, "max_positions", None)
-    if positions is not None and max(map(len, features)) > positions:
-        raise usage_error(
-            f"{run.model} reads {positions} tokens at most, and {run.task.name} has longer inputs. "
-            f"Cut them: --set task.max_length={positions}"
-        )
 
 
 def _describe_lengths(features: Sequence[Feature]) -> str:

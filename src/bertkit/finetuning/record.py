@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bertkit.errors import usage_error
+from bertkit.ranges import (
+    BatchSize,
+    ExtraLayers,
+    NonNegativeFloat,
+    PositiveInt,
+    Repetitions,
+    Seed,
+    ShareAboveZero,
+    check_ranges,
+)
 from bertkit.task_types import FileTask
 from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.precision import Precision
@@ -31,30 +40,22 @@ class FinetuneRun:
     model: Path
     output: Path
     from_scratch: bool = False
-    seeds: int = 1
-    first_seed: int = 0
-    epochs: int = 3
-    batch_size: int = 32
-    micro_batch_size: int | None = None
+    seeds: Repetitions = 1
+    first_seed: Seed = 0
+    epochs: Repetitions = 3
+    batch_size: BatchSize = 32
+    micro_batch_size: BatchSize | None = None
     gradient_checkpointing: bool = False
-    limit: int | None = None
-    dev_limit: int | None = None
+    limit: PositiveInt | None = None
+    dev_limit: PositiveInt | None = None
     baseline: bool = True
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-5, bias_correction=True))
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(warmup=0.1, decay="linear"))
     precision: Precision | None = None
-    reinit_layers: int = 0
-    layer_decay: float = 1.0
-    lm_loss_weight: float = 0.0
-    lstm_layers: int = 0
+    reinit_layers: ExtraLayers = 0
+    layer_decay: ShareAboveZero = 1.0
+    lm_loss_weight: NonNegativeFloat = 0.0
+    lstm_layers: ExtraLayers = 0
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "epochs", "batch_size", "micro_batch_size", "limit", "dev_limit"):
-            count = getattr(self, name)
-            if count is not None and count < 1:
-                raise usage_error(f"{name} is {count}; it must be 1 or more.")
-        for name in ("reinit_layers", "lm_loss_weight", "lstm_layers"):
-            if getattr(self, name) < 0:
-                raise usage_error(f"{name} is {getattr(self, name)}; it must be 0 or more.")
-        if not 0 < self.layer_decay <= 1:
-            raise usage_error(f"layer_decay is {self.layer_decay}; it must be above 0 and at most 1.")
+        check_ranges(self)

@@ -10,7 +10,7 @@ from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.finetuning.card import write_finetuning_card
 from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
-from bertkit.finetuning.data import FinetuningData, load_data
+from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
 from bertkit.finetuning.train_seed import train_seed
@@ -35,6 +35,8 @@ def finetune(
     open already.
     Raises Interrupted on Ctrl-C or SIGTERM; the same command then continues with the seed that was interrupted.
     """
+    model = model or ModelFolder.open(run.model)
+    check_lengths(run, model)
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
         if folder.notice:
             progress.say(folder.notice)

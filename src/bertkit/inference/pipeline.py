@@ -11,7 +11,7 @@ from typing import Any, get_args, overload
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
-from bertkit.errors import usage_error
+from bertkit.errors import data_error, usage_error
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import infer_task
@@ -202,7 +202,13 @@ def _stated_precision(models: Sequence[ModelFolder]) -> Precision:
 
 def _find_task(model: ModelFolder, folder: Path) -> FileTask:
     if "task" in model.metadata:
-        return from_record(model.metadata["task"])
+        saved = from_record(model.metadata["task"])
+        if model.positions is not None and saved.max_length > model.positions:
+            raise data_error(
+                f"{folder} was saved with task.max_length={saved.max_length}, and its network reads {model.positions} "
+                f"tokens at most. Fine-tune it again with --set task.max_length={model.positions}"
+            )
+        return saved
     task = infer_task(folder.name, model.metadata, positions=model.config.max_positions)
     if task is None:
         raise usage_error(

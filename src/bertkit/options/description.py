@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from bertkit.options.job import Options
+from bertkit.ranges import Range, find_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,7 @@ class Option:
     default: object
     positional: bool
     help: str
+    range: Range | None = None
 
     @property
     def required(self) -> bool:
@@ -34,13 +36,15 @@ class Option:
 def list_options(record: type[Options]) -> tuple[Option, ...]:
     """The options of a verb: positional arguments first, ``progress`` last."""
     types, help = typing.get_type_hints(record), _field_docs(record)
+    ranges = {name: find_range(hint) for name, hint in typing.get_type_hints(record, include_extras=True).items()}
     options = [
         Option(
             name=each.name,
             type=types[each.name],
             default=each.default,
             positional=not each.kw_only,
-            help=help[each.name],
+            help=help[each.name] + (f" [{ranges[each.name]}]" if ranges[each.name] else ""),
+            range=ranges[each.name],
         )
         for each in dataclasses.fields(record)
     ]

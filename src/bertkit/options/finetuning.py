@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from bertkit.options.job import AnyPath, JobOptions
+from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
 
 @runtime_checkable
@@ -54,28 +55,28 @@ class TaskTrainingOptions(JobOptions):
     """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies."""
     allow_rare_labels: bool = False
     """Keep a class that occurs once and looks like a misspelling of another."""
-    seeds: int = 1
+    seeds: Repetitions = 1
     """Number of restarts, whose mean, standard deviation and best score are shown."""
-    first_seed: int = 0
+    first_seed: Seed = 0
     """Seed of the first restart; the others count up from it."""
     profile: Literal["bert", "bidaf", "bilstm_attention", "esim", "gpt", "roberta", "tagger"] | None = None
     """The published fine-tuning settings of this model; other options take precedence. [default: bert; a small model
     has settings of its own]"""
-    epochs: int | None = None
+    epochs: Repetitions | None = None
     """Passes over the training examples. [default: 3; a small model has more on few examples]"""
-    lr: float | None = None
+    lr: LearningRate | None = None
     """Peak learning rate. [default: 5e-5; more for a small model]"""
-    batch_size: int | None = None
+    batch_size: BatchSize | None = None
     """Examples per optimizer step. [default: 32]"""
-    limit: int | None = None
+    limit: PositiveInt | None = None
     """Use at most this many training examples."""
     no_baseline: bool = False
     """Do not compare with the most frequent answer and a bag of words."""
     from_scratch: bool = False
     """Start from random weights of the same architecture, to measure what pre-training contributes."""
-    reinit_layers: int = 0
+    reinit_layers: ExtraLayers = 0
     """For small data: reinitialize this many of the last layers, and the pooler."""
-    layer_decay: float = 1.0
+    layer_decay: ShareAboveZero = 1.0
     """For small data: the learning rate of each layer as a share of that of the layer above it, such as 0.95."""
     set: Sequence[str] = ()
     """Any settings, such as schedule.warmup=0.06."""
@@ -103,12 +104,12 @@ class TuneOptions(TaskTrainingOptions):
 
     output: AnyPath
     """Folder of the sweep: table, plot, one run per configuration, the best model as SWEEP/best."""
-    seeds: int = 1
+    seeds: Repetitions = 1
     """Restarts per configuration; their mean decides."""
     grid: Sequence[str] | Mapping[str, Sequence[object]] = ()
     """What is varied: lr=5e-5,3e-5 epochs=2,3, and any other setting by its path. An option cannot be both given and
     varied. In Python also a dictionary, such as {"lr": [5e-5, 3e-5]}. [default: the paper's grid]"""
-    trials: int | None = None
+    trials: Repetitions | None = None
     """Sample this many configurations with optuna; --grid may then have ranges, such as lr=1e-5..1e-4."""
     sampler: Literal["tpe", "random"] = "tpe"
     """How configurations are sampled: by TPE, which learns from the earlier ones, or at random."""

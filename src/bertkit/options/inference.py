@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bertkit.options.job import AnyPath, JobOptions, Options, Precision
+from bertkit.ranges import VocabularySize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,7 @@ class FillOptions(Options):
     """Run folder or Hugging Face folder of a BERT, RoBERTa or ModernBERT with its masked-LM head."""
     text: str = field(kw_only=False)
     """Text with at least one [MASK], which is <mask> for RoBERTa."""
-    top_k: int = 5
+    top_k: VocabularySize = 5
     """Predictions per mask."""
 
 

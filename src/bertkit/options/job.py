@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bertkit.ranges import check_ranges
+
 AnyPath = Path | str
 ProgressMode = Literal["auto", "plain", "json", "quiet"]
 Precision = Literal["float32", "bfloat16"]
@@ -14,6 +16,9 @@ Precision = Literal["float32", "bfloat16"]
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """The options of a verb. Fields with ``kw_only=False`` are its positional arguments."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
 
 @dataclass(frozen=True, kw_only=True)

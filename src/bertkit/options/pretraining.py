@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.job import AnyPath, JobOptions
+from bertkit.ranges import BatchSize, LearningRate, Length, Minutes, PositiveInt, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +36,18 @@ class PretrainOptions(JobOptions):
     """tiny, mini, small, medium, base, large, or LAYERS/WIDTH/HEADS. [default: mini]"""
     profile: Literal["paper", "fast"] | None = None
     """The paper's settings, or settings that converge in fewer steps, for tiny and mini on a CPU. [default: paper]"""
-    steps: int | None = None
+    steps: PositiveInt | None = None
     """Number of optimizer steps."""
-    minutes: float | None = None
+    minutes: Minutes | None = None
     """Training time. Learning rate, masking and length of the rows follow the clock, so that the schedule completes
     on time. [default: 60, unless --steps is given]"""
-    seq_length: int | None = None
+    seq_length: Length | None = None
     """Tokens per row. [default: 128]"""
-    batch_size: int | None = None
+    batch_size: BatchSize | None = None
     """Rows per optimizer step. [default: 256, or 32 with --from]"""
-    lr: float | None = None
+    lr: LearningRate | None = None
     """Peak learning rate. [default: 1e-4, or 5e-5 with --from]"""
-    seed: int | None = None
+    seed: Seed | None = None
     """Random seed; the same seed gives the same run. [default: 0]"""
     shard: bool | None = None
     """Shard weights and optimizer state over the processes of torchrun (FSDP2), for models that do not fit on one."""

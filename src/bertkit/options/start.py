@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bertkit.options.job import AnyPath, JobOptions, Options
+from bertkit.ranges import Minutes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,7 @@ class QuickstartOptions(JobOptions):
 
     output: AnyPath = "quickstart"
     """Folder for everything that is made."""
-    minutes: float = 10
+    minutes: Minutes = 10
     """How long it may take; with more minutes, a larger model is trained for longer."""
 
 

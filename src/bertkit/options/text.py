@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertkit.options.job import AnyPath, JobOptions, Options
+from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class TokenizerTrainOptions(JobOptions):
     --vocab-size. A pretrain --from the same model starts their embeddings from those of their parts."""
     kind: Literal["wordpiece", "bpe", "byte-bpe", "words"] = "wordpiece"
     """BERT's WordPiece, GPT's byte pairs, RoBERTa's byte-level byte pairs, or ELMo's whole words."""
-    vocab_size: int = 30_000
+    vocab_size: VocabularySize = 30_000
     """Subwords, special tokens included; fewer if the text does not have that many."""
     cased: bool = False
     """Keep upper case and accents (wordpiece only)."""
@@ -71,9 +72,9 @@ class PrepareOptions(JobOptions):
     """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
     output: AnyPath
     """Folder for shards, manifest and tokenizer."""
-    workers: int | None = None
+    workers: Processes | None = None
     """Number of processes. [default: one per core]"""
-    heldout: float = 0.01
+    heldout: ShareBelowOne = 0.01
     """Share of the tokens that is held out of training, for evaluation; also from within long documents."""
     boundary: Literal["auto", "blank-line", "file", "record"] = "auto"
     """What ends a document: a blank line, the end of a file or of a record; auto detects it from the file."""

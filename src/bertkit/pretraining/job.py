@@ -68,8 +68,8 @@ def build_job(
     Raises a usage error for settings that do not fit together.
     """
     data = data or PretrainingData.open(run.data, run.also_evaluate)
-    _check_encoder(run, data.tokenizer)
-    _check_division(run, group)
+    check_encoder(run, data.tokenizer)
+    check_division(run, group.size)
     torch.manual_seed(run.seed)
     model = build_pretraining_model(run).to(default_device())
     notes = load_first_weights(model, run, data) if run.from_model is not None and first_weights else []
@@ -113,11 +113,11 @@ def starts_from_counts(run: PretrainRun, corpus: Corpus) -> bool:
     return run.token_init == "cooccurrence" and corpus.num_tokens >= LEAST_TOKENS
 
 
-def _check_division(run: PretrainRun, group: ProcessGroup) -> None:
+def check_division(run: PretrainRun, processes: int) -> None:
     """Check that the batches and the optimizer can be divided among the processes."""
     for name, rows in {"batch_size": run.batch_size, "long_batch_size": run.long_batch_size or 0}.items():
-        if rows % group.size:
-            raise usage_error(f"{name} is {rows}; {group.size} processes need a multiple of their number.")
+        if rows % processes:
+            raise usage_error(f"{name} is {rows}; {processes} processes need a multiple of their number.")
     if run.shard and run.averaging.kind != "none":
         raise usage_error("shard and averaging.kind cannot be combined: leave one of them out.")
     if run.shard and run.head_share:
@@ -128,7 +128,7 @@ def _check_division(run: PretrainRun, group: ProcessGroup) -> None:
         )
 
 
-def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
+def check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     """Check that the encoder fits the tokenizer and has enough positions; ELMo has neither vocabulary nor positions."""
     vocab_size = getattr(run.encoder, "vocab_size", tokenizer.vocab_size)
     if vocab_size != tokenizer.vocab_size and not (run.from_model and vocab_size > tokenizer.vocab_size):
@@ -140,6 +140,12 @@ def _check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     read = getattr(run.encoder, "word_length", characters)
     if characters is not None and read != characters:
         raise usage_error(f"encoder.word_length is {read}; {run.data} has words of {characters} characters.")
+    specials = run.task.count_specials(tokenizer)
+    if min(run.seq_length, run.long_seq_length or run.seq_length) < specials + 2:
+        raise usage_error(
+            f"seq_length is {run.seq_length}; it must be {specials + 2} or more: {specials} special tokens and two "
+            "others."
+        )
     longest = max(run.seq_length, run.long_seq_length or 0)
     positions = getattr(run.encoder, "max_positions", longest)
     if longest > positions:

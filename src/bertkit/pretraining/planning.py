@@ -11,7 +11,7 @@ from bertkit.data.shards import Corpus
 from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
 from bertkit.pretraining.record import PretrainRun
-from bertkit.pretraining.run import require_length
+from bertkit.pretraining.run import check_settings
 from bertkit.pretraining.trial_steps import measure_phases
 from bertkit.report.progress import Progress, describe_duration
 from bertkit.training.memory import available_memory
@@ -61,7 +61,7 @@ class PretrainPlan:
 
 def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
     """Measure some steps of ``run`` with a model that is thrown away; nothing is written to disk."""
-    require_length(run)
+    check_settings(run)
     run = dataclasses.replace(run, precision=run.precision or choose_precision(default_device()))
     progress.say("measuring memory")
     peak_memory = estimate_peak(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,18 @@ from bertkit.contracts import EncoderConfig
 from bertkit.encoder_types import context_of, find_architecture, name_architecture
 from bertkit.errors import data_error, usage_error
 from bertkit.lookup import names_from_a_file
+from bertkit.ranges import (
+    BatchSize,
+    LearningRate,
+    Length,
+    Minutes,
+    PositiveInt,
+    Seed,
+    Share,
+    ShareBelowOne,
+    Threads,
+    check_ranges,
+)
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.optimizer import OptimizerConfig
@@ -54,36 +65,37 @@ class PretrainRun:
     also_evaluate: Path | None = None
     encoder: EncoderConfig
     task: PretrainingTask = field(default_factory=PretrainingTask)
-    steps: int | None = None
-    minutes: float | None = None
-    seq_length: int = 128
-    long_seq_length: int | None = None
-    long_share: float = 0.1
+    steps: PositiveInt | None = None
+    minutes: Minutes | None = None
+    seq_length: Length = 128
+    long_seq_length: Length | None = None
+    long_share: Share = 0.1
     long_phase: Literal["continue", "restart"] = "continue"
-    long_batch_size: int | None = None
-    long_lr: float | None = None
-    long_warmup: float | None = None
-    batch_size: int = 256
-    micro_batch_size: int | None = None
+    long_batch_size: BatchSize | None = None
+    long_lr: LearningRate | None = None
+    long_warmup: Share | None = None
+    batch_size: BatchSize = 256
+    micro_batch_size: BatchSize | None = None
     gradient_checkpointing: bool = False
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     averaging: AveragingConfig = field(default_factory=AveragingConfig)
     precision: Precision | None = None
     shard: bool = False
-    loader_workers: int | None = None
+    loader_workers: Threads | None = None
     token_init: Literal["random", "cooccurrence"] = "random"
-    head_share: float = 0.0
-    head_lr: float = 1e-3
-    seed: int = 0
-    log_every: int = 10
-    evaluate_every: int = 500
-    evaluation_examples: int = 2000
-    save_every: int = 500
-    keep_checkpoints: int = 2
-    snapshots: int = 1
+    head_share: ShareBelowOne = 0.0
+    head_lr: LearningRate = 1e-3
+    seed: Seed = 0
+    log_every: PositiveInt = 10
+    evaluate_every: PositiveInt = 500
+    evaluation_examples: PositiveInt = 2000
+    save_every: PositiveInt = 500
+    keep_checkpoints: PositiveInt = 2
+    snapshots: PositiveInt = 1
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if getattr(self.encoder, "lstm_layers", 0):
             raise usage_error("encoder.lstm_layers is for fine-tuning: bertkit finetune --set lstm_layers=2.")
         context = context_of(self.encoder)
@@ -99,19 +111,10 @@ class PretrainRun:
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
         self._check_first_weights()
-        for name, least in {"long_batch_size": 1, "long_lr": 0, "long_warmup": 0, "loader_workers": 0}.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise usage_error(f"{name} is {value}; it must be {least} or more.")
-
         if self.averaging.kind == "tail" and self.long_phase == "restart":
             raise usage_error("averaging.kind is tail; it needs one schedule, so leave out long_phase=restart.")
         if self.averaging.kind == "tail" and self.head_share:
             raise usage_error("averaging.kind is tail; it needs one schedule, and a new head has its own: use ema.")
-        if not 0 <= self.long_share <= 1:
-            raise usage_error(f"long_share is {self.long_share}; it must be between 0 and 1.")
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise usage_error(f"minutes is {self.minutes}; it must be more than 0.")
         if self.is_timed and self.long_phase == "restart":
             raise usage_error("long_phase is restart; that needs --steps: a timed run has one schedule.")
 
@@ -127,10 +130,6 @@ class PretrainRun:
 
     def _check_first_weights(self) -> None:
         """Check the settings that depend on whether the weights start from those of a model."""
-        if not 0 <= self.head_share < 1:
-            raise usage_error(f"head_share is {self.head_share}; it must be at least 0 and below 1, such as 0.1.")
-        if not 0 <= self.head_lr < math.inf:
-            raise usage_error(f"head_lr is {self.head_lr}; it must be at least 0, such as 1e-3.")
         if self.head_share and self.from_model is None:
             raise usage_error("head_share needs --from MODEL: without it all weights are new.")
         if self.long_seq_length is not None and self.head_share + self.long_share >= 1:

@@ -13,14 +13,16 @@ from typing import Any
 from bertkit import config
 from bertkit.checkpoint import training_state as store
 from bertkit.config import Setting
+from bertkit.data.shards import Corpus
 from bertkit.errors import usage_error
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.defaults import fits_neighbour_heads
 from bertkit.pretraining.from_model import check_same_model, model_fingerprint
 from bertkit.pretraining.heldout import evaluation_before
-from bertkit.pretraining.job import PretrainingJob, build_job, starts_from_counts
+from bertkit.pretraining.job import PretrainingJob, build_job, check_division, check_encoder, starts_from_counts
 from bertkit.pretraining.loop import train
+from bertkit.pretraining.model_size import check_memory
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json
 from bertkit.pretraining.resuming import check_unchanged
 from bertkit.pretraining.saving import restore_state, save_current_model
@@ -29,7 +31,7 @@ from bertkit.report.progress import Progress, describe_duration
 from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
-from bertkit.training.distributed import ProcessGroup, join_process_group
+from bertkit.training.distributed import ProcessGroup, join_process_group, world_size
 from bertkit.training.interrupts import Interrupts
 from bertkit.training.precision import choose_precision, default_device
 
@@ -54,7 +56,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
 
     Raises Interrupted (after saving) on Ctrl-C or SIGTERM, BertkitError on anything that the user can fix.
     """
-    require_length(run)
+    check_settings(run)
     with _open_run(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
@@ -124,10 +126,16 @@ def read_begun(path: Path) -> dict[str, Any]:
     return record
 
 
-def require_length(run: PretrainRun) -> None:
-    """Raise a usage error unless exactly one of ``steps`` and ``minutes`` is given."""
+def check_settings(run: PretrainRun) -> None:
+    """Raise a usage error if the settings do not fit each other, the corpus, or the memory of this machine.
+
+    Nothing is written before, and the shards of the corpus are not read yet.
+    """
     if (run.steps is None) == (run.minutes is None):
         raise usage_error("give either --steps or --minutes.")
+    check_encoder(run, Corpus.open(run.data, verify=False).load_tokenizer())
+    check_division(run, world_size())
+    check_memory(run)
 
 
 def _require_space(job: PretrainingJob, folder: RunFolder) -> None:

@@ -97,8 +97,6 @@ def quickstart(
     output: Path, *, minutes: float = 10, progress: Progress, packages: Mapping[str, Path] | None = None
 ) -> QuickstartResult:
     """Run the quickstart in the new folder ``output``; ``packages`` (name -> folder) replaces the installed ones."""
-    if minutes <= 0:
-        raise usage_error(f"--minutes is {minutes:g}; it must be more than 0.")
     if output.exists() and any(output.iterdir()):
         raise usage_error(f"{output} is not empty. Choose another -o folder, or delete it.")
     with _one_thread():

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from bertkit.errors import usage_error
+from bertkit.ranges import (
+    BatchSize,
+    LearningRate,
+    OpenShare,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    Repetitions,
+    ShareBelowOne,
+    VocabularySize,
+    Width,
+    WordLength,
+    check_ranges,
+)
 
 LONGEST = 512
 """Positions of every network, in tokens."""
 
-_SHORTEST = 8
-"""Tokens in which a pair of texts fits between the special tokens."""
+_RowLength = Annotated[int, Range(8, LONGEST)]
+"""A pair of texts fits into 8 tokens, with the special tokens."""
 
-_LEAST: Mapping[str, int] = {
-    **dict.fromkeys(("steps", "batch_size", "snapshots", "targets", "vector_size"), 1),
-    **dict.fromkeys(("seeds", "epochs", "batch", "baseline_epochs", "limit", "dev_limit"), 1),
-    "vocab_size": 261,  # every byte and RoBERTa's five special tokens
-    "words": 5,
-    "word_length": 3,
-}
+_Subwords = Annotated[int, Range(261, 1_000_000)]
+"""Every byte, and RoBERTa's five special tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,53 +51,37 @@ class Scale:
 
     name: str
     sizes: tuple[str, str, str, str, str, str]
-    corpus_megabytes: float | None
-    heldout: float
-    vocab_size: int
+    corpus_megabytes: PositiveFloat | None
+    heldout: OpenShare
+    vocab_size: _Subwords
     cased: bool
     profile: Literal["paper", "fast"]
-    steps: int
-    batch_size: int
-    seq_length: int
-    long_seq_length: int | None
-    long_share: float
-    masked: float
-    snapshots: int
+    steps: PositiveInt
+    batch_size: BatchSize
+    seq_length: _RowLength
+    long_seq_length: _RowLength | None
+    long_share: ShareBelowOne
+    masked: OpenShare
+    snapshots: PositiveInt
     elmo: str
-    words: int
-    targets: int
-    word_length: int
-    vector_size: int
-    baseline_share: float
-    seeds: int
-    epochs: int
-    batch: int
-    learning_rates: tuple[float, ...]
-    baseline_lr: float
-    baseline_epochs: int
-    limit: int | None
-    dev_limit: int | None
-    max_length: int
-    span_length: int
+    words: Annotated[int, Range(5, 1_000_000)]
+    targets: VocabularySize
+    word_length: WordLength
+    vector_size: Width
+    baseline_share: PositiveFloat
+    seeds: Repetitions
+    epochs: Repetitions
+    batch: BatchSize
+    learning_rates: tuple[LearningRate, ...]
+    baseline_lr: LearningRate
+    baseline_epochs: Repetitions
+    limit: PositiveInt | None
+    dev_limit: PositiveInt | None
+    max_length: _RowLength
+    span_length: _RowLength
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise usage_error(f"{name} is {value}; it must be {least} or more.")
-        for name in ("seq_length", "long_seq_length", "max_length", "span_length"):
-            value = getattr(self, name)
-            if value is not None and not _SHORTEST <= value <= LONGEST:
-                raise usage_error(f"{name} is {value}; it must be from {_SHORTEST} to {LONGEST}.")
-        for name in ("heldout", "masked"):
-            if not 0 < getattr(self, name) < 1:
-                raise usage_error(f"{name} is {getattr(self, name)}; it must be above 0 and below 1.")
-        if not 0 <= self.long_share < 1:
-            raise usage_error(f"long_share is {self.long_share}; it must be from 0 to below 1.")
-        for name in ("corpus_megabytes", "baseline_share"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise usage_error(f"{name} is {value}; it must be above 0.")
+        check_ranges(self)
         if self.snapshots > self.steps:
             raise usage_error(f"snapshots is {self.snapshots}; it must be at most steps, which is {self.steps}.")
         if not self.learning_rates:

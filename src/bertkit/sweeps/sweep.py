@@ -21,8 +21,8 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.errors import DivergenceError, usage_error
-from bertkit.finetuning.data import FinetuningData, load_data
+from bertkit.errors import DivergenceError
+from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.run import begin_run, run_seeds, settings_record
 from bertkit.report.plots import plot_sweep
@@ -57,10 +57,10 @@ def tune(sweep: Sweep, progress: Progress, *, origins: Mapping[str, str] | None 
     """
     if sweep.trials is not None:
         load_optuna()
-        if sweep.trials < 1:
-            raise usage_error(f"--trials is {sweep.trials}; it must be 1 or more.")
     check_points(sweep.axes, sweep.base)
-    _ = ModelFolder.open(sweep.base.model).config  # a wrong name is an error before the sweep's folder exists
+    for point in grid_points(sweep.axes):
+        run = point.run(sweep.base, sweep.base.output)
+        check_lengths(run, ModelFolder.open(run.model))
     worker = _Worker(sweep, progress)
     with Interrupts() as interrupts:
         try:

@@ -14,13 +14,10 @@ from bertkit.errors import data_error, usage_error
 from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
 from bertkit.nn.text_pooling import Pooling
+from bertkit.ranges import ShareBelowOne, TaskLength, check_ranges
 from bertkit.task_types.example_reports import ExampleReport, report_prediction
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.task_files import Split, TaskFiles
-
-_SHORTEST = 3
-"""[CLS], a token and [SEP]."""
-
 
 AnswerRecord = dict[str, Any]
 """One prediction in a file of predictions, as JSON."""
@@ -61,15 +58,12 @@ class FileTask(Task[E, P]):
     predicts_one_class: ClassVar[bool] = False
 
     files: TaskFiles = field(default_factory=TaskFiles)
-    max_length: int = 128
-    heldout: float = 0.0
+    max_length: TaskLength = 128
+    heldout: ShareBelowOne = 0.0
     about: str = ""
 
     def __post_init__(self) -> None:
-        if self.max_length < _SHORTEST:
-            raise usage_error(
-                f"max_length is {self.max_length}; at least {_SHORTEST} are needed: [CLS], a token, [SEP]."
-            )
+        check_ranges(self)
 
     @property
     @abstractmethod

@@ -15,6 +15,7 @@ from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 from bertkit.objectives.multi_label import MultiLabelClassification
+from bertkit.ranges import PositiveFloat, Share
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
@@ -55,9 +56,9 @@ class MultiLabelTask(TextTask):
     metric: str = "micro_f1"
     also: tuple[str, ...] = ("macro_f1", "subset_accuracy")
     spellings: tuple[str, ...] = ()
-    class_weights: Mapping[str, float] = field(default_factory=dict)
+    class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)
     separator: str = SEPARATORS[0]
-    thresholds: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, Share] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

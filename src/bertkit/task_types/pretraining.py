@@ -20,9 +20,10 @@ from bertkit.data.full_sentences import FullSentences
 from bertkit.data.running_text import RunningText
 from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
 from bertkit.data.shards import Corpus
-from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.errors import BertkitError, did_you_mean, usage_error
 from bertkit.lookup import find_class, list_modules
 from bertkit.objective_settings import ObjectiveSettings
+from bertkit.ranges import PositiveInt, check_ranges
 from bertkit.rng import CounterRng
 from bertkit.task_types.word_streams import StreamSource
 from bertkit.text.words import WordLevel
@@ -39,9 +40,10 @@ class PretrainingTask(ObjectiveSettings):
 
     objectives: tuple[str, ...] = ("mlm", "nsp")
     sampling: Sampling = field(default_factory=Sampling)
-    copies: int | None = None
+    copies: PositiveInt | None = None
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if not self.objectives:
             raise usage_error('task.objectives is empty; it must name at least one, such as ["mlm"].')
         labels = [objective.label for objective in self.objective_classes()]
@@ -90,6 +92,12 @@ class PretrainingTask(ObjectiveSettings):
             )
         return StreamSource(corpus, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
 
+    def count_specials(self, tokenizer: SubwordTokenizer) -> int:
+        """The special tokens of a full row."""
+        if self.sampling.running_text or self.reads_streams:
+            return 0
+        return 2 + len(tokenizer.between_ids) * self.samples_pairs
+
     def _objectives_with_rows(self, rows: str) -> str:
         """The names of the objectives that need these rows."""
         return ", ".join(name for name in self.objectives if find_objective(name).rows == rows)
@@ -135,18 +143,7 @@ class PretrainingSource:
         self._objectives = task.objective_classes()
         self._cls, self._sep = _numbers(tokenizer.cls_id), _numbers(tokenizer.sep_id)
         self._between = _numbers(*tokenizer.between_ids)
-        specials = self._count_specials()
-        if seq_length < specials + 2:
-            raise data_error(
-                f"seq_length is {seq_length}; it must be {specials + 2} or more: "
-                f"{specials} special tokens and two others."
-            )
-        self.sampler = self._open_sampler(corpus, seq_length - specials)
-
-    def _count_specials(self) -> int:
-        if self.task.sampling.running_text:
-            return 0
-        return 2 + len(self._between) * self.task.samples_pairs
+        self.sampler = self._open_sampler(corpus, seq_length - task.count_specials(tokenizer))
 
     def _open_sampler(self, corpus: Corpus, max_tokens: int) -> SegmentPairs | FullSentences | RunningText:
         sampling = self.task.sampling

@@ -13,6 +13,7 @@ from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
 from bertkit.errors import data_error
 from bertkit.metrics.squad import Rules, score_all, score_all_v2
 from bertkit.objectives.span_extraction import SpanExtraction
+from bertkit.ranges import FiniteFloat, Length, TaskLength
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
 from bertkit.task_types.baselines import MOST_FREQUENT, most_frequent
 from bertkit.task_types.question_reader import QuestionReader
@@ -41,13 +42,13 @@ class QuestionAnsweringTask(FileTask[SpanExample, SpanPrediction]):
     answer_columns = AnswerColumns(columns=("id", "answer", "start", "end", "probability"), answer="answer")
 
     metric: str = "f1"
-    max_length: int = 384
+    max_length: TaskLength = 384
     null: bool = False
-    threshold: float = 0.0
-    stride: int = 128
-    max_query: int = 64
-    n_best: int = 20
-    longest: int = 30
+    threshold: FiniteFloat = 0.0
+    stride: Length = 128
+    max_query: Length = 64
+    n_best: Length = 20
+    longest: Length = 30
     rules: Rules = "v1"
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
@@ -12,6 +13,7 @@ from bertkit.errors import data_error
 from bertkit.metrics.bootstrap import Statistic, resample_numbers
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.objectives.regression import Regression
+from bertkit.ranges import LARGEST_MAGNITUDE, FiniteFloat, Range, check_ranges
 from bertkit.task_types.base import AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, predict_numbers
 from bertkit.task_types.text_reader import Answer, TextExample
@@ -27,14 +29,27 @@ from bertkit.task_types.text_task import (
 _SCORES: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {"pearson": pearson, "spearman": spearman}
 
 
+SMALLEST_UNIT = 1 / LARGEST_MAGNITUDE
+
+
+def check_number(number: float, cell: str, where: str) -> None:
+    """Raise a data error for a number that has no finite square; ``cell`` and ``where`` are for the message."""
+    if not abs(number) <= LARGEST_MAGNITUDE:
+        kind = "too large" if math.isfinite(number) else "not a finite number"
+        raise data_error(f"{where}: {cell} is {kind}; it must be from -1e100 to 1e100.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
     """The numbers of a task are between ``lowest`` and ``highest``; the model learns (number - origin) / unit."""
 
-    lowest: float | None = None
-    highest: float | None = None
-    origin: float = 0.0
-    unit: float = 1.0
+    lowest: FiniteFloat | None = None
+    highest: FiniteFloat | None = None
+    origin: FiniteFloat = 0.0
+    unit: Annotated[float, Range(SMALLEST_UNIT, LARGEST_MAGNITUDE)] = 1.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +67,7 @@ class RegressionTask(TextTask):
         except ValueError as error:
             raise data_error(f'{where}: "{cell}" is not a number.') from error
         lowest, highest = self.numbers.lowest, self.numbers.highest
-        if not math.isfinite(number):
-            raise data_error(f"{where}: {cell} is not a finite number.")
+        check_number(number, cell, where)
         if (lowest is not None and number < lowest) or (highest is not None and number > highest):
             raise data_error(f"{where}: {cell} is outside {lowest} to {highest}.")
         return number

@@ -14,6 +14,7 @@ from bertkit.errors import usage_error
 from bertkit.metrics.bootstrap import Statistic, resample_classes
 from bertkit.metrics.classification import accuracy, binary_f1, macro_f1, matthews
 from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.ranges import PositiveFloat
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
@@ -49,7 +50,7 @@ class TextClassificationTask(TextTask):
     predicts_one_class = True
 
     spellings: tuple[str, ...] = ()
-    class_weights: Mapping[str, float] = field(default_factory=dict)
+    class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

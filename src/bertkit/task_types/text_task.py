@@ -14,6 +14,7 @@ from bertkit.batch import Feature, Label
 from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.nn.text_pooling import Pooling
+from bertkit.ranges import NonNegativeInt
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.text_encoder import TextEncoder
@@ -60,7 +61,7 @@ class TextTask(FileTask[TextExample, Prediction]):
 
     also: tuple[str, ...] = ()
     pair: bool = False
-    stride: int = 0
+    stride: NonNegativeInt = 0
     both_orders: bool = False
     pooling: Pooling = "cls"
     pair_head: bool = False

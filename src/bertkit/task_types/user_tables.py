@@ -34,7 +34,7 @@ from bertkit.task_types.labels import (
 from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
-from bertkit.task_types.regression import Numbers, RegressionTask
+from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask, check_number
 from bertkit.task_types.squad_files import COLUMNS as QUESTION_COLUMNS
 from bertkit.task_types.squad_files import has_question_columns, is_squad
 from bertkit.task_types.tagging import TaggingTask
@@ -269,7 +269,7 @@ def _build(path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, 
         "heldout": 0.0 if "dev" in files.splits else _HELDOUT,
     }
     if column.kind == "number":
-        return RegressionTask(metric="pearson", also=("spearman",), numbers=_scale(column.labels), **shared)
+        return RegressionTask(metric="pearson", also=("spearman",), numbers=_scale(path, column.labels), **shared)
     if column.kind == "labels":
         return MultiLabelTask(labels=sort_labels(counts), separator=column.separator, **shared)
     return TextClassificationTask(
@@ -277,14 +277,22 @@ def _build(path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, 
     )
 
 
-def _scale(labels: Labels) -> Numbers:
+def _scale(path: Path, labels: Labels) -> Numbers:
     """The scale on which the numbers of train have mean 0 and standard deviation 1."""
     if not are_numbers(labels.counts):
         wrong = next(label for label in labels.counts if not are_numbers([label]))
         where, line = labels.first_seen[wrong]
         raise data_error(f'{at_line(where, line)}: "{wrong}" is not a number. Fix the row, or give --kind classes.')
+    for label, (where, line) in labels.first_seen.items():
+        check_number(float(label), label, at_line(where, line))
     values = [float(label) for label in labels.counts.elements()]
-    return Numbers(origin=statistics.fmean(values), unit=statistics.pstdev(values))
+    spread = statistics.pstdev(values)
+    if spread < SMALLEST_UNIT:
+        raise data_error(
+            f"{path}: all numbers of the label column are {values[0]:g}, or too near to it to be told apart. There "
+            "must be at least two."
+        )
+    return Numbers(origin=statistics.fmean(values), unit=spread)
 
 
 def _describe(table: Table, columns: Columns, column: _LabelColumn) -> str:

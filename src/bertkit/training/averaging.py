@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bertkit.errors import usage_error
+from bertkit.ranges import ShareAboveZero, ShareBelowOne, check_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +24,11 @@ class AveragingConfig:
     """
 
     kind: Literal["none", "ema", "tail"] = "none"
-    decay: float = 0.999
-    share: float = 0.2
+    decay: ShareBelowOne = 0.999
+    share: ShareAboveZero = 0.2
 
     def __post_init__(self) -> None:
-        if not 0 <= self.decay < 1:
-            raise usage_error(f"averaging decay is {self.decay}; it must be at least 0 and below 1, such as 0.999.")
-        if not 0 < self.share <= 1:
-            raise usage_error(f"averaging share is {self.share}; it must be above 0 and at most 1.")
+        check_ranges(self)
 
 
 class WeightAverage:

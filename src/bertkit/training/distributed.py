@@ -26,11 +26,14 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from bertkit.errors import BertkitError, usage_error
+from bertkit.ranges import Range
 from bertkit.rng import CounterRng
 from bertkit.training.precision import default_device
 
 TIMEOUT = timedelta(minutes=10)
 """How long a process waits for one that hangs. A process that has died is noticed at once."""
+
+_MOST_PROCESSES = 1_000_000
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -133,20 +136,34 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 def rank() -> int:
     """The number of this process as torchrun gives it; 0 without torchrun."""
-    return _read_number("RANK", 0)
+    return _read_number("RANK", 0, Range(0, _MOST_PROCESSES - 1))
 
 
 def world_size() -> int:
     """The number of processes that torchrun has started; 1 without torchrun."""
-    return _read_number("WORLD_SIZE", 1)
+    return _read_number("WORLD_SIZE", 1, Range(1, _MOST_PROCESSES))
 
 
-def _read_number(name: str, default: int) -> int:
-    """A number that torchrun puts into the environment."""
+def _read_number(name: str, default: int, range: Range) -> int:
+    """A number that torchrun sets in the environment."""
     text = os.environ.get(name, str(default))
-    if not text.isdecimal():
-        raise usage_error(f'the environment variable {name} is "{text}"; it must be a whole number. torchrun sets it.')
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) not in range:
+        raise usage_error(
+            f'the environment has {name}="{text}"; torchrun sets a whole number {range}. Start with torchrun, or '
+            f"unset {name}."
+        )
     return int(text)
+
+
+def _check_environment(size: int) -> None:
+    """Check what the processes need to find each other."""
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        if size > 1 and name not in os.environ:
+            raise usage_error(
+                f"the environment has WORLD_SIZE={size} and no {name}. Start with torchrun, or unset WORLD_SIZE."
+            )
+    if rank() >= size:
+        raise usage_error(f"the environment has RANK={rank()} and WORLD_SIZE={size}; ranks are counted from 0.")
 
 
 @contextmanager
@@ -156,11 +173,12 @@ def join_process_group() -> Iterator[ProcessGroup]:
     Raises PeerLostError if another process has ended or hangs.
     """
     size = world_size()
+    _check_environment(size)
     if size == 1:
         yield SINGLE_PROCESS
         return
     if torch.cuda.is_available():
-        torch.cuda.set_device(_read_number("LOCAL_RANK", 0))
+        torch.cuda.set_device(_read_number("LOCAL_RANK", 0, Range(0, torch.cuda.device_count() - 1)))
     try:
         store, number, _ = _connect_store()
         # Every group has its own prefix: the store still has the addresses of earlier groups, which no longer answer.

@@ -23,6 +23,13 @@ def host_memory() -> tuple[int | None, int | None]:
     return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
 
 
+def total_memory(device: torch.device) -> int | None:
+    """Bytes of memory that ``device`` has; None if unknown."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    return host_memory()[0]
+
+
 def available_memory(device: torch.device) -> int | None:
     """Bytes that a new process can allocate on ``device``; None if unknown."""
     if device.type == "cuda":

@@ -7,7 +7,6 @@ its step counter starts at 0 with correction, and at 1e9 without.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.errors import usage_error
+from bertkit.ranges import LearningRate, NonNegativeFloat, ShareAboveZero, ShareBelowOne, check_ranges
 from bertkit.training.lamb import Lamb
 from bertkit.training.muon import Muon, find_hidden_matrices
 from bertkit.training.precision import Precision
@@ -38,20 +38,17 @@ class OptimizerConfig:
     """
 
     kind: Literal["adam", "lamb", "adagrad", "muon"] = "adam"
-    lr: float = 1e-4
-    muon_lr: float = 0.02
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-6
-    weight_decay: float = 0.01
+    lr: LearningRate = 1e-4
+    muon_lr: LearningRate = 0.02
+    beta1: ShareBelowOne = 0.9
+    beta2: ShareBelowOne = 0.999
+    eps: ShareAboveZero = 1e-6
+    weight_decay: NonNegativeFloat = 0.01
     bias_correction: bool = False
-    clip_norm: float = 1.0
+    clip_norm: NonNegativeFloat = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lr < math.inf:
-            raise usage_error(f"lr is {self.lr}; it must be at least 0, such as 5e-5.")
-        if not 0 <= self.muon_lr < math.inf:
-            raise usage_error(f"muon_lr is {self.muon_lr}; it must be at least 0, such as 0.02.")
+        check_ranges(self)
         if self.kind == "muon" and self.lr == 0:
             raise usage_error("lr is 0; muon needs a rate above 0 for the parameters that are no hidden matrices.")
 

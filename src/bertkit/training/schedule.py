@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from bertkit.errors import usage_error
+from bertkit.ranges import Share, ShareAboveZero, check_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +23,12 @@ class ScheduleConfig:
     * ``late``: constant, then linear to 0 over the last ``decay_share`` (Haegele et al., arXiv 2405.18392).
     """
 
-    warmup: float = 0.01
+    warmup: Share = 0.01
     decay: Literal["bert", "linear", "cosine", "constant", "late"] = "bert"
-    decay_share: float = 0.2
+    decay_share: ShareAboveZero = 0.2
 
     def __post_init__(self) -> None:
-        if not 0 <= self.warmup <= 1:
-            raise usage_error(f"warmup is {self.warmup}; it is a share of the steps, from 0 to 1.")
-        if not 0 < self.decay_share <= 1:
-            raise usage_error(f"decay_share is {self.decay_share}; it must be above 0 and at most 1.")
+        check_ranges(self)
 
 
 def lr_factor(config: ScheduleConfig, done: float, total: float) -> float:
