@@ -10,7 +10,7 @@ from bertkit.errors import BertkitError
 from bertkit.task_types import Columns, Split, TaggingTask, TaskFiles, TextClassificationTask, TextExample
 from bertkit.task_types.input_columns import choose_columns
 
-FOREIGN = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"))
+OTHERS_FOLDER = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"))
 
 
 def known(*, pair: bool = False) -> TextClassificationTask:
@@ -34,12 +34,12 @@ def write(folder: Path, content: str, name: str = "in.csv") -> Path:
         (known(), "nr,comment\n5,a b\n", {"text": "comment"}, TextExample("5", "a b"), ""),
         (known(), "nr,ref,comment\n5,k,a b\n", {"text": "comment", "id": "ref"}, TextExample("k", "a b"), ""),
         (known(pair=True), "q,a\nb,c\n", {"text": "q", "pair": "a"}, TextExample("2", "b", "c"), ""),
-        (FOREIGN, "id,said\n5,a b\n", {}, TextExample("5", "a b"), "in.csv: text = said, id = id"),
-        (FOREIGN, "text,pair\na b,c\n", {}, TextExample("2", "a b", "c"), "in.csv: text = text, pair = pair"),
-        (FOREIGN, "text,pair\na b,c\n", {"text": "text"}, TextExample("2", "a b"), ""),
-        (FOREIGN, "q,a\nb,c\n", {"text": "a", "pair": "q"}, TextExample("2", "c", "b"), ""),
+        (OTHERS_FOLDER, "id,said\n5,a b\n", {}, TextExample("5", "a b"), "in.csv: text = said, id = id"),
+        (OTHERS_FOLDER, "text,pair\na b,c\n", {}, TextExample("2", "a b", "c"), "in.csv: text = text, pair = pair"),
+        (OTHERS_FOLDER, "text,pair\na b,c\n", {"text": "text"}, TextExample("2", "a b"), ""),
+        (OTHERS_FOLDER, "q,a\nb,c\n", {"text": "a", "pair": "q"}, TextExample("2", "c", "b"), ""),
         (
-            FOREIGN,
+            OTHERS_FOLDER,
             "premise,hypothesis,gold_label\na b,c,x\n",
             {},
             TextExample("2", "a b", "c"),
@@ -63,7 +63,7 @@ def test_the_columns_of_new_input(
 
 def test_labelled_input_of_a_model_from_elsewhere(tmp_path: Path) -> None:
     path = write(tmp_path, "premise,hypothesis,label\n" + "a b,c,x\nd,e f,y\n" * 3)
-    task, said = choose_columns(FOREIGN, path, labelled=True)
+    task, said = choose_columns(OTHERS_FOLDER, path, labelled=True)
     assert isinstance(task, TextClassificationTask) and task.pair
     assert said == "in.csv: text = premise, pair = hypothesis, label = label"
     examples = task.with_files(dev=[path]).examples("dev")
@@ -78,7 +78,7 @@ def test_labelled_input_of_a_model_from_elsewhere(tmp_path: Path) -> None:
         (known(), "when,comment\n5,a b\n", {}, 'has no column "review".*Name it: --text COLUMN'),
         (known(), "A fine film\nA poor film\n", {}, 'has no column "review". Its columns: A fine film'),
         (known(pair=True), "review\na b\n", {}, 'has no column "opinion"'),
-        (FOREIGN, "n\n5\n", {}, "no column that looks like text"),
+        (OTHERS_FOLDER, "n\n5\n", {}, "no column that looks like text"),
         (
             TextClassificationTask(name="nli", metric="accuracy", labels=("x", "y"), pair=True),
             "said\na b\n",
@@ -97,7 +97,7 @@ def test_input_that_does_not_fit_is_an_error(
 
 def test_names_of_columns_are_for_tables_of_texts(tmp_path: Path) -> None:
     lines = write(tmp_path, "a b\n", "in.txt")
-    assert choose_columns(FOREIGN, lines) == (FOREIGN, "")
-    for task in (FOREIGN, TaggingTask(name="tags", labels=("O", "B-x", "I-x"))):
+    assert choose_columns(OTHERS_FOLDER, lines) == (OTHERS_FOLDER, "")
+    for task in (OTHERS_FOLDER, TaggingTask(name="tags", labels=("O", "B-x", "I-x"))):
         with pytest.raises(BertkitError, match="leave out --text, --pair and --id"):
             choose_columns(task, lines, text="text")
