@@ -20,6 +20,7 @@ from bertkit.task_types import (
     Split,
     TaskFiles,
 )
+from bertkit.task_types.input_columns import choose_columns
 from bertkit.training.interrupts import Interrupted
 
 
@@ -155,3 +156,27 @@ def test_repeated_ids_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatc
     with pytest.raises(BertkitError, match=r'-: the id "a" occurs twice, .* write \.jsonl'):
         predict_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_other_columns_start_from_the_first_row(tmp_path: Path) -> None:
+    table = tmp_path / "in.csv"
+    table.write_text("text,other\n" + "".join(f"a {row},b {row}\n" for row in range(ROWS)))
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted):
+        predict_file(Parrot(tmp_path / "model", stop_at=77), table, output, lambda done: None)
+    parrot = Parrot(tmp_path / "model")
+    parrot.task, _ = choose_columns(parrot.task, table, text="other")
+    predict_file(parrot, table, output, lambda done: None)
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [(each["label"], each["text"]) for each in rows] == [(f"b {row}", f"a {row}") for row in range(ROWS)]
+
+
+def test_the_columns_of_the_input_are_kept_after_an_interruption(tmp_path: Path) -> None:
+    table = tmp_path / "in.jsonl"
+    table.write_text("".join(json.dumps({"text": f"a {row}", "n": row}) + "\n" for row in range(ROWS)))
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted):
+        predict_file(Parrot(tmp_path / "model", stop_at=77), table, output, lambda done: None)
+    predict_file(Parrot(tmp_path / "model"), table, output, lambda done: None)
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [(each["label"], each["n"]) for each in rows] == [(f"a {row}", str(row)) for row in range(ROWS)]

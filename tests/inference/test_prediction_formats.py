@@ -79,7 +79,8 @@ class Counter(Parrot):
     ("model", "row", "expected"),
     [
         (Chooser, "text,A,B\nwho?,they,we\n", "id,label,choice,probability\n2,1,we,0.75\n"),
-        (Counter, "text\nseven\n", "id,label\n2,5.0\n"),
+        (Counter, "text\nseven\n", "id,label,text\n2,5.0,seven\n"),
+        (Counter, "label,text\n=7,seven\n", "id,label,input_label,text\n2,5.0,'=7,seven\n"),
     ],
 )
 def test_the_columns_of_a_table_depend_on_the_type_of_the_task(

@@ -89,6 +89,16 @@ class Table:
         else:
             yield from self._read(columns)
 
+    def all_cells(self) -> Iterator[Sequence[str]]:
+        """Every row with all columns; a field that a JSON object lacks is empty."""
+        if self.form.kind != "jsonl":
+            yield from (row.cells for row in self._read(self.columns))
+            return
+        for number, line in enumerate(self._lines.read(), 1):
+            if line.strip():
+                record = _json_object(self.path, number, line)
+                yield [_cell(record.get(name)) for name in self.columns]
+
     def sample(self, size: int) -> list[Sequence[str]]:
         """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
         if self.form.kind == "jsonl":

@@ -8,12 +8,14 @@ intact line, and another model or another input starts again. Only complete outp
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 from bertkit.contracts import Example
@@ -26,12 +28,16 @@ from bertkit.storage.checksums import sha256_of
 from bertkit.storage.json_log import format_record, open_log, parse_record
 from bertkit.storage.locks import LockHeldError, exclusive_lock
 from bertkit.storage.outputs import check_output
+from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
 """Called with the number of finished rows."""
 
 STREAM = Path("-")
+
+_FURTHER_FIELDS = ("scores", "num_truncated")
+"""What records of predictions may have besides the columns of a table."""
 
 _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
@@ -56,7 +62,9 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
     with _locked(output) as records:
         check_output(output, overwrite=overwrite)  # another process may have written it before it released the lock
         done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
-        write_file(output, lambda temporary: write(_read(records), temporary, pipeline.task.answer_columns))
+        columns = pipeline.task.answer_columns
+        columns = replace(columns, columns=(*columns.columns, *_kept_columns(pipeline.task, source)))
+        write_file(output, lambda temporary: write(_read(records), temporary, columns))
         if done:
             for field, path in further.items():
                 write_file(path, partial(write_object, _read(records), field=field))
@@ -93,7 +101,8 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
     if needs_unique_ids and source == STREAM:
         examples = _with_unique_ids(examples, source)
     with explain_writing(records), open_log(records) as file, Interrupts() as interrupts:
-        for record in _records(pipeline, islice(examples, done, None)):
+        cells = islice(_input_cells(pipeline.task, source), done, None)
+        for record in _records(pipeline, islice(examples, done, None), cells):
             file.write(format_record(record))
             done += 1
             if done % _ROWS_BETWEEN_REPORTS == 0:
@@ -104,9 +113,19 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
     return done
 
 
+def _kept_columns(task: FileTask, source: Path) -> tuple[str, ...]:
+    """The columns that predictions keep of their input, a table of texts; none for other input.
+
+    A column that is named like one of the predictions gets ``input_`` before its name.
+    """
+    table = None if source == STREAM else task.reader.input_table(source)
+    taken = {*task.answer_columns.columns, *_FURTHER_FIELDS}
+    return tuple(f"input_{name}" if name in taken else name for name in (table.columns if table else ()))
+
+
 def _predict_to_stdout(pipeline: Pipeline, source: Path) -> int:
     count = 0
-    for record in _records(pipeline, _examples(pipeline, source)):
+    for record in _records(pipeline, _examples(pipeline, source), _input_cells(pipeline.task, source)):
         sys.stdout.write(to_json(record) + "\n")
         count += 1
     return count
@@ -120,16 +139,29 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
     return (reader.read_line(str(number), line.rstrip("\n")) for number, line in lines)
 
 
-def _records(pipeline: Pipeline, examples: Iterable[Example]) -> Iterator[dict[str, object]]:
-    """The description of each prediction, in order."""
+def _input_cells(task: FileTask, source: Path) -> Iterator[Mapping[str, str]]:
+    """The cells of each row of the input, by the columns that are kept."""
+    kept = _kept_columns(task, source)
+    table = task.reader.input_table(source) if kept else None
+    if table is None:
+        return repeat({})
+    return (dict(zip(kept, cells, strict=True)) for cells in table.all_cells())
+
+
+def _records(
+    pipeline: Pipeline, examples: Iterable[Example], input_cells: Iterable[Mapping[str, str]]
+) -> Iterator[dict[str, object]]:
+    """The description of each prediction with the cells of its row of the input, in order."""
     waiting: deque[Example] = deque()
 
     def remember(example: Example) -> Example:
         waiting.append(example)
         return example
 
-    for prediction in pipeline.stream(map(remember, examples), batch_size=_BATCH_SIZE):
-        yield pipeline.task.describe(waiting.popleft(), prediction)
+    for prediction, row in zip(
+        pipeline.stream(map(remember, examples), batch_size=_BATCH_SIZE), input_cells, strict=False
+    ):
+        yield {**pipeline.task.describe(waiting.popleft(), prediction), **row}
 
 
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
@@ -137,7 +169,8 @@ def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     files = sorted(source.iterdir()) if source.is_dir() else [source]
     models = [path for folder in pipeline.folders for path in sorted(folder.iterdir())]
     hashes = [sha256_of(path) for path in (*models, *files) if path.is_file()]
-    return hashlib.sha256("\n".join([*hashes, source.name, pipeline.precision]).encode()).hexdigest()[:16]
+    task = json.dumps(pipeline.task.record(), sort_keys=True)  # has the columns that are read
+    return hashlib.sha256("\n".join([*hashes, source.name, pipeline.precision, task]).encode()).hexdigest()[:16]
 
 
 def _keep_intact_lines(records: Path, fingerprint: str) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Generic
 
 from bertkit.contracts import E
+from bertkit.formats.tables import Table
 from bertkit.task_types.held_out import describe_repeated_ids
 from bertkit.task_types.task_files import Columns, TaskFiles
 
@@ -33,6 +34,10 @@ class Reader(ABC, Generic[E]):
     @abstractmethod
     def read(self, path: Path) -> Iterator[E]:
         """New input to be predicted; gold answers in it are ignored."""
+
+    def input_table(self, path: Path) -> Table | None:
+        """New input as a table whose rows are the examples that ``read`` gives; None if it is no such table."""
+        return None
 
     @abstractmethod
     def read_line(self, name: str, line: str) -> E:

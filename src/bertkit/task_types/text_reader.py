@@ -99,6 +99,10 @@ class TextReader(Reader[TextExample]):
             label = self.read_label(cells.label, at_line(cells.path, cells.line))
         return TextExample(cells.id, cells.first, cells.second, label)
 
+    def input_table(self, path: Path) -> Table | None:
+        """The table; None for a ``.txt``, which has no columns."""
+        return None if path.name.removesuffix(".gz").endswith(".txt") else self.open_table(path)
+
     def open_table(self, path: Path) -> Table:
         """New input as a table."""
         return self._open(path)[0]
