@@ -225,6 +225,7 @@ class Echo(Pipeline):
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.folders = folder, (folder,)
+        self.precision = "float32"
         self.__dict__["task"] = TextClassificationTask(name="echo", metric="accuracy", labels=("a", "b"))
 
     def stream(self, examples: Any, *, batch_size: int = 64) -> Iterator[Prediction]:
