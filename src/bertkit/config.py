@@ -72,7 +72,7 @@ def from_json(kind: type[Record], value: object, *, source: str = "the record") 
     try:
         return msgspec.convert(value, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise data_error(f"{source}: {error}.") from error
+        raise data_error(f"{source}: {str(error).rstrip('.')}.") from error
 
 
 def parse_settings(assignments: Iterable[str], origin: str = "--set") -> list[Setting]:

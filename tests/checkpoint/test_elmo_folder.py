@@ -73,7 +73,7 @@ def test_an_encoder_without_heads_is_saved_and_loaded(folder: Path, model: Model
     ("changes", "message"),
     [
         ({"cell_size": "11"}, r"Expected `int`, got `str` - at `\$\.cell_size`"),
-        ({"filters": [[9, 4]]}, r"filters has \(9, 4\); expected a width from 1 to 7 characters"),
+        ({"filters": [[9, 4]]}, r"filters has \(9, 4\); a width is at most word_length, 7\.$"),
         ({"num_layers": 2}, r"has unknown directions\.0\.2\.gates\."),
         ({"num_layers": 4}, r"lacks directions\.0\.3\.gates\."),
         ({"projection_size": 5}, r"has projection\.weight as 6 x 9 instead of 5 x 9"),
