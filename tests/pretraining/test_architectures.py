@@ -130,7 +130,7 @@ def test_a_record_without_an_architecture_is_refused() -> None:
     [
         (
             {"architecture": "gpd"},
-            'no architecture named "gpd". Did you mean "gpt"? There are: bert, elmo, gpt, roberta',
+            'no architecture named "gpd". Did you mean "gpt"? There are: bert, elmo, gpt, modernbert, roberta',
         ),
         ({"encoder": {"vocab_size": 99, "num_layer": 3}}, "unknown key num_layer. Did you mean num_layers?"),
         ({"encoder": None}, "Expected `object`, got `null`"),
