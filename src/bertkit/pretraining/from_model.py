@@ -91,8 +91,6 @@ def load_first_weights(model: Model, run: PretrainRun, data: PretrainingData) ->
         )
     state = model.state_dict()
     for name, weight in loaded.state_dict().items():
-        if not weight.isfinite().all():
-            raise data_error(f"{folder.path}: {name} has values that are not finite. Give another --from MODEL.")
         state[name][: len(weight)] = weight
     for tensor in _list_rows_of_tokens(model):
         for id, tokens in added.items():
