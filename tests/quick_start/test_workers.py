@@ -68,7 +68,7 @@ def test_fine_tunings_are_returned_in_their_order(run: PretrainRun, tmp_path: Pa
     pretrain(run, Progress("quiet"))
     rows = [f"{first} {second},{first < second}" for first in WORDS for second in WORDS]
     (tmp_path / "table.csv").write_text("\n".join(["text,label", *rows]))
-    task = guess(tmp_path / "table.csv").task
+    task = guess(tmp_path / "table.csv", max_length=37).task
     runs = [
         FinetuneRun(task=task, model=run.output, output=tmp_path / f"tuned-{seed}", first_seed=seed, epochs=1)
         for seed in (5, 3, 4)
