@@ -16,10 +16,10 @@ def test_the_defaults_are_the_papers() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"rate": 1.5}, "masking rate is 1.5"),
-        ({"final_rate": -0.1}, "masking final_rate is -0.1"),
+        ({"rate": 1.5}, "rate is 1.5; it must be above 0 and at most 1"),
+        ({"final_rate": -0.1}, "final_rate is -0.1; it must be from 0 to 1"),
         ({"mask": 0.9}, "must add up to 1"),
-        ({"keep": -0.1, "random": 0.3}, "masking keep is -0.1"),
+        ({"keep": -0.1, "random": 0.3}, "keep is -0.1; it must be from 0 to 1"),
         ({"max_predictions": 0}, "max_predictions is 0"),
     ],
 )

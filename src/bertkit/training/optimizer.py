@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.errors import usage_error
-from bertkit.ranges import LearningRate, NonNegativeFloat, ShareAboveZero, ShareBelowOne, check_ranges
+from bertkit.ranges import LearningRate, NonNegativeFloat, Share, ShareBelowOne, check_ranges
 from bertkit.training.lamb import Lamb
 from bertkit.training.muon import Muon, find_hidden_matrices
 from bertkit.training.precision import Precision
@@ -42,7 +42,7 @@ class OptimizerConfig:
     muon_lr: LearningRate = 0.02
     beta1: ShareBelowOne = 0.9
     beta2: ShareBelowOne = 0.999
-    eps: ShareAboveZero = 1e-6
+    eps: Share = 1e-6
     weight_decay: NonNegativeFloat = 0.01
     bias_correction: bool = False
     clip_norm: NonNegativeFloat = 1.0
