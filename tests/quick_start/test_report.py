@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,8 @@ def result(scratch: Score, pretrained: Score) -> QuickstartResult:
 
 
 def test_a_gain_above_the_spread_of_seeds_is_reported() -> None:
-    lines = result(score(0.4, 0.42), score(0.59, 0.61)).lines()
+    lines = replace(result(score(0.4, 0.42), score(0.59, 0.61)), task="Task: which?\nAccuracy:").lines()
+    assert not any("\n" in line for line in lines), "the terminal shows it as two characters"
     assert "  untrained network       41.0%  ± 1.4 over 2 seeds" in lines
     assert "  pre-trained             60.0%  ± 1.4 over 2 seeds" in lines
     assert "  Pre-training was worth 19.0 points over the best of the others (untrained network)." in lines

@@ -131,7 +131,7 @@ class QuickstartResult:
             yield f"      {guesses}   (original: {blank.hidden})"
 
     def _score_lines(self) -> Iterator[str]:
-        yield self.task
+        yield from self.task.splitlines()
         for name, accuracy in self.baselines.items():
             yield f"  {name:<22}{accuracy:>7.1%}"
         for name, score in self.scores.items():
