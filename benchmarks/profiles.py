@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import torch
+from ablations import make_head
 from time_to_quality import minutes_at
 
 import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.data.shards import Corpus
-from bertkit.encoders.bert import Bert
-from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.pretraining.defaults import Profile
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.evaluation import evaluate_losses
@@ -79,11 +78,6 @@ def measure(run: Path, data: Path, rows: int) -> list[Point]:
         found = evaluate_losses(model, source, batch_size=64, precision=precision, limit=rows)
         points.append(Point(60 * minutes[step], found["mlm"]))
     return points
-
-
-def make_head(encoder: object) -> dict[str, MaskedLanguageModel]:
-    assert isinstance(encoder, Bert)
-    return {"mlm": MaskedLanguageModel(encoder.embeddings.word)}
 
 
 def find_seconds(points: list[Point], loss: float) -> float | None:

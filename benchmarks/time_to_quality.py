@@ -19,6 +19,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 
 import bertkit
+from bertkit.runs import read_metrics
 
 TASKS = ("sst2", "cola", "mrpc", "stsb", "rte")
 
@@ -55,8 +56,7 @@ def pretrain(arguments: argparse.Namespace) -> Path:
 def minutes_at(run: Path) -> dict[int, float]:
     """Minutes of training up to each logged step, without evaluating and saving."""
     found, minutes, last = {}, 0.0, 0
-    for line in (run / "metrics.jsonl").read_text().splitlines():
-        record = json.loads(line)
+    for record in read_metrics(run / "metrics.jsonl"):
         if record["kind"] == "train":
             minutes += (record["step"] - last) * record["tokens"] / record["tokens_per_second"] / 60
             last = record["step"]

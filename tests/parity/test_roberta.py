@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.parity.agreement import COMPOSITE, SIMPLE, close
+from tests.parity.agreement import COMPOSITE, SIMPLE, close, close_outputs
 from torch import Tensor, nn
 
 from bertkit import api
@@ -120,22 +120,7 @@ def assert_same_states(ours: Encoder, hf: Any, batch: Batch) -> None:
 
 
 def assert_same_outputs(model: Model, hf: Any, batch: Batch) -> None:
-    (name,) = model.objectives
-    real = batch.attention_mask
-    inputs = hf_inputs(batch)
-    if name == "choice":
-        inputs = {key: each[None] for key, each in inputs.items()}
-    with torch.no_grad():
-        answers, expected = model.eval()(batch)[name], hf(**inputs)
-    if name == "span":
-        for end in ("start", "end"):
-            close(answers[end][real], expected[f"{end}_logits"][real], SIMPLE)
-    elif name in ("mlm", "tags"):
-        close(answers["logits"].view(*real.shape, -1)[real], expected.logits[real], COMPOSITE)
-    elif name == "number":
-        close(answers["value"], expected.logits[:, 0], SIMPLE)
-    else:
-        close(answers["logits"], expected.logits, SIMPLE)
+    close_outputs(model, hf, batch, hf_inputs(batch), words=COMPOSITE)
 
 
 def test_embeddings(batch: Batch, tmp_path: Path) -> None:

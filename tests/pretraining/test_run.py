@@ -28,6 +28,15 @@ from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.schedule import ScheduleConfig
 
 
+def resume_at(step: int, finished: Path, broken: Path) -> Path:
+    """Resume a copy of a finished run of 10 steps that lost everything after ``step``."""
+    shutil.copytree(finished, broken, ignore=shutil.ignore_patterns("model"))
+    for later in range(step + 1, 11):
+        shutil.rmtree(broken / "checkpoints" / f"step-{later:08}")
+    resume(broken, Progress("quiet"))
+    return broken
+
+
 @pytest.mark.parametrize(("long_phase", "kind"), [("continue", "lamb"), ("restart", "lamb"), ("restart", "muon")])
 def test_a_resume_in_either_phase_or_between_them_is_bit_exact(
     run: PretrainRun, tmp_path: Path, long_phase: Literal["continue", "restart"], kind: Literal["lamb", "muon"]
@@ -36,12 +45,7 @@ def test_a_resume_in_either_phase_or_between_them_is_bit_exact(
     run = replace(run, long_phase=long_phase, long_lr=1e-3, long_batch_size=3, optimizer=optimizer)
     pretrain(replace(run, save_every=1, keep_checkpoints=10), Progress("quiet"))
     for step in (5, 7, 8):
-        broken = tmp_path / f"broken-{step}"
-        shutil.copytree(run.output, broken, ignore=shutil.ignore_patterns("model"))
-        for later in range(step + 1, 11):
-            shutil.rmtree(broken / "checkpoints" / f"step-{later:08}")
-        resume(broken, Progress("quiet"))
-        assert outcome(broken) == outcome(run.output)
+        assert outcome(resume_at(step, run.output, tmp_path / f"broken-{step}")) == outcome(run.output)
 
 
 def test_left_to_right_pretraining_without_next_sentences(run: PretrainRun, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,12 +134,7 @@ def test_a_timed_run_resumes_bit_for_bit_if_its_steps_take_the_same_time(
     run = timed(run)
     pretrain(replace(run, save_every=1, keep_checkpoints=20), Progress("quiet"))
     for step in (3, 7, 10):
-        broken = tmp_path / f"broken-{step}"
-        shutil.copytree(run.output, broken, ignore=shutil.ignore_patterns("model"))
-        for later in range(step + 1, 11):
-            shutil.rmtree(broken / "checkpoints" / f"step-{later:08}")
-        resume(broken, Progress("quiet"))
-        assert outcome(broken) == outcome(run.output)
+        assert outcome(resume_at(step, run.output, tmp_path / f"broken-{step}")) == outcome(run.output)
 
 
 def test_a_busy_machine_makes_fewer_steps_and_completes_the_schedule(

@@ -1,4 +1,4 @@
-"""Questions about a few sentences, and a model that answers as it is told."""
+"""Questions about a few sentences, and a model with given answers."""
 
 from __future__ import annotations
 

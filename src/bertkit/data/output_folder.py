@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from bertkit.storage.atomic import (
 )
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.storage.locks import LockHeldError, exclusive_lock
+from bertkit.storage.outputs import require_writable
 
 JOB = "prepare.json"
 """The file that records the job of a folder; it is written before the first shard."""
@@ -36,8 +36,7 @@ def lock_output(output: Path) -> Iterator[None]:
                 stack.enter_context(exclusive_lock(output))
             except LockHeldError as error:
                 raise usage_error(f"{output} is being written by another process. Choose another -o folder.") from error
-        if not os.access(output, os.W_OK | os.X_OK):
-            raise usage_error(f"cannot write to {output}: no permission. Choose another -o folder.")
+        require_writable(output)
         if not (output / JOB).is_file() and any(not _is_temporary(path) for path in output.iterdir()):
             raise usage_error(f"{output} is not empty and was not made by bertkit prepare. Choose another -o folder.")
         with explain_writing(output):

@@ -98,7 +98,7 @@ class ShardWriter:
         self._units += 1
         for block in blocks:
             self._waiting.append(block)
-            # Offsets take four times the bytes of tokens, so many short sentences also fill a shard.
+            # Offsets take four times the bytes of tokens, so a shard is also full after many short sentences.
             self._size += len(block.tokens) / _SHARD_TOKENS + len(block.sentence_lengths) / _SHARD_SENTENCES
         if self._size >= 1:
             self._flush()

@@ -321,3 +321,20 @@ ACTIVATION_NAMES: Mapping[str, str] = {
     "relu": "relu",
 }
 """Hugging Face's name of an activation -> ours."""
+
+_CLASSES: Mapping[str, str] = {
+    "mlm": "MaskedLM",
+    "class": "SequenceClassification",
+    "labels": "SequenceClassification",
+    "number": "SequenceClassification",
+    "tags": "TokenClassification",
+    "span": "QuestionAnswering",
+    "choice": "MultipleChoice",
+}
+"""Label of a head -> what Hugging Face calls its task."""
+
+
+def name_classes(model: str) -> dict[frozenset[str], str]:
+    """Hugging Face's classes of ``model``, such as "Bert", by the labels of their heads; see ``HuggingFaceSpec``."""
+    heads = {frozenset({label}): f"{model}For{task}" for label, task in _CLASSES.items()}
+    return {frozenset(): f"{model}Model", **heads}

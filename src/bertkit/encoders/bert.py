@@ -23,7 +23,7 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
-from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, PooledTransformer, name_classes
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
@@ -149,16 +149,9 @@ SPEC = EncoderSpec(
         fixed={"position_embedding_type": "absolute"},
         assumed={"vocab_size": 30522},
         architectures={
-            frozenset(): "BertModel",
+            **name_classes("Bert"),
             frozenset({"mlm", "nsp"}): "BertForPreTraining",
-            frozenset({"mlm"}): "BertForMaskedLM",
             frozenset({"nsp"}): "BertForNextSentencePrediction",
-            frozenset({"class"}): "BertForSequenceClassification",
-            frozenset({"labels"}): "BertForSequenceClassification",
-            frozenset({"number"}): "BertForSequenceClassification",
-            frozenset({"tags"}): "BertForTokenClassification",
-            frozenset({"span"}): "BertForQuestionAnswering",
-            frozenset({"choice"}): "BertForMultipleChoice",
         },
         optional_part="pooler",
         buffers=("embeddings.position_ids", "embeddings.token_type_ids"),

@@ -26,7 +26,7 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
-from bertkit.encoder_types.transformer import ACTIVATION_NAMES
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, name_classes
 from bertkit.errors import data_error, usage_error
 from bertkit.nn.activation import ACTIVATIONS
 from bertkit.nn.attention import SelfAttention
@@ -356,16 +356,7 @@ SPEC = EncoderSpec(
             "eos_token_id": "sep_id",
         },
         rewrite=read_layer_types,
-        architectures={
-            frozenset(): "ModernBertModel",
-            frozenset({"mlm"}): "ModernBertForMaskedLM",
-            frozenset({"class"}): "ModernBertForSequenceClassification",
-            frozenset({"labels"}): "ModernBertForSequenceClassification",
-            frozenset({"number"}): "ModernBertForSequenceClassification",
-            frozenset({"tags"}): "ModernBertForTokenClassification",
-            frozenset({"span"}): "ModernBertForQuestionAnswering",
-            frozenset({"choice"}): "ModernBertForMultipleChoice",
-        },
+        architectures=name_classes("ModernBert"),
         heads={
             "mlm": {"bias": ("decoder.bias",)},
             "span": {f"ends.{part}": (f"classifier.{part}",) for part in ("weight", "bias")},

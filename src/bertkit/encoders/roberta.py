@@ -23,7 +23,7 @@ from bertkit.encoder_types.settings import (
     configure,
     read_size,
 )
-from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES, NAMES, SETTINGS, name_classes
 from bertkit.errors import usage_error
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
@@ -156,16 +156,7 @@ SPEC = EncoderSpec(
         values={"activation": ACTIVATION_NAMES},
         fixed={"position_embedding_type": "absolute", "is_decoder": False},
         assumed={"vocab_size": 50265, "num_positions": 512, "num_segments": 2, "layer_norm_eps": 1e-12},
-        architectures={
-            frozenset(): "RobertaModel",
-            frozenset({"mlm"}): "RobertaForMaskedLM",
-            frozenset({"class"}): "RobertaForSequenceClassification",
-            frozenset({"labels"}): "RobertaForSequenceClassification",
-            frozenset({"number"}): "RobertaForSequenceClassification",
-            frozenset({"tags"}): "RobertaForTokenClassification",
-            frozenset({"span"}): "RobertaForQuestionAnswering",
-            frozenset({"choice"}): "RobertaForMultipleChoice",
-        },
+        architectures=name_classes("Roberta"),
         heads={
             "mlm": {
                 "transform.weight": ("lm_head.dense.weight",),

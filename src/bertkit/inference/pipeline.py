@@ -75,7 +75,7 @@ class Pipeline:
         """The ``top_k`` most probable words for each [MASK] of the text."""
         check_text(text, "text")
         model = self._masked_lm_model
-        longest = getattr(self._models[0].config, "max_positions", _LONGEST_TEXT)
+        longest = self._models[0].positions or _LONGEST_TEXT
         return fill(model, self.tokenizer, text, top_k=top_k, max_length=longest, precision=self.precision)
 
     @overload

@@ -21,7 +21,8 @@ Letters: H hidden width, D width of a head, F frequencies, K rotary pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -79,15 +80,8 @@ def fill_positions(position: Tensor, others: Sequence[Tensor], *, width: int, si
 @torch.no_grad()
 def fill_heads(qkv: Sequence[nn.Linear], *, num_heads: int) -> None:
     """Point the first heads of the first layers at the neighbours of ``OFFSETS``; ``qkv`` are the (3H, H) maps."""
-    for linear, offsets in zip(qkv, OFFSETS, strict=False):
-        if linear.weight.is_meta:
-            return
-        hidden = linear.weight.shape[1]
-        width = hidden // num_heads
-        for head, offset in enumerate(offsets[:num_heads]):
-            rows = slice(head * width, (head + 1) * width)
-            query, key = linear.weight[:hidden][rows], linear.weight[hidden : 2 * hidden][rows]
-            _look_at(query, key, offset, width // 2)
+    for head in _list_heads(qkv, num_heads):
+        _look_at(head.query, head.key, head.offset)
 
 
 @torch.no_grad()
@@ -99,15 +93,29 @@ def fill_constant(word: Tensor, *, sigma: float) -> None:
 @torch.no_grad()
 def fill_rotary_heads(qkv: Sequence[nn.Linear], *, num_heads: int, thetas: Sequence[float]) -> None:
     """As ``fill_heads``, for layers with rotary embeddings of these ``thetas`` and words with a constant column."""
-    for linear, theta, offsets in zip(qkv, thetas, OFFSETS, strict=False):
+    for head in _list_heads(qkv, num_heads):
+        _turn_to(head.query, head.key, head.offset, thetas[head.layer])
+
+
+class _Head(NamedTuple):
+    """The (D, H) query and key maps of a head, as views, with its layer and the neighbour that it will look at."""
+
+    layer: int
+    query: Tensor
+    key: Tensor
+    offset: int
+
+
+def _list_heads(qkv: Sequence[nn.Linear], num_heads: int) -> Iterator[_Head]:
+    """The heads that ``OFFSETS`` names; none of layers on the meta device, which have no weights."""
+    for layer, (linear, offsets) in enumerate(zip(qkv, OFFSETS, strict=False)):
         if linear.weight.is_meta:
             return
         hidden = linear.weight.shape[1]
         width = hidden // num_heads
         for head, offset in enumerate(offsets[:num_heads]):
             rows = slice(head * width, (head + 1) * width)
-            query, key = linear.weight[:hidden][rows], linear.weight[hidden : 2 * hidden][rows]
-            _turn_to(query, key, offset, theta)
+            yield _Head(layer, linear.weight[:hidden][rows], linear.weight[hidden : 2 * hidden][rows], offset)
 
 
 def _turn_to(query: Tensor, key: Tensor, offset: int, theta: float) -> None:
@@ -131,11 +139,11 @@ def _constant_after_norm(hidden: int) -> float:
     return (_CONSTANT - mean) / math.sqrt((hidden - 1 + _CONSTANT**2) / hidden - mean**2)
 
 
-def _look_at(query: Tensor, key: Tensor, offset: int, frequencies: int) -> None:
+def _look_at(query: Tensor, key: Tensor, offset: int) -> None:
     """Set the (D, H) query and key maps of one head, in place."""
-    width = 2 * frequencies
+    width = len(key)
     gain = math.sqrt(_PEAK / math.sqrt(width))
-    turn = offset * _frequencies(frequencies)
+    turn = offset * _frequencies(width // 2)
     sine, cosine = torch.diag(turn.sin()), torch.diag(turn.cos())
     query.mul_(_NOISE)
     key.mul_(_NOISE)

@@ -32,5 +32,10 @@ def open_output_folder(folder: Path, names: Iterable[str], *, overwrite: bool = 
         check_output(folder / name, overwrite=overwrite)
     with explain_output(folder):
         make_folder(folder)
+    require_writable(folder)
+
+
+def require_writable(folder: Path) -> None:
+    """Raise a usage error if this process may not make files in ``folder``."""
     if not os.access(folder, os.W_OK | os.X_OK):
         raise usage_error(f"cannot write to {folder}: no permission. Choose another -o folder.")
