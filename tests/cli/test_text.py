@@ -47,3 +47,13 @@ def test_the_suggested_command_has_the_architecture_of_the_tokenizer(
 def test_bert_needs_no_architecture(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "-o", tmp_path / "data")
     assert f"next: bertkit pretrain {tmp_path / 'data'} --size mini --profile fast" in capsys.readouterr().err
+
+
+def test_a_long_list_of_files_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"{number}.txt" for number in range(6)]
+    for file in files:
+        file.write_text("One sentence. Another one.\n", encoding="utf-8")
+    run("corpus", "check", *files)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("next: bertkit tokenizer train FILE... --vocab-size")
+    run("corpus", "check", *files[:5])
+    assert str(files[4]) in capsys.readouterr().err.splitlines()[-1]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import BAD_DATA
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
+
+_MOST_SHOWN = 5
+"""Files in a suggested command."""
 
 
 def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosity) -> None:
@@ -18,7 +22,7 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
     show_json(report) if json else show_lines(report.lines())
     if report.problems:
         raise SystemExit(BAD_DATA)
-    verbosity.suggest("bertkit", "tokenizer", "train", *options.files, "--vocab-size", 8000, "-o", "TOK")
+    verbosity.suggest("bertkit", "tokenizer", "train", *_shorten(options.files), "--vocab-size", 8000, "-o", "TOK")
 
 
 def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> None:
@@ -27,7 +31,7 @@ def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> 
 
     trained = api.tokenizer_train(**vars(options))
     show_lines([f"{options.output}: {trained.vocab_size:,} subwords"])
-    verbosity.suggest("bertkit", "prepare", *options.files, "--tokenizer", options.output, "-o", "DATA")
+    verbosity.suggest("bertkit", "prepare", *_shorten(options.files), "--tokenizer", options.output, "-o", "DATA")
 
 
 def tokenizer_show(options: TokenizerShowOptions, *, json: bool) -> None:
@@ -53,6 +57,11 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
     else:
         start = [*_choose_architecture(Path(options.output)), "--size", "mini", "--profile", "fast"]
     verbosity.suggest("bertkit", "pretrain", options.output, *start, "--minutes", 30, "-o", "RUN")
+
+
+def _shorten(files: Sequence[object]) -> Sequence[object]:
+    """The files of a suggested command, or FILE... instead of a screen full of them."""
+    return files if len(files) <= _MOST_SHOWN else ("FILE...",)
 
 
 def _is_model(path: Path) -> bool:

@@ -46,7 +46,9 @@ class Blank:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Accuracies after the last epoch, one per seed, the ``folder`` of the seed with the best one, and ``baselines``.
+    """Accuracies after the last epoch, one per seed, and the ``folder`` of the seed with the best one.
+
+    ``baselines`` are the accuracies of models without a network, if they were fitted beside the first seed.
 
     The last epoch, and not the best one on the evaluation texts: a bag of words has no epochs to choose from.
     """
@@ -58,7 +60,7 @@ class Score:
 
     @classmethod
     def of(cls, results: Sequence[FinetuneResult], seconds: float) -> Score:
-        """The score of several fine-tunings of one seed each, of which the first has the baselines."""
+        """The score of several fine-tunings of one seed each."""
         accuracies = tuple(each.best.epochs[-1]["accuracy"] for each in results)
         best = max(range(len(results)), key=lambda number: accuracies[number])
         baselines = {each.name: each.scores["accuracy"] for each in results[0].baselines}

@@ -215,12 +215,13 @@ def _plan_finetuning(task: FileTask, output: Path) -> dict[str, FinetuneRun]:
 def _finetune(runs: Mapping[str, FinetuneRun], budget: _Budget, progress: Progress) -> dict[str, Score]:
     """Fine-tune each of ``runs`` with every seed, in a process and a folder of its own.
 
-    The baselines are the same for all, so only the first seed has them. Their seconds are those of all ``runs``.
+    The baselines are the same for all, so only the first seed of the pre-trained network has them. The seconds of a
+    score are those of all ``runs``.
     """
     begin = time.monotonic()
     seeds = [
-        replace(run, first_seed=seed, output=run.output / f"seed-{seed}", baseline=seed == 0)
-        for run in runs.values()
+        replace(run, first_seed=seed, output=run.output / f"seed-{seed}", baseline=start == PRETRAINED and seed == 0)
+        for start, run in runs.items()
         for seed in range(_SEEDS)
     ]
     results = finetune_all(seeds, budget.processes, f"fine-tuning: {', '.join(runs)}", progress)

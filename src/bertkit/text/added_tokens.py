@@ -14,7 +14,7 @@ from pathlib import Path
 from tokenizers import AddedToken
 
 from bertkit.errors import data_error
-from bertkit.storage.atomic import read_json
+from bertkit.text.tokenizer_files import read_lenient
 
 ADDED = "added_tokens.json"
 SPECIAL = "special_tokens_map.json"
@@ -71,7 +71,7 @@ def read_added_tokens(
     ``tokenizer.json``. A place that comes first in the docstring of this module has the flags of a token that is in
     several. A named token, such as ``bos_token``, that no file adds to the vocabulary is left out.
     """
-    old = {} if _DECODER in config else _read_object(folder / SPECIAL)
+    old = {} if _DECODER in config else read_lenient(folder / SPECIAL)
     settings = {**config, **old}
     further = [_parse(each, folder, special=True) for key in _FURTHER for each in _list(settings.get(key))]
     named = [
@@ -84,7 +84,7 @@ def read_added_tokens(
     for token in (
         *(_parse(each, folder) for each in _list(listed)),
         *(_parse(each, folder) for each in _by_id(config.get(_DECODER))),
-        *(_parse(each, folder, special=each in known) for each in _in_order(_read_object(folder / ADDED))),
+        *(_parse(each, folder, special=each in known) for each in _in_order(read_lenient(folder / ADDED))),
     ):
         found.setdefault(token.content, token)
     for token in further:
@@ -148,8 +148,3 @@ def _in_order(ids: Mapping[str, object]) -> list[str]:
     """The tokens of an object of token -> id, in the order of the ids."""
     numbered = {token: id for token, id in ids.items() if isinstance(id, int)}
     return sorted(numbered, key=lambda token: numbered[token])
-
-
-def _read_object(file: Path) -> Mapping[str, object]:
-    content = read_json(file) if file.is_file() else {}
-    return content if isinstance(content, dict) else {}

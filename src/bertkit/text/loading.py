@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.storage.atomic import read_json, recoverable_path
+from bertkit.storage.atomic import recoverable_path
 from bertkit.text.bert_byte_bpe import BertByteBPE
 from bertkit.text.bpe import BPE
 from bertkit.text.bpe_files import HUGGING_FACE, OPENAI
 from bertkit.text.byte_bpe import ByteLevelBPE
 from bertkit.text.normalization import END_OF_WORD, BertSpecialTokens
-from bertkit.text.tokenizer_files import TOKENIZER, check_tokenizer
+from bertkit.text.tokenizer_files import TOKENIZER, check_tokenizer, read_lenient
 from bertkit.text.wordpiece import WordPiece
 from bertkit.text.words import WordLevel
 
@@ -29,14 +29,14 @@ def load_tokenizer(path: Path) -> SubwordTokenizer:
     check_tokenizer(path if path.is_dir() else path.parent)
     vocabulary, _ = HUGGING_FACE
     if (path / TOKENIZER).is_file():
-        content = _read_object(path / TOKENIZER)
+        content = read_lenient(path / TOKENIZER)
         model = content.get("model")
         return _find_kind(model if isinstance(model, dict) else {}, content.get("added_tokens")).load(path)
     if (path / OPENAI[0]).is_file():
         return BPE.load(path)
     if (path / vocabulary).is_file():
         # vocab.json without tokenizer.json belongs to byte-pair encoding, whose merges are in a file of their own.
-        return _find_kind({"merges": [], "vocab": _read_object(path / vocabulary)}).load(path)
+        return _find_kind({"merges": [], "vocab": read_lenient(path / vocabulary)}).load(path)
     return WordPiece.load(path)
 
 
@@ -52,8 +52,3 @@ def _find_kind(
     vocabulary = model.get("vocab")
     marks_ends = isinstance(vocabulary, dict) and any(token.endswith(END_OF_WORD) for token in vocabulary)
     return BPE if model.get("end_of_word_suffix") or marks_ends else ByteLevelBPE
-
-
-def _read_object(file: Path) -> Mapping[str, object]:
-    content = read_json(file)
-    return content if isinstance(content, dict) else {}

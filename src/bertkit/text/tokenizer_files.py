@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TypedDict
 
 from bertkit.errors import data_error
-from bertkit.storage.atomic import explain_writing, make_folder, read_object, write_file, write_folder, write_json
+from bertkit.storage.atomic import (
+    explain_writing,
+    make_folder,
+    read_json,
+    read_object,
+    write_file,
+    write_folder,
+    write_json,
+)
 from bertkit.storage.checksums import check_files, read_checked, write_checksums
 
 CONFIG = "tokenizer_config.json"
@@ -55,6 +63,12 @@ class Description(TypedDict, total=False):
 def read_config(folder: Path) -> Mapping[str, object]:
     """The ``tokenizer_config.json`` of a folder; empty if there is none."""
     return read_object(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+
+
+def read_lenient(file: Path) -> Mapping[str, object]:
+    """The object in a JSON file; empty if the file is missing, or has something else than an object."""
+    content = read_json(file) if file.is_file() else {}
+    return content if isinstance(content, dict) else {}
 
 
 def save_tokenizer(
