@@ -83,13 +83,13 @@ def test_a_text_classifier_cannot_answer_questions(
 def test_long_contexts_among_short_ones_change_no_answer(answering: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is in memory at a time is bounded by windows, not by examples."""
     seen: list[int] = []
-    run = predicting._run
+    run = predicting.run_features
 
     def note(model: Model, features: list[object], *rest: object) -> object:
         seen.append(len(features))
         return run(model, features, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(predicting, "_run", note)
+    monkeypatch.setattr(predicting, "run_features", note)
     monkeypatch.setattr(predicting, "_BATCHES_IN_A_CHUNK", 2)
     examples = [SpanExample(str(n), "who ran?", CONTEXT * (1 + 9 * (n % 3 == 1))) for n in range(7)]
     together = list(answering.stream(examples, batch_size=4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.inference.texts import check_text, check_texts
+from bertkit.inference.texts import check_plain_texts, check_text, check_texts
 
 
 class Frame:
@@ -56,3 +56,10 @@ def test_anything_else_is_named(texts: object, message: str) -> None:
 def test_one_text_must_be_a_string() -> None:
     with pytest.raises(BertkitError, match="question is None; it must be a text"):
         check_text(None, "question")
+
+
+def test_plain_texts_are_a_list_whatever_holds_them() -> None:
+    assert check_plain_texts("a river") == ["a river"]
+    assert check_plain_texts(text for text in ("a", "b")) == ["a", "b"]
+    with pytest.raises(BertkitError, match=r"^texts\[1\] is \('a', 'b'\); it must be a text.$"):
+        check_plain_texts(["a", ("a", "b")])

@@ -1,4 +1,4 @@
-"""A model folder with methods for single inputs: fill in words, classify, answer, choose, tag, predict."""
+"""A model folder with methods for single inputs: fill in words, classify, answer, choose, tag, predict, embed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args, overload
+from typing import Any, overload
 
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
 from bertkit.errors import data_error, usage_error
+from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import infer_task
@@ -35,9 +36,6 @@ from bertkit.task_types import (
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.precision import Precision, default_device
 
-_LONGEST_TEXT = 512
-"""The most tokens that `fill` reads if the encoder itself has no limit."""
-
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 
 
@@ -51,7 +49,7 @@ def load(path: Path | str, *more: Path | str, precision: Precision | None = None
     return Pipeline(*map(ModelFolder.open, (path, *more)), precision=precision)
 
 
-class Pipeline:
+class Pipeline(EncoderPipeline):
     """Predictions of one model, or of an ensemble. The weights of the heads are loaded when they are first needed.
 
     ``folder`` is that of the model, and ``task`` the task that it was fine-tuned for; an ensemble has those of the
@@ -60,14 +58,7 @@ class Pipeline:
     """
 
     def __init__(self, model: ModelFolder, *others: ModelFolder, precision: Precision | None = None) -> None:
-        self.folder = model.path
-        self.folders = tuple(each.path for each in (model, *others))
-        self._models = (model, *others)
-        self.tokenizer = model.tokenizer
-        self.num_truncated = 0
-        self.precision = precision or _stated_precision(self._models)
-        if self.precision not in get_args(Precision):
-            raise usage_error(f"precision is {precision}; it must be {' or '.join(get_args(Precision))}.")
+        super().__init__(model, *others, precision=precision)
         for other in others:
             _require_same(self, Pipeline(other))
 
@@ -75,8 +66,7 @@ class Pipeline:
         """The ``top_k`` most probable words for each [MASK] of the text."""
         check_text(text, "text")
         model = self._masked_lm_model
-        longest = self._models[0].positions or _LONGEST_TEXT
-        return fill(model, self.tokenizer, text, top_k=top_k, max_length=longest, precision=self.precision)
+        return fill(model, self.tokenizer, text, top_k=top_k, max_length=self.max_length, precision=self.precision)
 
     @overload
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
@@ -194,10 +184,6 @@ def _require_same(first: Pipeline, other: Pipeline) -> None:
 def _example(number: int, text: Text) -> TextExample:
     first, second = (text, None) if isinstance(text, str) else text
     return TextExample(str(number), first, second)
-
-
-def _stated_precision(models: Sequence[ModelFolder]) -> Precision:
-    return "bfloat16" if all(model.stated_dtype == "bfloat16" for model in models) else "float32"
 
 
 def _find_task(model: ModelFolder, folder: Path) -> FileTask:

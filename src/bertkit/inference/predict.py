@@ -48,7 +48,7 @@ def stream(
     """
     for chunk in _chunks(task.encode_all(examples, tokenizer), _BATCHES_IN_A_CHUNK * batch_size):
         features = [feature for _, own in chunk for feature in own]
-        rows = iter(_run(model, features, tokenizer.pad_id, batch_size, precision))
+        rows = iter(run_features(model, features, tokenizer.pad_id, batch_size, precision))
         for example, own in chunk:
             yield task.decode(example, own, list(islice(rows, len(own))))
 
@@ -67,10 +67,13 @@ def _chunks(encoded: Iterable[tuple[E, list[Feature]]], size: int) -> Iterator[l
         yield chunk
 
 
-def _run(
+def run_features(
     model: nn.Module, features: Sequence[Feature], pad_id: int, batch_size: int, precision: Precision
 ) -> list[OutputArrays]:
-    """The outputs for each feature. The longest go first, so that a batch too large for the memory fails at once."""
+    """The outputs for each feature, in their order.
+
+    The longest features go first, so that a batch too large for the memory fails at once.
+    """
     device = next(model.parameters()).device
     order = sorted(range(len(features)), key=lambda place: -len(features[place]))
     rows: list[OutputArrays] = [{}] * len(features)

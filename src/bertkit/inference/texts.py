@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
 
 from bertkit.errors import usage_error
 
 Text = str | tuple[str, str]
 """One text, or the two of a pair."""
+
+PlainTexts = str | Iterable[str] | NDArray[Any]
+"""One text, or a list, a NumPy array or a pandas Series of texts."""
 
 _MOST_SHOWN = 5
 
@@ -22,6 +28,23 @@ def check_texts(texts: object, name: str = "texts") -> list[Text]:
     if not isinstance(texts, Iterable):
         raise usage_error(f"{name} is {_describe(texts)}; it must be a list of texts.")
     return [_check_element(text, f"{name}[{number}]") for number, text in enumerate(texts)]
+
+
+def check_plain_texts(texts: object, name: str = "texts") -> list[str]:
+    """The texts as a list, a single text as a list of one. Pairs, and texts without a visible character, are usage
+    errors."""
+    if isinstance(texts, str):
+        return [_check_visible(texts, name)]
+    checked = []
+    for number, text in enumerate(check_texts(texts, name)):
+        checked.append(_check_visible(check_text(text, f"{name}[{number}]"), f"{name}[{number}]"))
+    return checked
+
+
+def _check_visible(text: str, name: str) -> str:
+    if not text.strip():
+        raise usage_error(f"{name} is empty: an empty text has no vector. Leave it out.")
+    return text
 
 
 def check_text(text: object, name: str) -> str:

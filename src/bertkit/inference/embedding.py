@@ -1,0 +1,143 @@
+"""Vectors of texts: the hidden states of an encoder, pooled over the tokens of each text.
+
+Letters: B texts of a batch, N texts, T tokens, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.batch import Batch, EncoderOutput, Feature, Outputs
+from bertkit.contracts import Encoder, Tokenizer
+from bertkit.data.features import assemble
+from bertkit.errors import usage_error
+from bertkit.inference.predict import run_features
+from bertkit.nn.pooler import max_pool, mean_pool
+from bertkit.nn.text_pooling import Pooling
+from bertkit.training.precision import Precision
+
+Vectors = NDArray[np.float32]
+
+_BATCHES_IN_A_CHUNK = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingSettings:
+    """How the vector of a text is made: which ``layers`` are averaged, and how tokens are pooled.
+
+    Layer 0 is the embeddings, layer k the output of the k-th layer, and -1 the last. ``pool`` is the ``mean`` or the
+    elementwise ``max`` over all tokens, [CLS] and [SEP] included, or the state of [CLS] (``cls``). With ``normalize``
+    vectors have length 1.
+    """
+
+    pool: Pooling = "mean"
+    layers: tuple[int, ...] = (-1,)
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        if self.pool not in get_args(Pooling):
+            raise usage_error(f"pool is {self.pool}; it must be mean, cls or max.")
+        if not self.layers:
+            raise usage_error("layers is empty; it must name a layer at least, such as -1 for the last.")
+
+
+class TextEmbedder(nn.Module):
+    """An encoder whose output is one vector per row."""
+
+    def __init__(self, encoder: Encoder, settings: EmbeddingSettings) -> None:
+        super().__init__()
+        for layer in settings.layers:
+            if not -encoder.num_layers - 1 <= layer <= encoder.num_layers:
+                raise usage_error(
+                    f"layer {layer} does not exist: the model has {encoder.num_layers} layers, from 1 to "
+                    f"{encoder.num_layers}; 0 is its embeddings, -1 the last."
+                )
+        if settings.pool == "cls" and encoder.causal:
+            raise usage_error("pool is cls, and the first token of a left-to-right model has read no other: use mean.")
+        self.encoder = encoder
+        self.settings = settings
+
+    def forward(self, batch: Batch) -> dict[str, Outputs]:
+        """``vector`` (B, H) in float32."""
+        vectors = self._pool(self._average_layers(batch).float(), batch)
+        return {"embedding": {"vector": F.normalize(vectors, dim=1) if self.settings.normalize else vectors}}
+
+    def _average_layers(self, batch: Batch) -> Float[Tensor, "B T H"]:
+        if set(self.settings.layers) <= {-1, self.encoder.num_layers}:
+            output: EncoderOutput = self.encoder(batch)
+            return output.hidden_states
+        layers = self.encoder(batch, output_hidden_states=True).layers
+        return torch.stack([layers[layer] for layer in self.settings.layers]).mean(dim=0)
+
+    def _pool(self, states: Float[Tensor, "B T H"], batch: Batch) -> Float[Tensor, "B H"]:
+        match self.settings.pool:
+            case "mean":
+                return mean_pool(states, batch.attention_mask)
+            case "max":
+                return max_pool(states, batch.attention_mask)
+            case "cls":
+                return states[:, 0]
+
+
+def embed(
+    embedder: TextEmbedder,
+    tokenizer: Tokenizer,
+    texts: Iterable[str],
+    *,
+    max_length: int,
+    batch_size: int = 32,
+    precision: Precision = "float32",
+) -> Iterator[tuple[Vectors, int]]:
+    """Chunks (n, H) of the vectors of ``texts``, in order, each with the number of its texts that were cut off.
+
+    A text keeps its first ``max_length`` tokens. The input may be endless: one chunk is in memory at a time. Within a
+    chunk, texts of similar length share a batch.
+    """
+    remaining = iter(texts)
+    while chunk := list(islice(remaining, _BATCHES_IN_A_CHUNK * batch_size)):
+        features = [assemble(tokenizer, tokens, max_length=max_length) for tokens in tokenizer.encode_batch(chunk)]
+        rows = run_features(embedder, features, tokenizer.pad_id, batch_size, precision)
+        vectors = np.stack([row["vector"] for row in rows]).astype(np.float32, copy=False)
+        yield vectors, sum(feature.num_truncated > 0 for feature in features)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenStates:
+    """The hidden states of one text: ``states`` (L + 1, T, H) are the embeddings and the output of each of L layers.
+
+    ``tokens`` (T) are spelled as in the vocabulary; ``offsets`` (T, 2) are their characters in the text, (0, 0) for
+    special tokens.
+    """
+
+    tokens: tuple[str, ...]
+    offsets: NDArray[np.integer]
+    states: NDArray[np.float32]
+
+
+def hidden_states(encoder: Encoder, feature: Feature, pad_id: int, precision: Precision) -> NDArray[np.float32]:
+    """The states (L + 1, T, H) of all layers of one feature, in float32."""
+    (row,) = run_features(_AllLayers(encoder), [feature], pad_id, 1, precision)
+    return np.asarray(row["states"], dtype=np.float32)
+
+
+class _AllLayers(nn.Module):
+    """An encoder whose output is the states of all layers."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, batch: Batch) -> Mapping[str, Outputs]:
+        """``states`` (B, L + 1, T, H)."""
+        output = self.encoder(batch, output_hidden_states=True)
+        return {"layers": {"states": torch.stack(output.layers, dim=1)}}

@@ -1,0 +1,111 @@
+"""What a loaded model does whatever it was trained for: vectors of texts, their similarity, and hidden states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import cast, get_args, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.batch import id_of
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.contracts import Encoder
+from bertkit.data.features import assemble
+from bertkit.errors import usage_error
+from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, TokenStates, Vectors, embed, hidden_states
+from bertkit.inference.texts import PlainTexts, check_plain_texts
+from bertkit.nn.text_pooling import Pooling
+from bertkit.training.precision import Precision, default_device
+
+LONGEST_TEXT = 512
+"""The most tokens of a text that are read if the encoder itself has no limit."""
+
+
+class EncoderPipeline:
+    """The encoder of one model, or the models of an ensemble, which have no vectors. Weights are loaded at first use.
+
+    ``folder`` is that of the (first) model. ``precision`` is the number format of matrix products. ``num_truncated``
+    counts the examples so far whose end was cut off.
+    """
+
+    def __init__(self, model: ModelFolder, *others: ModelFolder, precision: Precision | None = None) -> None:
+        self.folder = model.path
+        self.folders = tuple(each.path for each in (model, *others))
+        self._models = (model, *others)
+        self.tokenizer = model.tokenizer
+        self.num_truncated = 0
+        self.precision = precision or _stated_precision(self._models)
+        if self.precision not in get_args(Precision):
+            raise usage_error(f"precision is {precision}; it must be {' or '.join(get_args(Precision))}.")
+
+    @property
+    def max_length(self) -> int:
+        """The most tokens of a text that are read, [CLS] and [SEP] included."""
+        return self._models[0].positions or LONGEST_TEXT
+
+    def embed(
+        self,
+        texts: PlainTexts,
+        pool: Pooling | None = None,
+        *,
+        layers: Sequence[int] = (-1,),
+        normalize: bool = False,
+    ) -> Vectors:
+        """The vectors (N, H) of N texts, in float32; one text is N = 1.
+
+        ``texts`` is a text, a list, a NumPy array or a pandas Series of texts. ``pool`` is the ``mean`` or the ``max``
+        over all tokens, or the state of [CLS] (``cls``); by default what the model was trained with, else the mean.
+        ``layers`` are averaged: -1 is the last, 0 the embeddings. With ``normalize`` the vectors have length 1.
+        A text that is longer than ``max_length`` loses its end, and ``num_truncated`` counts it.
+        """
+        checked = check_plain_texts(texts)
+        settings = EmbeddingSettings(pool=pool or self.pooling, layers=tuple(layers), normalize=normalize)
+        embedder = TextEmbedder(self._encoder, settings).eval()
+        parts = [np.empty((0, self._encoder.hidden_size), dtype=np.float32)]
+        for vectors, num_truncated in embed(
+            embedder, self.tokenizer, checked, max_length=self.max_length, precision=self.precision
+        ):
+            parts.append(vectors)
+            self.num_truncated += num_truncated
+        return np.concatenate(parts)
+
+    @overload
+    def similarity(self, first: str, second: str) -> float: ...
+
+    @overload
+    def similarity(self, first: PlainTexts, second: PlainTexts) -> float | NDArray[np.float32]: ...
+
+    def similarity(self, first: PlainTexts, second: PlainTexts) -> float | NDArray[np.float32]:
+        """The cosine of the vectors of two texts, from -1 to 1; of N and M texts the matrix (N, M) of cosines.
+
+        A text beside a list counts as a list of one.
+        """
+        matrix = cast(Vectors, self.embed(first, normalize=True) @ self.embed(second, normalize=True).T).clip(-1, 1)
+        return float(matrix[0, 0]) if isinstance(first, str) and isinstance(second, str) else matrix
+
+    def hidden_states(self, text: str) -> TokenStates:
+        """The ``tokens`` of a text, and the ``states`` (L + 1, T, H) of the embeddings and of each layer."""
+        (checked,) = check_plain_texts([text])
+        feature = assemble(self.tokenizer, checked, max_length=self.max_length)
+        self.num_truncated += feature.num_truncated > 0
+        assert feature.offsets is not None
+        tokens = tuple(self.tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
+        states = hidden_states(self._encoder, feature, self.tokenizer.pad_id, self.precision)
+        return TokenStates(tokens, feature.offsets, states)
+
+    @property
+    def pooling(self) -> Pooling:
+        """The pooling that the model was trained with as a model of embeddings; the mean for any other model."""
+        return "mean"
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        if len(self._models) > 1:
+            raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
+        return self._models[0].load_encoder().to(default_device()).eval()
+
+
+def _stated_precision(models: Sequence[ModelFolder]) -> Precision:
+    return "bfloat16" if all(model.stated_dtype == "bfloat16" for model in models) else "float32"

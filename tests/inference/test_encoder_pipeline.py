@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.inference.conftest import SENTENCES
+
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.errors import BertkitError
+from bertkit.inference.encoder_pipeline import EncoderPipeline
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.model import Model
+from bertkit.task_types import TextClassificationTask
+from bertkit.text.wordpiece import WordPiece
+
+PAIRS = [
+    ("A man is playing a guitar.", "Someone plays an instrument."),
+    ("Two dogs run over a field.", "The committee meets on Thursday, as it has done for years."),
+    ("ok", "A sentence that is a good deal longer than the others of this list, so that there is padding."),
+]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, model: Model, tokenizer: WordPiece) -> Pipeline:
+    save_model(tmp_path / "model", Model(model.encoder, {}), tokenizer, metadata={})
+    return load(tmp_path)
+
+
+def test_one_text_a_list_an_array_and_an_iterator_are_accepted(pipeline: Pipeline) -> None:
+    expected = pipeline.embed(SENTENCES)
+    assert expected.shape == (4, 14)
+    assert expected.dtype == np.dtype("float32")
+    np.testing.assert_array_equal(pipeline.embed(np.array(SENTENCES)), expected)
+    np.testing.assert_array_equal(pipeline.embed(iter(SENTENCES)), expected)
+    np.testing.assert_allclose(pipeline.embed(SENTENCES[2]), expected[2:3], atol=1e-6)
+    assert pipeline.embed([]).shape == (0, 14)
+
+
+def test_a_column_of_a_table_is_accepted(pipeline: Pipeline) -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"text": SENTENCES}, index=[7, 5, 3, 1])
+    np.testing.assert_array_equal(pipeline.embed(table["text"]), pipeline.embed(SENTENCES))
+    with pytest.raises(BertkitError, match="texts is a table with the columns text: give the list of one column"):
+        pipeline.embed(table)
+
+
+def test_the_similarity_is_the_cosine(pipeline: Pipeline) -> None:
+    matrix = pipeline.similarity(SENTENCES[:3], SENTENCES[2:])
+    vectors = pipeline.embed(SENTENCES)
+    lengths = np.linalg.norm(vectors, axis=1)
+    expected = vectors[:3] @ vectors[2:].T / np.outer(lengths[:3], lengths[2:])
+    np.testing.assert_allclose(matrix, expected, atol=1e-6)
+    one = pipeline.similarity(SENTENCES[0], SENTENCES[3])
+    assert isinstance(one, float)
+    assert one == pytest.approx(expected[0, 1], abs=1e-6)
+    assert np.shape(pipeline.similarity(SENTENCES[0], SENTENCES)) == (1, 4)
+
+
+def test_texts_that_are_too_long_are_counted(pipeline: Pipeline) -> None:
+    vectors = pipeline.embed([" ".join(SENTENCES * 5), SENTENCES[0], " ".join(SENTENCES * 9)])
+    assert pipeline.num_truncated == 2
+    np.testing.assert_allclose(vectors[0], vectors[2], atol=1e-6)
+    assert pipeline.max_length == 41
+
+
+@pytest.mark.parametrize("texts", ["", " \n", ["river", "\t"], ["river", None], [("a", "b")], 3, [float("nan")]])
+def test_a_text_that_is_empty_or_no_text_is_an_error(pipeline: Pipeline, texts: Any) -> None:
+    with pytest.raises((BertkitError, TypeError), match=r"texts"):
+        pipeline.embed(texts)
+
+
+def test_an_empty_text_is_named(pipeline: Pipeline) -> None:
+    with pytest.raises(BertkitError, match=r"^texts\[1\] is empty: an empty text has no vector. Leave it out.$"):
+        pipeline.embed(["river", ""])
+
+
+def test_hidden_states_are_shown_with_their_tokens(pipeline: Pipeline) -> None:
+    found = pipeline.hidden_states("river mill")
+    assert found.tokens == ("[CLS]", "river", "mill", "[SEP]")
+    assert found.offsets.tolist() == [[0, 0], [0, 5], [6, 10], [0, 0]]
+    assert found.states.shape == (3, 4, 14)
+    assert found.states.dtype == np.dtype("float32")
+    np.testing.assert_allclose(found.states[-1].mean(axis=0), pipeline.embed("river mill")[0], atol=1e-6)
+
+
+def test_a_fine_tuned_model_has_vectors_and_an_ensemble_has_none(
+    tmp_path: Path, model: Model, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    for name in ("a", "b"):
+        save_model(tmp_path / name, model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    assert load(tmp_path / "a").embed("river").shape == (1, 14)
+    with pytest.raises(BertkitError, match="the models of an ensemble have no vectors in common: load one of them"):
+        load(tmp_path / "a", tmp_path / "b").embed("river")
+
+
+def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path) -> None:
+    transformers = pytest.importorskip("sentence_transformers")
+    texts = [text for pair in PAIRS for text in pair]
+    pipeline = EncoderPipeline(load(minilm)._models[0])
+    expected = transformers.SentenceTransformer(str(minilm), device="cpu").encode(texts)
+    np.testing.assert_allclose(pipeline.embed(texts, normalize=True), expected, atol=1e-5)
