@@ -10,6 +10,7 @@ import pytest
 
 from bertkit.cli import app
 from bertkit.errors import data_error
+from bertkit.options.command import spell_verb
 from bertkit.options.verbs import VERBS
 
 
@@ -19,7 +20,7 @@ def test_every_verb_is_a_command() -> None:
         verbs = [verb for verb in app.app[name] if not verb.startswith("-")]
         commands |= {f"{name} {verb}" for verb in verbs} or {name}
     assert {name for name in commands if not name.startswith("-")} == set(VERBS)
-    assert [each.__name__.replace("_", " ") for each in app.VERB_FUNCTIONS] == list(VERBS)
+    assert [spell_verb(each.__name__) for each in app.VERB_FUNCTIONS] == list(VERBS)
 
 
 @pytest.mark.parametrize(

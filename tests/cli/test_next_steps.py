@@ -24,6 +24,7 @@ CHAINS: dict[str, str] = {
     "elmo": "tokenizer train a.txt --kind words --vocab-size 99 -o TOK",
     "tune": "tune YOUR.csv --model WORKSPACE/run -o SWEEP --grid epochs=1",
     "track": "track WORKSPACE/run",
+    "import": "import WORKSPACE/run -o IMPORTED",
 }
 """The commands that begin a chain; what is run after them is printed by the command before."""
 
@@ -76,7 +77,7 @@ def test_every_verb_that_suggests_a_command_is_in_a_chain() -> None:
     """A chain begins with one of these, or is known to reach it; a new one needs a chain."""
     suggesting = {each.__name__ for each in VERB_FUNCTIONS if ".suggest(" in inspect.getsource(each)}
     assert suggesting == {
-        *("corpus_check", "tokenizer_train", "prepare", "pretrain", "finetune", "evaluate", "tune", "track")
+        *("corpus_check", "tokenizer_train", "prepare", "pretrain", "finetune", "evaluate", "tune", "track", "import_")
     }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal, get_args, get_origin
 
 import pytest
 
+from bertkit.options.description import list_options
 from bertkit.options.job import JobOptions, Options
 from bertkit.options.verbs import VERBS
 
@@ -14,7 +16,8 @@ from bertkit.options.verbs import VERBS
 def test_records_are_frozen(verb: str) -> None:
     record = VERBS[verb]
     assert issubclass(record, Options)
-    required = {each.name: "x" for each in dataclasses.fields(record) if each.default is dataclasses.MISSING}
+    needed = [option for option in list_options(record) if option.required]
+    required = {each.name: get_args(each.type)[0] if get_origin(each.type) is Literal else "x" for each in needed}
     options = record(**required)
     for field in dataclasses.fields(record):
         with pytest.raises(dataclasses.FrozenInstanceError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bertkit
 from bertkit import options
+from bertkit.options.command import spell_verb
 from bertkit.options.verbs import HEADINGS, VERBS
 
 WITHOUT_OPTIONS = {"BertkitError", "__version__", "list_tasks", "load"}
@@ -11,7 +12,7 @@ WITHOUT_OPTIONS = {"BertkitError", "__version__", "list_tasks", "load"}
 
 
 def test_every_verb_is_a_public_function() -> None:
-    assert {verb.replace(" ", "_") for verb in VERBS} == set(bertkit.__all__) - WITHOUT_OPTIONS
+    assert set(VERBS) == set(map(spell_verb, set(bertkit.__all__) - WITHOUT_OPTIONS))
 
 
 def test_every_verb_has_its_own_record_which_the_package_exports() -> None:

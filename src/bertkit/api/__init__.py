@@ -5,6 +5,7 @@ What a command shows, its function returns. Paths may be text. Mistakes raise Be
 
 from bertkit.api.benchmarks import glue_submit, glue_table, squad_score
 from bertkit.api.evaluation import compare, evaluate
+from bertkit.api.exchange import export, import_
 from bertkit.api.finetuning import finetune, tune
 from bertkit.api.inference import fill, predict
 from bertkit.api.pretraining import pretrain
@@ -21,10 +22,12 @@ __all__ = [
     "corpus_check",
     "doctor",
     "evaluate",
+    "export",
     "fill",
     "finetune",
     "glue_submit",
     "glue_table",
+    "import_",
     "list_tasks",
     "load",
     "predict",

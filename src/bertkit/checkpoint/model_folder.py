@@ -40,6 +40,9 @@ CONFIG = "config.json"
 OTHERS_READ = "other_libraries_read"
 """The key of ``others_read`` in ``bertkit.json``."""
 
+WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
+"""The keys of ``bertkit.json`` that ``save_model`` writes itself."""
+
 _FORMAT = 2
 _ADVICE = "Train the model again."
 
@@ -233,8 +236,8 @@ class _SkipNormalInit(TorchFunctionMode):
 def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metadata: Mapping[str, Any]) -> None:
     """Write a model folder completely or not at all; a model that is already there is replaced at the end.
 
-    ``metadata`` is plain JSON; its ``["task"]["labels"]`` name the classes. ``bertkit.json`` has it, and what other
-    libraries read of the folder.
+    ``metadata`` is plain JSON; its ``["task"]["labels"]``, or without a task its ``["labels"]``, name the classes.
+    ``bertkit.json`` has it, and what other libraries read of the folder.
     """
     assert tokenizer.vocab_size <= getattr(model.encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_hf(model)
@@ -298,7 +301,7 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str
     config = {"architectures": architectures, **_config.config_to_hf(model.encoder.config)}
     outputs = [tensors[name] for name in _CLASSIFIERS if name in tensors]
     if heads in ({"class"}, {"labels"}, {"tags"}) and outputs:
-        labels = (metadata.get("task") or {}).get("labels")
+        labels = (metadata.get("task") or metadata).get("labels")
         count = len(outputs[0])
         return config | _config.classes_to_hf(labels, count=count, several=heads == {"labels"})
     return config | _config.number_to_hf() if heads == {"number"} else config

@@ -15,13 +15,24 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
-from bertkit.cli import benchmarks, evaluation, finetuning, inference, pretraining, records, reproduction, start, text
+from bertkit.cli import (
+    benchmarks,
+    evaluation,
+    exchange,
+    finetuning,
+    inference,
+    pretraining,
+    records,
+    reproduction,
+    start,
+    text,
+)
 from bertkit.cli.commands import make_command
 from bertkit.cli.errors import explain
 from bertkit.cli.streams import abandon_stdout
 from bertkit.errors import BertkitError, usage_error
 from bertkit.escaping import printable
-from bertkit.options.command import spell_usage
+from bertkit.options.command import spell_usage, spell_verb
 
 VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     start.quickstart,
@@ -40,11 +51,13 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     benchmarks.glue_table,
     benchmarks.glue_submit,
     benchmarks.squad_score,
+    exchange.import_,
+    exchange.export,
     reproduction.reproduce,
     records.track,
     records.config_show,
 )
-"""Every verb; the name of the function, with spaces, is what a user types."""
+"""Every verb; ``spell_verb`` of the name of the function is what a user types."""
 
 _GROUPS = {
     "corpus": "Look at text files before they are prepared.",
@@ -81,7 +94,7 @@ def _build() -> App:
     for each in groups.values():
         app.command(each)
     for function in VERB_FUNCTIONS:
-        verb = function.__name__.replace("_", " ")
+        verb = spell_verb(function.__name__)
         group, _, name = verb.rpartition(" ")
         options = Parameter(allow_leading_hyphen=True) if verb in _WITH_ANY_TEXT else None
         command = App(name=name, usage=f"Usage: {spell_usage(verb)}\n", default_parameter=options)

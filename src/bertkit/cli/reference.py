@@ -10,7 +10,7 @@ from pathlib import Path
 from bertkit.cli.app import VERB_FUNCTIONS
 from bertkit.cli.commands import SWITCHES
 from bertkit.escaping import Markup
-from bertkit.options.command import spell_option, spell_usage
+from bertkit.options.command import spell_option, spell_usage, spell_verb
 from bertkit.options.description import Option, describe, format_type, list_options, summarize
 from bertkit.options.verbs import HEADINGS, VERBS
 from bertkit.report.tables import markdown_table
@@ -20,7 +20,7 @@ INDEX = "README.md"
 
 def make_pages() -> Mapping[str, str]:
     """The text of every page by the name of its file: an index, and one page per verb."""
-    functions = {function.__name__.replace("_", " "): function for function in VERB_FUNCTIONS}
+    functions = {spell_verb(function.__name__): function for function in VERB_FUNCTIONS}
     pages = {_file_name(verb): "\n".join(_describe_verb(verb, functions[verb])) for verb in VERBS}
     return {INDEX: "\n".join(_list_verbs()), **pages}
 

@@ -12,6 +12,7 @@ from bertkit.options.evaluation import (
     GlueTableOptions,
     SquadScoreOptions,
 )
+from bertkit.options.exchange import ExportOptions, ImportOptions
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
 from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.options.job import JobOptions, Options, ProgressMode
@@ -27,10 +28,12 @@ __all__ = [
     "CorpusCheckOptions",
     "DoctorOptions",
     "EvaluateOptions",
+    "ExportOptions",
     "FillOptions",
     "FinetuneOptions",
     "GlueSubmitOptions",
     "GlueTableOptions",
+    "ImportOptions",
     "JobOptions",
     "Options",
     "PredictOptions",

@@ -21,6 +21,11 @@ def spell_command(verb: str, options: Options) -> str:
     return shlex.join(words)
 
 
+def spell_verb(name: str) -> str:
+    """The verb of the command line for the Python function ``name``; ``import_`` is ``import``, a keyword of Python."""
+    return name.rstrip("_").replace("_", " ")
+
+
 def spell_usage(verb: str) -> str:
     """The command with its required arguments and options, such as ``bertkit fill MODEL TEXT [OPTIONS]``."""
     words = ["bertkit", verb]

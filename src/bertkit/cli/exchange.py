@@ -1,0 +1,26 @@
+"""The verbs that exchange models with other libraries: import and export."""
+
+from __future__ import annotations
+
+from bertkit.cli.output import show_lines
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.exchange import ExportOptions, ImportOptions
+
+
+def import_(options: ImportOptions, *, verbosity: Verbosity) -> None:
+    """Convert a model to a model folder, and show what was found in it."""
+    from bertkit import api
+
+    found = api.import_(**vars(options))
+    show_lines(found.lines())
+    if found.is_for_a_task:
+        verbosity.suggest("bertkit", "predict", options.output, "NEW.csv", "-o", "PREDICTIONS.csv")
+    else:
+        verbosity.suggest("bertkit", "finetune", "YOUR.csv", "--model", options.output, "-o", "RUN")
+
+
+def export(options: ExportOptions, *, verbosity: Verbosity) -> None:
+    """Write a model for another library, and show what was written."""
+    from bertkit import api
+
+    show_lines(api.export(**vars(options)).lines())

@@ -1,0 +1,102 @@
+"""A whole model, with every head that its folder has, from one folder to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
+from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, save_model
+from bertkit.checkpoint.weights import read_weights
+from bertkit.contracts import Encoder, Objective
+from bertkit.encoder_types import context_of
+from bertkit.errors import usage_error
+from bertkit.inference.huggingface_tasks import infer_task
+from bertkit.model import Model
+from bertkit.task_types import FileTask, from_record
+from bertkit.task_types.pretraining import PretrainingTask
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What was converted: the name of the encoder, the labels of its heads, its size, and the tensors left out.
+
+    ``is_for_a_task`` is false for an encoder alone and for one with pre-training heads.
+    """
+
+    output: Path
+    encoder: str
+    heads: tuple[str, ...]
+    parameters: int
+    is_for_a_task: bool
+    left_out: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The report for a person."""
+        heads = f"with heads for {', '.join(self.heads)}" if self.heads else "without heads"
+        lines = [f"{self.output}: {self.encoder} {heads}, {self.parameters:,} parameters"]
+        if self.left_out:
+            more = f" and {len(self.left_out) - _SHOWN} more" if len(self.left_out) > _SHOWN else ""
+            lines.append(f"left out, unknown here: {', '.join(self.left_out[:_SHOWN])}{more}")
+        return lines
+
+
+def load_whole_model(folder: ModelFolder) -> Model:
+    """The encoder with every head in the folder that bertkit knows: that of its task, or those of pre-training."""
+    task = _find_task(folder)
+    if task is not None:
+        return folder.load_model(task.objectives)
+    return folder.load_model(lambda encoder: _pretraining_heads(folder, encoder), only_present=True)
+
+
+def convert(folder: ModelFolder, output: Path) -> Conversion:
+    """Write the whole model into the model folder ``output``, completely or not at all.
+
+    Raises a usage error for an encoder that no other library has.
+    """
+    if not folder.spec.huggingface.architectures:
+        raise usage_error(f"{folder.path} is {folder.spec.title}, which only bertkit has: no other library reads it.")
+    model = load_whole_model(folder)
+    save_model(output, model, folder.tokenizer, metadata=_describe(folder))
+    return Conversion(
+        output=output,
+        encoder=folder.spec.title,
+        heads=tuple(model.objectives),
+        parameters=sum(weight.numel() for weight in model.parameters()),
+        is_for_a_task=_find_task(folder) is not None,
+        left_out=_list_left_out(folder, model),
+    )
+
+
+def _find_task(folder: ModelFolder) -> FileTask | None:
+    """The task in the metadata, or that of the architecture that Hugging Face's ``config.json`` names."""
+    if "task" in folder.metadata:
+        return from_record(folder.metadata["task"])
+    return infer_task(folder.path.name, folder.metadata, positions=folder.positions or 0)
+
+
+def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:
+    """New heads of all objectives that such an encoder is pre-trained with."""
+    defaults = folder.spec.pretraining
+    assert defaults is not None, "every encoder that Hugging Face has can be pre-trained"
+    causal = context_of(folder.config) == "causal"
+    names = defaults.causal_objectives if causal else defaults.objectives
+    return PretrainingTask(objectives=names).build_objectives(encoder)
+
+
+def _describe(folder: ModelFolder) -> dict[str, Any]:
+    """The metadata without what ``save_model`` writes itself; those of another library with their origin."""
+    own = {name: value for name, value in folder.metadata.items() if name not in WRITTEN_FACTS}
+    return {"kind": "imported", "from": str(folder.path), **own}
+
+
+def _list_left_out(folder: ModelFolder, model: Model) -> tuple[str, ...]:
+    """The tensors in the folder, under Hugging Face's names, that ``model`` does not have."""
+    spec = folder.spec.huggingface
+    file, weights = read_weights(folder.path)
+    kept = normalize_state_dict(spec, tensors_to_hf(model), str(file))
+    return tuple(sorted(set(normalize_state_dict(spec, weights, str(file))) - set(kept)))

@@ -1,0 +1,37 @@
+"""Options of the verbs that exchange models with other libraries: import and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bertkit.options.job import AnyPath, JobOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions(JobOptions):
+    """Convert a model of another library to a model folder, and show what was found in it.
+
+    Every verb also reads such a folder directly; an imported copy loads faster and is checked by its SHA-256.
+    """
+
+    source: AnyPath = field(kw_only=False)
+    """Hugging Face folder, or a run folder."""
+    output: AnyPath
+    """Model folder to write."""
+    overwrite: bool = False
+    """Replace the model in OUTPUT."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(JobOptions):
+    """Write a model in the format of another library."""
+
+    run: AnyPath = field(kw_only=False)
+    """Run folder, or any model folder."""
+    to: Literal["huggingface"]
+    """The library that is to load the model."""
+    output: AnyPath
+    """Folder to write."""
+    overwrite: bool = False
+    """Replace the model in OUTPUT."""

@@ -1,0 +1,42 @@
+"""import_ and export from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from bertkit import api
+from bertkit.errors import BertkitError
+
+
+def test_an_exported_run_has_the_same_weights_and_predicts_the_same(workspace: Path, tmp_path: Path) -> None:
+    found = api.export(workspace / "tuned", to="huggingface", output=tmp_path / "out", progress="quiet")
+    assert (found.heads, found.left_out, found.is_for_a_task) == (("class",), (), True)
+    before, after = (
+        load_file(each / "model.safetensors") for each in (workspace / "tuned" / "model", tmp_path / "out")
+    )
+    assert before.keys() == after.keys()
+    assert all(before[name].equal(after[name]) for name in before)
+    text = "river stone early"
+    assert api.load(tmp_path / "out").classify(text) == api.load(workspace / "tuned").classify(text)
+
+
+def test_an_imported_run_keeps_the_heads_of_its_pretraining(workspace: Path, tmp_path: Path) -> None:
+    found = api.import_(workspace / "run", output=tmp_path / "out", progress="quiet")
+    assert (found.heads, found.is_for_a_task) == (("mlm", "nsp"), False)
+    assert api.load(tmp_path / "out").fill("river [MASK]") == api.load(workspace / "run").fill("river [MASK]")
+
+
+def test_an_existing_model_is_replaced_only_on_request(workspace: Path, tmp_path: Path) -> None:
+    api.import_(workspace / "run", output=tmp_path / "out", progress="quiet")
+    with pytest.raises(BertkitError, match=r"exists\. Choose another -o, or replace it with --overwrite"):
+        api.import_(workspace / "tuned", output=tmp_path / "out", progress="quiet")
+    api.import_(workspace / "tuned", output=tmp_path / "out", overwrite=True, progress="quiet")
+    assert api.load(tmp_path / "out").task.labels == ("bad", "good")
+
+
+def test_a_model_is_not_written_over_itself(workspace: Path) -> None:
+    with pytest.raises(BertkitError, match="is the input"):
+        api.import_(workspace / "run", output=workspace / "run" / "model", overwrite=True, progress="quiet")

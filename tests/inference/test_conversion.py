@@ -1,0 +1,105 @@
+"""A whole model with all heads of its folder, from one folder to another."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.encoders.bilstm_attention import tiny
+from bertkit.errors import BertkitError
+from bertkit.inference.conversion import convert, load_whole_model
+from bertkit.inference.pipeline import load
+from bertkit.model import Model
+from bertkit.text.wordpiece import WordPiece, train
+from bertkit.text.words import train as train_words
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import transformers
+
+SIZES = {"hidden_size": 28, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 37}
+
+
+@pytest.fixture
+def tokenizer() -> WordPiece:
+    return train(["river stone early garden"] * 7, vocab_size=67)
+
+
+def save_hf(folder: Path, name: str, tokenizer: WordPiece, **changes: Any) -> Any:
+    """A model of transformers with random weights in ``folder``, and the tokenizer."""
+    shape = transformers.BertConfig(vocab_size=tokenizer.vocab_size, max_position_embeddings=41, **SIZES, **changes)
+    model = getattr(transformers, name)(shape).eval()
+    model.save_pretrained(folder)
+    tokenizer.save(folder)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "heads"),
+    [
+        ("BertModel", ()),
+        ("BertForPreTraining", ("mlm", "nsp")),
+        ("BertForMaskedLM", ("mlm",)),
+        ("BertForNextSentencePrediction", ("nsp",)),
+        ("BertForSequenceClassification", ("class",)),
+        ("BertForTokenClassification", ("tags",)),
+        ("BertForQuestionAnswering", ("span",)),
+        ("BertForMultipleChoice", ("choice",)),
+    ],
+)
+def test_every_head_of_transformers_comes_and_goes(
+    tmp_path: Path, tokenizer: WordPiece, name: str, heads: tuple[str, ...]
+) -> None:
+    """What is imported, and then read by transformers again, has every weight of the original."""
+    labels = {0: "dry", 1: "wet", 2: "odd"} if heads in (("class",), ("tags",)) else None
+    original = save_hf(tmp_path / "hf", name, tokenizer, **({"id2label": labels} if labels else {}))
+    found = convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
+    assert (found.heads, found.left_out) == (heads, ())
+    back, report = getattr(transformers, name).from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert (report["missing_keys"], report["unexpected_keys"]) == (set(), set())
+    for key, weight in original.state_dict().items():
+        assert torch.equal(back.state_dict()[key], weight), key
+    assert back.config.architectures == [name]
+    if labels:
+        assert back.config.id2label == labels
+        assert load(tmp_path / "ours").task.record()["labels"] == list(labels.values())
+
+
+def test_an_imported_classifier_predicts_as_before(tmp_path: Path, tokenizer: WordPiece) -> None:
+    save_hf(tmp_path / "hf", "BertForSequenceClassification", tokenizer)
+    convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
+    assert load(tmp_path / "ours").classify("river stone") == load(tmp_path / "hf").classify("river stone")
+
+
+def test_tensors_that_are_unknown_here_are_listed(tmp_path: Path, tokenizer: WordPiece) -> None:
+    save_hf(tmp_path / "hf", "BertModel", tokenizer)
+    weights = tmp_path / "hf" / "model.safetensors"
+    save_file({**load_file(weights), "my_head.weight": torch.ones(3)}, weights, metadata={"format": "pt"})
+    found = convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
+    assert found.left_out == ("my_head.weight",)
+    assert "left out, unknown here: my_head.weight" in found.lines()
+
+
+def test_the_origin_is_recorded(tmp_path: Path, tokenizer: WordPiece) -> None:
+    save_hf(tmp_path / "hf", "BertModel", tokenizer)
+    convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
+    content = json.loads((tmp_path / "ours" / "bertkit.json").read_text())
+    assert (content["kind"], content["from"]) == ("imported", str(tmp_path / "hf"))
+
+
+def test_an_encoder_that_only_bertkit_has_is_not_converted(tmp_path: Path) -> None:
+    words = train_words(["river stone"] * 7, vocab_size=67)
+    save_model(tmp_path / "model", Model(tiny(), {}), words, metadata={})
+    with pytest.raises(BertkitError, match="which only bertkit has"):
+        convert(ModelFolder.open(tmp_path / "model"), tmp_path / "out")
+
+
+def test_a_whole_model_of_a_run_has_the_heads_of_its_task(workspace: Path) -> None:
+    assert list(load_whole_model(ModelFolder.open(workspace / "tuned")).objectives) == ["class"]
