@@ -83,11 +83,11 @@ def test_an_ensemble_predicts_from_the_mean_of_the_outputs(model: Path, tmp_path
         for seed in (1, 2)
     ]
     together = api.load(*runs)
-    models = [api.load(run)._task_model for run in runs]
-    assert isinstance(together._task_model, Ensemble)
+    models = [api.load(run).task_model for run in runs]
+    assert isinstance(together.task_model, Ensemble)
     example = next(iter(together.task.reader.read(dev)))
     (feature, *_) = together.task.encode(example, together.tokenizer)
-    from_all = _start_scores(together._task_model, feature)
+    from_all = _start_scores(together.task_model, feature)
     torch.testing.assert_close(from_all, sum(_start_scores(each, feature) for each in models) / 2)
     found = api.evaluate(runs[0], data=dev, ensemble=[runs[1]], output=tmp_path / "report", progress="quiet")
     assert found.examples == 13

@@ -150,7 +150,7 @@ def test_a_loaded_model_stays_in_evaluation_mode_and_threads_may_share_it(
     tmp_path: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece, examples: list[TextExample]
 ) -> None:
     pipeline = save(tmp_path, encoder, task, tokenizer)
-    assert not any(module.training for module in pipeline._task_model.modules())
+    assert not any(module.training for module in pipeline.task_model.modules())
     texts = [example.first for example in examples[:20]]
     expected = [scores([pipeline.predict([text])[0]]) for text in texts]
     with ThreadPoolExecutor(8) as pool:

@@ -62,8 +62,8 @@ class EncoderPipeline:
         """
         checked = check_plain_texts(texts)
         settings = EmbeddingSettings(pool=pool or self.pooling, layers=tuple(layers), normalize=normalize)
-        embedder = TextEmbedder(self._encoder, settings).eval()
-        parts = [np.empty((0, self._encoder.hidden_size), dtype=np.float32)]
+        embedder = TextEmbedder(self.encoder, settings).eval()
+        parts = [np.empty((0, self.encoder.hidden_size), dtype=np.float32)]
         for vectors, num_truncated in embed(
             embedder, self.tokenizer, checked, max_length=self.max_length, precision=self.precision
         ):
@@ -92,7 +92,7 @@ class EncoderPipeline:
         self.num_truncated += feature.num_truncated > 0
         assert feature.offsets is not None
         tokens = tuple(self.tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
-        states = hidden_states(self._encoder, feature, self.tokenizer.pad_id, self.precision)
+        states = hidden_states(self.encoder, feature, self.tokenizer.pad_id, self.precision)
         return TokenStates(tokens, feature.offsets, states)
 
     @property
@@ -101,7 +101,8 @@ class EncoderPipeline:
         return "mean"
 
     @cached_property
-    def _encoder(self) -> Encoder:
+    def encoder(self) -> Encoder:
+        """The encoder alone, without a head."""
         if len(self._models) > 1:
             raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
         return self._models[0].load_encoder().to(default_device()).eval()

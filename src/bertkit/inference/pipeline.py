@@ -65,7 +65,7 @@ class Pipeline(EncoderPipeline):
     def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text."""
         check_text(text, "text")
-        model = self._masked_lm_model
+        model = self.masked_lm_model
         return fill(model, self.tokenizer, text, top_k=top_k, max_length=self.max_length, precision=self.precision)
 
     @overload
@@ -115,8 +115,7 @@ class Pipeline(EncoderPipeline):
         """The class or the number of each text, or of each pair."""
         examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
         task = self.task
-        foreign = "task" not in self._models[0].metadata
-        if foreign and isinstance(task, TextTask) and any(each.second is not None for each in examples):
+        if self.task_is_inferred and isinstance(task, TextTask) and any(each.second is not None for each in examples):
             task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
         return list(self._answer(task, examples))
 
@@ -129,7 +128,7 @@ class Pipeline(EncoderPipeline):
 
     def _answer(self, task: FileTask, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for prediction in stream(
-            self._task_model,
+            self.task_model,
             task,
             examples,
             self.tokenizer,
@@ -148,14 +147,21 @@ class Pipeline(EncoderPipeline):
         """
         return _find_task(self._models[0], self.folder)
 
+    @property
+    def task_is_inferred(self) -> bool:
+        """Whether ``task`` comes from the ``config.json`` of another library, which does not say if it is for pairs."""
+        return "task" not in self._models[0].metadata
+
     @cached_property
-    def _masked_lm_model(self) -> Model:
+    def masked_lm_model(self) -> Model:
+        """The encoder with its masked-LM head."""
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
         return self._models[0].load_model(_build_masked_lm).to(default_device()).eval()
 
     @cached_property
-    def _task_model(self) -> Model | Ensemble:
+    def task_model(self) -> Model | Ensemble:
+        """The encoder with the head of ``task``; several models as one."""
         _, *others = self._models
         tasks = [self.task, *(_find_task(other, other.path) for other in others)]  # their heads may differ
         models = [
