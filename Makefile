@@ -15,7 +15,7 @@ SOURCES := $(shell find src -not -path '*__pycache__*') pyproject.toml README.md
 PYTEST := $(BIN)/pytest --jaxtyping-packages=bertkit,shapes.checked
 
 .DELETE_ON_ERROR:
-.PHONY: help quickstart test test-faults test-slow check docs bench format develop clean
+.PHONY: help quickstart test test-faults test-slow check docs site bench format develop clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -32,15 +32,19 @@ test-faults: $(STAMPS)/wheel $(STAMPS)/tools ## crashes, full disks and flipped 
 test-slow: $(STAMPS)/wheel $(STAMPS)/tools ## tests that take minutes each
 	@BERTKIT_TEST_INSTALLED=1 $(PYTEST) -m slow
 
-check: $(STAMPS)/tools ## style, types, the version against the changelog, docs/reference against the options
+check: $(STAMPS)/tools ## style, types, version and changelog, docs/reference and options, links of the site
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python .ci/check_version.py
 	@PYTHONPATH=src $(BIN)/python .ci/check_reference.py
+	@$(BIN)/zensical build --strict
 
 docs: $(STAMPS)/tools ## write docs/reference from the options of the verbs
 	@PYTHONPATH=src $(BIN)/python -m bertkit.cli.reference docs/reference
+
+site: $(STAMPS)/tools ## build the documentation site into site/; a broken link is an error
+	@$(BIN)/zensical build --strict
 
 bench: $(STAMPS)/wheel $(STAMPS)/tools ## side by side with peers; prints ratios
 	@benchmarks/run.sh
@@ -54,7 +58,7 @@ develop: $(STAMPS)/tools ## install the source tree itself, so that edits take e
 	@$(PINNED) --no-build-isolation --no-deps --editable .
 
 clean: ## delete everything that was built
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMPS)/python:
 	@for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
