@@ -18,6 +18,10 @@ from bertkit.metrics.entities import SCHEMES, convert, find_entities, score_enti
         ("B-A I-A L-A U-A", [("A", 0, 3), ("A", 3, 4)]),
         ("E-A E-A I-B", [("A", 0, 1), ("A", 1, 2), ("B", 2, 3)]),
         ("I-B O I-A I-B", [("B", 0, 1), ("A", 2, 3), ("B", 3, 4)]),
+        ("B I O I B B", [("", 0, 2), ("", 3, 4), ("", 4, 5), ("", 5, 6)]),
+        ("B E S O U B L", [("", 0, 2), ("", 2, 3), ("", 4, 5), ("", 5, 7)]),
+        ("B I-A I", [("", 0, 1), ("A", 1, 2), ("", 2, 3)]),
+        ("LOC LOC O PER", [("LOC", 0, 2), ("PER", 3, 4)]),
     ],
 )
 def test_entities_of_well_formed_and_ill_formed_tags(tags: str, expected: list[tuple[str, int, int]]) -> None:
@@ -42,6 +46,13 @@ def test_tags_of_each_scheme() -> None:
         "B-A I-A E-A S-A O S-B",
         "B-A I-A L-A U-A O U-B",
     ]
+
+
+def test_bare_tags_stay_bare_and_their_entities_have_a_row_of_their_own() -> None:
+    assert convert("I I O B B".split(), "bioes") == ["B", "E", "O", "S", "S"]
+    assert convert("S O U".split(), "iob2") == ["B", "O", "B"]
+    (row,) = score_entities([["B", "I", "O", "B"]], [["B", "I", "O", "O"]])[1]
+    assert (row.name, row.precision, row.recall, row.support) == ("entity", 1, 0.5, 2)
 
 
 def test_an_entity_is_correct_only_with_all_its_words() -> None:

@@ -67,6 +67,12 @@ def test_predicted_tags_are_well_formed(head: CrfTagging) -> None:
     assert len(tags.unique()) == 5
 
 
+def test_bare_tags_are_well_formed_too() -> None:
+    logits = CrfTagging(7, ("O", "B", "I"))(states_of(9 * torch.randn(13, 12, 7)), make_batch([[0] * 6] * 13))["logits"]
+    for row in logits[:, ::2].argmax(dim=2).tolist():
+        assert all(before != 0 for before, after in zip([0, *row], row, strict=False) if after == 2)
+
+
 def test_tags_that_depend_on_their_neighbours_are_learned(head: CrfTagging) -> None:
     """All states are equal but that of the first word of the entity: only the transitions can learn its length."""
     batch = make_batch([[OUT, BY, IY, IY, OUT, OUT], [BY, IY, IY, OUT, OUT, OUT]])

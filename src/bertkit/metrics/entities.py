@@ -1,8 +1,8 @@
 """Entities in sequences of tags and their precision, recall and F1, by the rules of CoNLL's ``conlleval``.
 
 A tag is ``O``, or a letter and a type such as ``B-PER``. The schemes are IOB1, IOB2, BIOES and BILOU; one parser reads
-all of them, and reads ill-formed sequences as ``conlleval`` does. A tag without a letter, which some models predict, is
-read as ``I-``.
+all of them, and reads ill-formed sequences as ``conlleval`` does. A bare letter such as ``B`` is a tag with an empty
+type. Any other tag without a letter, such as ``PER``, which some models predict, is read as ``I-PER``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ Scheme = Literal["iob1", "iob2", "bioes", "bilou"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 _OUTSIDE = "O"
+NO_TYPE = "entity"
+"""The name, in scores, of the entities of bare tags."""
+
+_BARE_TAGS = frozenset("BIESLUO")
 _LETTERS_OF_BILOU = {"L": "E", "U": "S"}
 
 
 class Entity(NamedTuple):
-    """The type of a named entity and its words, from ``start`` up to but without ``end``."""
+    """The type of a named entity (empty for bare tags) and its words, from ``start`` up to but without ``end``."""
 
     type: str
     start: int
@@ -54,7 +58,7 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
 
 def _split(tag: str) -> tuple[str, str]:
     letter, dash, type = tag.partition("-")
-    if not dash and tag != _OUTSIDE:
+    if not dash and tag not in _BARE_TAGS:
         return "I", tag
     return _LETTERS_OF_BILOU.get(letter, letter), type
 
@@ -70,9 +74,14 @@ def spell_entities(entities: Iterable[Entity], length: int, scheme: Scheme = "io
         if scheme in ("bioes", "bilou"):
             last, single = "ES" if scheme == "bioes" else "LU"
             letters[-1] = last if end - start > 1 else single
-        tags[start:end] = [f"{letter}-{type}" for letter in letters]
+        tags[start:end] = [spell_tag(letter, type) for letter in letters]
         previous_end, previous_type = end, type
     return tags
+
+
+def spell_tag(letter: str, type: str) -> str:
+    """``B-PER``, or ``B`` for an empty type."""
+    return f"{letter}-{type}" if type else letter
 
 
 def convert(tags: Sequence[str], scheme: Scheme) -> list[str]:
@@ -96,7 +105,7 @@ def score_entities(
     types = sorted(in_gold | in_predicted)
     overall = _score(correct.total(), in_predicted.total(), in_gold.total())
     by_type = {type: _score(correct[type], in_predicted[type], in_gold[type]) for type in types}
-    return overall, [ClassScore(type, *by_type[type], support=in_gold[type]) for type in types]
+    return overall, [ClassScore(type or NO_TYPE, *by_type[type], support=in_gold[type]) for type in types]
 
 
 def _score(correct: int, predicted: int, gold: int) -> Scores:

@@ -122,7 +122,7 @@ def _allowed_transitions(tags: Sequence[str], *, num_tags: int) -> Bool[Tensor, 
     for one, tag in enumerate(tags):
         continues = num_tags <= one < len(tags) - 1
         for other, following in enumerate(tags):
-            allowed[one, other] = _continues(tag, following) if continues else not following.startswith("I-")
+            allowed[one, other] = _continues(tag, following) if continues else following[0] != "I"
     return allowed
 
 

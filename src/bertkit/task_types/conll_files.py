@@ -15,7 +15,7 @@ from bertkit.task_types.task_files import Columns
 COLUMNS = Columns(first="word", label="tag")
 """The first and the last column of a line."""
 
-_TAG = re.compile(r"O|[BIESLU]-\S+")
+_TAG = re.compile(r"O|[BIESLU](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
 _TAG_SUFFIXES = (".conll", ".iob", ".bio")
 _TABLE_SUFFIXES = (".csv", ".json", ".jsonl", ".parquet")
@@ -50,7 +50,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
                 columns = f"{len(cells)} column{'s' * (len(cells) > 1)}, and {width} in the lines before"
                 raise data_error(f"{at_line(path, number)}: {columns}. Fix the line.")
             if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
-                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I-TYPE.')
+                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE, I-TYPE, B or I.')
             first = first if rows else number
             rows.append(cells)
     if rows:

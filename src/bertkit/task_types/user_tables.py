@@ -13,7 +13,7 @@ from bertkit.errors import data_error
 from bertkit.formats.lines import at_line
 from bertkit.formats.splits import find_splits
 from bertkit.formats.tables import Format, Table
-from bertkit.metrics.entities import find_entities
+from bertkit.metrics.entities import NO_TYPE, find_entities, spell_tag
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
 from bertkit.task_types.columns import guess_columns
@@ -182,11 +182,15 @@ def _guess_tags(paths: Mapping[str, Sequence[Path]], name: str, max_length: int)
     types = Counter(entity.type for sentence in sentences for entity in find_entities(sentence.tags))
     if not types:
         raise data_error(f"{paths['train'][0]}: every word has the tag O. There must be at least one entity.")
-    tags = ("O", *(f"{letter}-{type}" for type in sort_labels(types) for letter in "BI"))
+    if "" in types and len(types) > 1:
+        mixed = f"{types['']:,} entities have bare tags such as B, and {types.total() - types['']:,} have a type"
+        raise data_error(f"{paths['train'][0]}: {mixed}, such as B-{max(types)}. Give all of them a type, or none.")
+    tags = ("O", *(spell_tag(letter, type) for type in sort_labels(types) for letter in "BI"))
     heldout = 0.0 if "dev" in splits else _HELDOUT
     task = TaggingTask(name=name, labels=tags, files=TaskFiles(splits=splits), max_length=max_length, heldout=heldout)
     _check_rows(task, splits.keys() - {"train"})
-    return Guess(task=task, sentence=f"{len(sentences):,} sentences with tags of words: {_list_classes(types)}")
+    named = Counter({type or NO_TYPE: count for type, count in types.items()})
+    return Guess(task=task, sentence=f"{len(sentences):,} sentences with tags of words: {_list_classes(named)}")
 
 
 def _splits(train: Sequence[Path], dev: Path | None, test: Path | None) -> dict[str, Sequence[Path]]:
