@@ -26,7 +26,7 @@ SOURCE = ROOT / "src" / "bertkit"
 TESTS = ROOT / "tests"
 
 LAYERS = (
-    ("_version", "errors", "ranges", "escaping", "config", "rng", "lookup", "optional", "storage"),
+    ("_version", "errors", "ranges", "scores", "escaping", "config", "rng", "lookup", "optional", "storage"),
     ("batch", "contracts", "objective_settings", "options"),
     ("formats", "text", "nn", "metrics"),
     ("encoder_types", "objectives", "data", "runs"),

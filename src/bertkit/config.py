@@ -22,6 +22,7 @@ import msgspec
 
 from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.ranges import find_range, list_problems
+from bertkit.scores import UNDEFINED, UNDEFINED_IS_NULL
 
 Record = TypeVar("Record")
 
@@ -61,7 +62,7 @@ class Setting:
 
 
 def to_json(record: object) -> Any:
-    """A record as plain JSON: dictionaries, lists, text, numbers, booleans and None."""
+    """A record as plain JSON: dictionaries, lists, text, finite numbers, booleans and None, which NaN becomes."""
     return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_encode))
 
 
@@ -70,7 +71,7 @@ def from_json(kind: type[Record], value: object, *, source: str = "the record") 
     for path in _unknown_keys(kind, value):
         raise data_error(f"{source}: {_explain_unknown(path, _paths(kind))}")
     try:
-        return msgspec.convert(value, kind, dec_hook=_decode)
+        return msgspec.convert(_restore_undefined(kind, value), kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
         raise data_error(f"{source}: {str(error).rstrip('.')}.") from error
 
@@ -227,6 +228,20 @@ def _record_in(hint: object) -> object:
     """The dataclass in ``Kind`` or ``Kind | None``, else None."""
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     return next(filter(dataclasses.is_dataclass, typing.get_args(hint) if is_union else (hint,)), None)
+
+
+def _restore_undefined(hint: object, value: Any) -> Any:
+    """``value`` with NaN in place of each null whose type is ``Score``: JSON has no NaN."""
+    if value is None and UNDEFINED_IS_NULL in getattr(hint, "__metadata__", ()):
+        return UNDEFINED
+    record = _record_in(hint)
+    if isinstance(value, dict) and record:
+        hints = typing.get_type_hints(record, include_extras=True)
+        return {name: _restore_undefined(hints.get(name), item) for name, item in value.items()}
+    arguments = typing.get_args(hint)
+    if isinstance(value, dict) and arguments:
+        return {name: _restore_undefined(arguments[-1], item) for name, item in value.items()}
+    return [_restore_undefined(arguments[0], item) for item in value] if isinstance(value, list) and arguments else value
 
 
 def _unknown_keys(hint: object, value: object, prefix: str = "") -> Iterator[str]:

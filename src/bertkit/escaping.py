@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 def to_json(value: object, *, indent: int | None = None) -> str:
     """JSON for a terminal. The characters that ``printable`` escapes are escaped as JSON does, so the value is the
     same."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     return _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1] if _is_json_unsafe(match[0]) else match[0], text)
 
 

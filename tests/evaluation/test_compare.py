@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from bertkit.config import to_json
 from bertkit.errors import BertkitError
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.task_types import MultiLabelTask, Prediction, RegressionTask, TextClassificationTask, TextExample
@@ -46,6 +47,15 @@ def test_equal_predictions_have_p_1() -> None:
     found = compare_classes(0, 0, 13)
     assert found.scores["accuracy"].p == 1.0 and found.mcnemar is not None and found.mcnemar.p == 1.0
     assert found.disagreements == []
+
+
+def test_a_difference_from_an_undefined_score_is_undefined() -> None:
+    examples = [TextExample(str(place), "text", None, float(place)) for place in range(7)]
+    constant = [Prediction(2.5)] * 7
+    answers = [Prediction(float(place % 3)) for place in range(7)]
+    found = compare_predictions(MARKS, "dev", examples, constant, answers, NAMES)
+    assert found.sentence().startswith("No comparison of runs/a and runs/b: pearson is undefined and 0.")
+    assert to_json(found)["scores"]["pearson"]["p"] is None
 
 
 def test_paired_resamples_narrow_the_interval_of_a_difference() -> None:

@@ -37,6 +37,24 @@ def test_intervals_are_drawn_on_one_scale() -> None:
     assert texts == ["f1", "0.5000 (0.2500 to 0.7500)", "pearson", "-0.5000 (-1.0000 to 0.5000)"]
 
 
+def test_long_names_and_negative_intervals_have_room() -> None:
+    """In DejaVu Sans of 12 px a letter of a name is 7.1 px wide, one of these figures 6.2 px."""
+    rows = [("accuracy_mismatched", -0.1234, -0.4, -0.1), ("pearson", -0.5, -1.0, -0.2)]
+    svg = ET.fromstring(draw_intervals(rows, "Scores"))
+    for text in svg.findall("text"):
+        x, letters = float(text.attrib["x"]), len(text.text or "")
+        if text.attrib.get("text-anchor") == "end":
+            assert x - 7.1 * letters >= 0
+        else:
+            assert x + 6.2 * letters <= float(svg.attrib["width"])
+
+
+def test_an_undefined_value_has_no_mark() -> None:
+    nan = float("nan")
+    svg = ET.fromstring(draw_intervals([("pearson", nan, nan, nan), ("spearman", 0.5, 0.25, 0.75)], "Scores"))
+    assert len(svg.findall("circle")) == 1 and [text.text for text in svg.findall("text")][1] == "undefined"
+
+
 def test_titles_and_names_are_escaped() -> None:
     svg = ET.fromstring(draw_intervals([("<b>&", 0.5, 0.25, 0.75)], 'a "title" <b>'))
     assert svg.findtext("title") == svg.attrib["aria-label"] == 'a "title" <b>'

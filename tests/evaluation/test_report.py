@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,16 @@ def test_worst_examples_of_a_regression_begin_with_the_largest_error() -> None:
         ("n0", 0.5, "1.5"),
     ]
     assert found.classes is None and found.calibration is None
+
+
+def test_a_correlation_with_constant_answers_is_undefined_everywhere() -> None:
+    """Null in JSON, a word in the page; it was 0.0, as if the answers had been measured to be unrelated."""
+    found = evaluate_predictions(NUMBERS, "dev", make_examples(1.0, 2.0, 3.0), [Prediction(2.5)] * 3)
+    record = json.loads(json.dumps(found.record(), allow_nan=False))
+    assert record["pearson"] is None and record["scores"]["spearman"] == {"value": None, "low": None, "high": None}
+    assert str(found.scores["pearson"]) == "undefined"
+    page = render_page(found, model="m")
+    assert page.count("undefined") >= 8 and "nan" not in page.replace("finance", "")
 
 
 def test_multi_label_predictions_are_scored_per_label() -> None:

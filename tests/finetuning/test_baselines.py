@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bertkit import api
-from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_score, verdict
+from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines, format_metric, verdict
+from bertkit.scores import UNDEFINED
 from bertkit.task_types import TextClassificationTask, TextExample
 
 MAJORITY = Baseline(name="most frequent answer", scores={"accuracy": 0.5}, seconds=0.0, interval=(0.46, 0.54))
@@ -71,8 +72,14 @@ def test_a_record_without_an_interval_is_compared_by_its_score() -> None:
     assert "worse by 1.0 points" in verdict("accuracy", 0.74, old)
 
 
+@pytest.mark.parametrize(("score", "to_beat"), [(UNDEFINED, 0.5), (0.5, UNDEFINED)])
+def test_an_undefined_correlation_is_not_compared(score: float, to_beat: float) -> None:
+    found = verdict("pearson", score, [Baseline(name="bag of words", scores={"pearson": to_beat}, seconds=1.0)])
+    assert "undefined" in found and "better" not in found and "worse" not in found
+
+
 def test_correlations_are_not_shown_as_shares() -> None:
-    assert (format_score("spearman", 0.569), format_score("f1", 0.569)) == ("0.5690", "56.9 %")
+    assert (format_metric("spearman", 0.569), format_metric("f1", 0.569)) == ("0.5690", "56.9 %")
 
 
 def test_the_scores_to_beat_are_one_sentence() -> None:

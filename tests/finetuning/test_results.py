@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from bertkit.finetuning.results import (
     read_seed,
     read_seeds,
     summarize_seeds,
+    write_results,
     write_seed,
 )
 from bertkit.metrics.classification import ClassScore
 from bertkit.runs import RunFolder
+from bertkit.scores import UNDEFINED
 from bertkit.storage.atomic import write_json
 
 
@@ -42,6 +45,18 @@ def test_of_equal_seeds_the_first_is_the_best(tmp_path: Path) -> None:
     assert summarize_seeds(RunFolder(tmp_path), "accuracy", seeds).best.seed == 3
     assert is_new_best(seeds[1], seeds[:1], "accuracy")
     assert not is_new_best(seeds[2], seeds[:2], "accuracy")
+
+
+def test_an_undefined_score_is_not_the_best_and_is_read_as_it_was_written(tmp_path: Path) -> None:
+    seeds = [result_of(3, UNDEFINED), result_of(4, 0.25), result_of(5, UNDEFINED)]
+    result = summarize_seeds(RunFolder(tmp_path), "accuracy", seeds)
+    assert result.best.seed == 4 and math.isnan(result.mean) and result.sd is None
+    assert is_new_best(seeds[1], seeds, "accuracy") and not is_new_best(seeds[2], seeds, "accuracy")
+    with RunFolder(tmp_path) as folder:
+        write_results(folder, result)
+    assert "NaN" not in (tmp_path / RESULTS).read_text(encoding="utf-8")
+    read = read_results(tmp_path)
+    assert math.isnan(read.mean) and math.isnan(read.seeds[0].epochs[0]["accuracy"]) and read.best == seeds[1]
 
 
 def test_a_seed_is_not_compared_with_its_own_earlier_result() -> None:

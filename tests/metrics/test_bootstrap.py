@@ -57,7 +57,17 @@ def test_correlations_of_a_resample_are_those_of_its_examples() -> None:
     drawn = bootstrap(resample_numbers(gold, answers, ["pearson", "spearman"]), 13, resamples=99, seed=7)
     for row, places in zip(drawn, bootstrap(sampled_indices, 13, resamples=99, seed=7).astype(int), strict=True):
         right, given = [gold[place] for place in places], [answers[place] for place in places]
-        assert row == pytest.approx([correlation.pearson(right, given), correlation.spearman(right, given)])
+        expected = [correlation.pearson(right, given), correlation.spearman(right, given)]
+        assert row == pytest.approx(expected, nan_ok=True)
+
+
+def test_undefined_resamples_are_left_out_of_interval_and_p() -> None:
+    nan = float("nan")
+    assert percentile_interval(np.array([nan, 0.25, nan, 0.75]), 0.999) == pytest.approx((0.25, 0.75), abs=0.001)
+    assert p_value(np.array([nan, 0.5, 0.5, 0.5])) == p_value(np.array([0.5, 0.5, 0.5]))
+    drawn = bootstrap(resample_numbers([1.0, 2.0, 3.0], [5.0] * 3, ["pearson", "spearman"]), 3, resamples=99)
+    assert np.isnan(drawn).all() and np.isnan(percentile_interval(drawn[:, 0])).all()
+    assert np.isnan(p_value(drawn[:, 0]))
 
 
 def test_interval_is_that_of_scipy() -> None:
@@ -82,7 +92,7 @@ def test_interval_of_constant_predictions_is_one_point(size: int) -> None:
     drawn = bootstrap(resample_classes(["a"] * size, ["a"] * size, CLASS_SCORES, positive="b"), size)
     assert [percentile_interval(column) for column in drawn.T] == [(1, 1), (0, 0), (1, 1), (0, 0)]
     drawn = bootstrap(resample_numbers([2.0] * size, [2.5] * size, ["pearson", "spearman"]), size)
-    assert not drawn.any()
+    assert np.isnan(drawn).all()
 
 
 def test_large_samples_are_resampled_in_chunks_from_all_examples() -> None:

@@ -50,6 +50,13 @@ def test_card_without_scores_or_settings() -> None:
     assert not {"model-index", "pipeline_tag", "base_model"} & set(text.replace(":", " ").split())
 
 
+def test_an_undefined_score_is_a_word_in_the_table_and_not_in_the_header() -> None:
+    undefined = float("nan")
+    text = write_card(replace(CARD, scores=[("seed 1", undefined)], values={"pearson": undefined, "f1": 0.5}))
+    header, table = text.removeprefix("---\n").split("\n---\n")
+    assert "undefined" in table and '"value": 0.5' in header and "NaN" not in header
+
+
 @pytest.mark.parametrize(
     ("word", "written"),
     [("/a/b.csv", "b.csv"), ("a/b.csv", "a/b.csv"), ("--x=/a/b", "--x=b"), ("lr=5e-5", "lr=5e-5"), ("", "")],

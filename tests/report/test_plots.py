@@ -107,6 +107,20 @@ def test_sweeps_of_any_size(points: int, seeds: int, tmp_path: Path) -> None:
     assert_plot(tmp_path / "sweep.png")
 
 
+def test_undefined_scores_are_gaps_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: figures.append(figure))
+    nan = float("nan")
+    epochs = {0: [{"pearson": nan}, {"pearson": 0.25}, {"pearson": nan}], 1: [{"pearson": nan}] * 3}
+    plot_epochs(epochs, "pearson", tmp_path / "a.png", {"bag of words": nan})
+    names = [str(line.get_label()) for line in figures[0].axes[0].get_lines()]
+    assert {"seed 0: 0.2500", "seed 1: undefined", "bag of words: undefined"} <= set(names)
+    plot_sweep([("lr=1", [nan, 0.5]), ("lr=2", [nan])], "pearson", tmp_path / "b.png")
+    monkeypatch.undo()
+    plot_epochs(epochs, "pearson", tmp_path / "epochs.png")
+    assert_plot(tmp_path / "epochs.png")
+
+
 def test_global_state_of_matplotlib_is_unchanged(tmp_path: Path) -> None:
     before = {key: mpl.rcParams[key] for key in mpl.rcParams if key != "backend"}
     plot_epochs({0: [{"accuracy": 0.5}]}, "accuracy", tmp_path / "epochs.png")

@@ -91,6 +91,12 @@ def test_there_is_no_average_while_a_column_is_missing(data_folder: Path, tmp_pa
     assert [cell.ours for cell in row.cells] == [[], [25.0], [], []]
 
 
+def test_an_undefined_score_is_no_figure(data_folder: Path, tmp_path: Path) -> None:
+    write_result(tmp_path / "finetuning" / "bert-base" / "glue-rte", {"accuracy": float("nan")})
+    cell = bert_row(read(TABLE, tmp_path, data_folder)).cells[1]
+    assert (cell.ours, cell.why, str(cell)) == ([], "undefined", "undefined / 66.4")
+
+
 def test_failed_runs_are_marked(data_folder: Path, tmp_path: Path) -> None:
     row = bert_row(read(TABLE, tmp_path, data_folder, {"finetuning/bert-base/glue-rte": "the loss is not finite"}))
     assert [cell.why for cell in row.cells] == ["", "failed", "", ""]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 from bertkit.config import to_json
 from bertkit.finetuning.results import SeedResult, summarize_seeds
 from bertkit.runs import FORMAT, RunFolder
+from bertkit.scores import UNDEFINED
 from bertkit.storage.atomic import write_json
 from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
 
@@ -49,6 +51,15 @@ def test_a_point_that_is_not_finished_has_no_result(tmp_path: Path) -> None:
     assert read_point(tmp_path / "nowhere", SETTINGS) is None
     write_point(tmp_path / "point", 0.5, ended=None)
     assert read_point(tmp_path / "point", SETTINGS) is None
+
+
+def test_a_point_with_an_undefined_score_is_a_point(tmp_path: Path) -> None:
+    write_point(tmp_path / "point", UNDEFINED, 0.75)
+    result = read_point(tmp_path / "point", SETTINGS)
+    assert result is not None and result.mean is not None and math.isnan(result.mean)
+    write_table(SweepResult(folder=tmp_path, metric="accuracy", points=[result]))
+    assert "undefined" in (tmp_path / "sweep.md").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))["points"][0]["mean"] is None
 
 
 def sweep(folder: Path) -> SweepResult:

@@ -8,6 +8,7 @@ from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.command import spell_command
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
+from bertkit.scores import format_score
 
 
 def list_tasks(*, json: bool = False) -> None:
@@ -30,8 +31,8 @@ def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> N
         seeds = [(each.seed, each.best_epoch, *each.scores.values()) for each in result.seeds]
         show_table(("seed", "epoch", *result.best.scores), seeds)
         spread = "" if result.sd is None else f", sd {result.sd:.4f}"
-        best = result.best.scores[result.metric]
-        show_lines([f"{result.metric}: mean {result.mean:.4f}{spread}, best {best:.4f} (seed {result.best.seed})"])
+        mean, best = format_score(result.mean), format_score(result.best.scores[result.metric])
+        show_lines([f"{result.metric}: mean {mean}{spread}, best {best} (seed {result.best.seed})"])
         show_lines([result.verdict()] if result.baselines else [])
         show_parts(result.best.parts)
     verbosity.suggest("bertkit", "evaluate", options.output)

@@ -10,6 +10,7 @@ from bertkit.errors import usage_error
 from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
 from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
+from bertkit.scores import is_defined
 from bertkit.task_types import FileTask, type_name
 from bertkit.task_types.resampling import resample
 
@@ -70,6 +71,11 @@ class Comparison:
     def sentence(self) -> str:
         """Which model is better by the task's metric, if the difference is significant."""
         found = self.scores[self.metric]
+        if not is_defined(found.p) or not is_defined(found.difference.value):
+            return (
+                f"No comparison of {self.first} and {self.second}: {self.metric} is {found.first} and {found.second}, "
+                "which is undefined where all predictions, or all gold numbers, are equal."
+            )
         figures = f"{self.metric} {found.difference.value:+.4f} ({found.difference.low:+.4f} to "
         figures += f"{found.difference.high:+.4f}, p = {found.p:.3f})"
         if found.p >= SIGNIFICANCE:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from bertkit.escaping import to_html
 from bertkit.metrics.calibration import Bin
+from bertkit.scores import format_score, is_defined
 
 _LEFT, _TOP, _SIDE = 44, 12, 260
-_ROW, _BAR, _NAMES, _FIGURES = 26, 300, 110, 170
+_ROW, _BAR, _NAMES = 26, 300, 110
+_LETTER = 7.5
+"""Room for a letter of 12 px: names in DejaVu Sans, the widest of the usual fonts, have 7.1 px per letter."""
 
 
 def draw_calibration(bins: Sequence[Bin]) -> str:
@@ -33,23 +36,38 @@ def draw_calibration(bins: Sequence[Bin]) -> str:
 
 
 def draw_intervals(rows: Sequence[tuple[str, float, float, float]], title: str) -> str:
-    """Values with their intervals, given as (name, value, low, high), one below the other on a common scale."""
-    lowest, highest = min(0.0, *(row[2] for row in rows)), max(1.0, *(row[3] for row in rows))
+    """Values with their intervals, given as (name, value, low, high), one below the other on a common scale.
+
+    A value that is undefined has a row without a mark.
+    """
+    ends = [0.0, 1.0, *(end for row in rows for end in row[1:] if is_defined(end))]
+    lowest, highest = min(ends), max(ends)
+    left = max(_NAMES, _LETTER * max(len(row[0]) for row in rows) + 8)
+    figures = [_figures(*row[1:]) for row in rows]
+    width = left + _BAR + 10 + _LETTER * max(map(len, figures))
 
     def x_of(value: float) -> float:
-        return _NAMES + _BAR * (value - lowest) / (highest - lowest)
+        return left + _BAR * (value - lowest) / (highest - lowest)
 
     parts = []
     for number, (name, value, low, high) in enumerate(rows):
         y = _TOP + _ROW * number + _ROW / 2
         parts += [
-            f'<text x="{_NAMES - 8}" y="{y + 4:.1f}" text-anchor="end">{to_html(name)}</text>',
-            f'<line class="grid" x1="{_NAMES}" y1="{y:.1f}" x2="{_NAMES + _BAR}" y2="{y:.1f}"/>',
-            f'<line class="range" x1="{x_of(low):.1f}" y1="{y:.1f}" x2="{x_of(high):.1f}" y2="{y:.1f}"/>',
-            f'<circle class="mark" cx="{x_of(value):.1f}" cy="{y:.1f}" r="5"/>',
-            f'<text x="{_NAMES + _BAR + 10}" y="{y + 4:.1f}">{value:.4f} ({low:.4f} to {high:.4f})</text>',
+            f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{to_html(name)}</text>',
+            f'<line class="grid" x1="{left:.1f}" y1="{y:.1f}" x2="{left + _BAR:.1f}" y2="{y:.1f}"/>',
         ]
-    return _wrap(parts, _NAMES + _BAR + _FIGURES, 2 * _TOP + _ROW * len(rows), title)
+        if is_defined(value) and is_defined(low):
+            parts += [
+                f'<line class="range" x1="{x_of(low):.1f}" y1="{y:.1f}" x2="{x_of(high):.1f}" y2="{y:.1f}"/>',
+                f'<circle class="mark" cx="{x_of(value):.1f}" cy="{y:.1f}" r="5"/>',
+            ]
+        parts.append(f'<text x="{left + _BAR + 10:.1f}" y="{y + 4:.1f}">{figures[number]}</text>')
+    return _wrap(parts, width, 2 * _TOP + _ROW * len(rows), title)
+
+
+def _figures(value: float, low: float, high: float) -> str:
+    shown = format_score(value)
+    return f"{shown} ({low:.4f} to {high:.4f})" if is_defined(value) and is_defined(low) else shown
 
 
 def _point(x: float, y: float) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from bertkit.escaping import to_html
 from bertkit.evaluation.drawings import draw_calibration, draw_intervals
 from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthScore
 from bertkit.metrics.classification import ClassScore
+from bertkit.scores import format_score
 from bertkit.task_types import ExampleReport
 
 _MAX_TEXT = 600
@@ -189,4 +190,4 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]
 def _cell(value: object) -> str:
     if isinstance(value, str):
         return f'<td class="text">{to_html(value)}</td>'
-    return f'<td class="number">{value:.4f}</td>' if isinstance(value, float) else f'<td class="number">{value:,}</td>'
+    return f'<td class="number">{format_score(value)}</td>' if isinstance(value, float) else f'<td class="number">{value:,}</td>'

@@ -12,6 +12,7 @@ from bertkit.finetuning.baselines import Baseline
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
+from bertkit.scores import format_score, is_defined
 from bertkit.task_types import ExampleReport, FileTask
 from bertkit.task_types.resampling import resample
 from bertkit.training.precision import Precision
@@ -24,14 +25,16 @@ _FIRST_BUCKET = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreInterval:
-    """A score and its 95 % confidence interval (percentile bootstrap over examples)."""
+    """A score and its 95 % confidence interval (percentile bootstrap over examples); NaN where undefined."""
 
     value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        """``0.9128 (0.9000 to 0.9240)``."""
+        """``0.9128 (0.9000 to 0.9240)``, or ``undefined``."""
+        if not is_defined(self.value) or not is_defined(self.low):
+            return format_score(self.value)
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
@@ -101,7 +104,8 @@ class Evaluation(Mapping[str, float]):
     def record(self) -> dict[str, Any]:
         """Plain JSON: every score by its name, then all fields."""
         all_fields = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**self, **config.to_json(all_fields)}
+        record: dict[str, Any] = config.to_json({**self, **all_fields})
+        return record
 
 
 def evaluate_predictions(

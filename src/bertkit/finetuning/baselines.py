@@ -10,6 +10,7 @@ from pathlib import Path
 from bertkit import config
 from bertkit.contracts import Example
 from bertkit.metrics.bootstrap import percentile_interval
+from bertkit.scores import Score, format_score, is_defined, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 from bertkit.task_types import FileTask
 from bertkit.task_types.baselines import BAG_OF_WORDS, sample_training
@@ -30,7 +31,7 @@ class Baseline:
     """
 
     name: str
-    scores: dict[str, float]
+    scores: dict[str, Score]
     seconds: float = field(compare=False)
     interval: tuple[float, float] | None = None
     num_examples: int | None = None
@@ -53,7 +54,8 @@ def fit_baselines(
         begin = time.monotonic()
         answers = predict(train, [*dev, *(example for examples in extra.values() for example in examples)])
         scores, resampled = resample(task, dev, answers[: len(dev)])
-        interval = percentile_interval(resampled[:, list(scores).index(task.metric)])
+        ends = percentile_interval(resampled[:, list(scores).index(task.metric)])
+        interval = ends if is_defined(ends[0]) else None
         start = len(dev)
         for split, examples in extra.items():
             also = task.score(examples, answers[start : start + len(examples)])
@@ -81,7 +83,7 @@ def read_baselines(file: Path) -> list[Baseline]:
 
 def describe_baselines(metric: str, baselines: Sequence[Baseline], num_train: int) -> str:
     """The scores to beat, and how many of ``num_train`` examples were used if not all, in a sentence."""
-    scores = ", ".join(f"{each.name} {format_score(metric, each.scores[metric])}" for each in baselines)
+    scores = ", ".join(f"{each.name} {format_metric(metric, each.scores[metric])}" for each in baselines)
     used = min((each.num_examples for each in baselines if each.num_examples), default=num_train)
     limit = f" (fitted on {used:,} of {num_train:,} training examples, drawn at random)" if used < num_train else ""
     return f"to beat: {scores}{limit}"
@@ -94,24 +96,26 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     """
     if not baselines:
         return ""
-    best = max(baselines, key=lambda each: each.scores[metric])
+    best = max(baselines, key=lambda each: rank_score(each.scores[metric]))
     to_beat = best.scores[metric]
     name = f"a {best.name}" if best.name == BAG_OF_WORDS else f"the {best.name}"
-    compared = f"{metric}: {name} has {format_score(metric, to_beat)}, this model {format_score(metric, score)}"
+    compared = f"{metric}: {name} has {format_metric(metric, to_beat)}, this model {format_metric(metric, score)}"
+    if not is_defined(score) or not is_defined(to_beat):
+        return f"{compared}: a correlation is undefined where all predictions, or all gold numbers, are equal"
     low, high = best.interval or (to_beat, to_beat)
     if score > high:
         return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"
     if score >= low and best.interval is not None:
-        by_chance = f"{format_score(metric, low)} to {format_score(metric, high)}"
+        by_chance = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
         judgement = f"no difference that these dev examples can show ({name} has {by_chance} on others like them)"
     else:
         judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"
 
 
-def format_score(metric: str, score: float) -> str:
+def format_metric(metric: str, score: float) -> str:
     """``75.0 %`` for a share, ``0.5690`` for a correlation."""
-    return f"{score:.4f}" if metric in _CORRELATIONS else f"{100 * score:.1f} %"
+    return format_score(score) if metric in _CORRELATIONS else f"{100 * score:.1f} %"
 
 
 def _difference(metric: str, difference: float) -> str:

@@ -11,6 +11,7 @@ from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
 from bertkit.report.tables import summarize_scores
 from bertkit.runs import RunFolder
+from bertkit.scores import Score, rank_score
 from bertkit.storage.checksums import read_record, write_checked
 
 RESULTS = "results.json"
@@ -26,9 +27,9 @@ class SeedResult:
     """
 
     seed: int
-    epochs: list[dict[str, float]]
+    epochs: list[dict[str, Score]]
     best_epoch: int
-    scores: dict[str, float]
+    scores: dict[str, Score]
     seconds: float
     examples_per_second: float
     parts: list[ClassScore] = field(default_factory=list)
@@ -38,13 +39,15 @@ class SeedResult:
 class FinetuneResult:
     """All restarts. ``mean`` and ``sd`` (sample standard deviation, None for one seed) are of the task's metric.
 
+    A score that is undefined, such as the correlation of constant answers, is NaN.
+
     ``warnings`` are reasons to distrust the scores, one sentence each.
     """
 
     folder: Path
     metric: str
     seeds: list[SeedResult]
-    mean: float
+    mean: Score
     sd: float | None
     best: SeedResult
     baselines: list[Baseline] = field(default_factory=list)
@@ -66,14 +69,15 @@ def summarize_seeds(
         seeds=seeds,
         mean=summary.mean,
         sd=summary.sd,
-        best=max(seeds, key=lambda result: result.scores[metric]),
+        best=max(seeds, key=lambda result: rank_score(result.scores[metric])),
         baselines=list(baselines),
     )
 
 
 def is_new_best(result: SeedResult, earlier: Sequence[SeedResult], metric: str) -> bool:
     """Whether ``result`` is better than every other finished seed in ``earlier``."""
-    return all(result.scores[metric] > each.scores[metric] for each in earlier if each.seed != result.seed)
+    score = rank_score(result.scores[metric])
+    return all(score > rank_score(each.scores[metric]) for each in earlier if each.seed != result.seed)
 
 
 def write_seed(folder: RunFolder, result: SeedResult) -> None:

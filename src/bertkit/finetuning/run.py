@@ -126,4 +126,5 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
     plot_epochs(epochs, result.metric, folder.path / "epochs.png", to_beat)
     write_results(folder, result)
     write_finetuning_card(folder, data.run, result)
-    folder.note(ended="done", metric=result.metric, mean=result.mean, sd=result.sd, best=result.best.scores)
+    facts = {"metric": result.metric, "mean": result.mean, "sd": result.sd, "best": result.best.scores}
+    folder.note(ended="done", **config.to_json(facts))

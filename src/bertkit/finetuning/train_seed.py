@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bertkit import config
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
@@ -21,6 +22,7 @@ from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder
+from bertkit.scores import format_scores, rank_score
 from bertkit.task_types import FileTask
 from bertkit.training.activations import cache_activations
 from bertkit.training.fit import Plan, TrainingState, fit
@@ -50,7 +52,7 @@ class _EpochSelection:
         """Note the scores of the next epoch, and copy the weights if it is the best so far."""
         metric = found.task.metric
         self.epochs.append(found.scores)
-        if found.scores[metric] >= max(scores[metric] for scores in self.epochs):
+        if rank_score(found.scores[metric]) >= max(rank_score(scores[metric]) for scores in self.epochs):
             self.best, self.best_epoch = found, len(self.epochs)
             self._weights = {name: value.clone() for name, value in model.state_dict().items()}
 
@@ -105,8 +107,7 @@ def train_seed(
         examples_per_second=len(data.train) * run.epochs / training_seconds,
         parts=best.parts,
     )
-    shown = ", ".join(f"{name} {value:.4f}" for name, value in result.scores.items())
-    progress.say(f"seed {seed}: {shown} (epoch {result.best_epoch} of {run.epochs})")
+    progress.say(f"seed {seed}: {format_scores(result.scores)} (epoch {result.best_epoch} of {run.epochs})")
     _save(data, model, best.task, folder, result)
     return result
 
@@ -159,6 +160,6 @@ def _score_extra_dev(data: FinetuningData, model: Model, task: FileTask) -> dict
 def _save(data: FinetuningData, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Save the model if this seed is the best so far, then the record that marks the seed as finished."""
     if is_new_best(result, read_seeds(folder), task.metric):
-        metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": result.scores}
+        metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": config.to_json(result.scores)}
         save_model(folder.model, model, data.tokenizer, metadata=metadata)
     write_seed(folder, result)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bertkit.metrics.classification import require_pairs
+from bertkit.scores import UNDEFINED
 
 Indices = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -37,13 +38,22 @@ def bootstrap(statistic: Statistic, size: int, *, resamples: int = RESAMPLES, se
 
 
 def percentile_interval(scores: Scores, level: float = LEVEL) -> tuple[float, float]:
-    """The interval that holds the middle ``level`` of the resampled scores."""
+    """The interval that holds the middle ``level`` of the resampled scores that are defined."""
+    scores = scores[~np.isnan(scores)]
+    if not len(scores):
+        return UNDEFINED, UNDEFINED
     low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def p_value(differences: Scores) -> float:
-    """Two-sided p value of resampled differences: twice the share of the rarer sign; never 0 (Davison 1997)."""
+    """Two-sided p value of resampled differences: twice the share of the rarer sign; never 0 (Davison 1997).
+
+    Undefined differences are left out; without any other p is undefined, too.
+    """
+    differences = differences[~np.isnan(differences)]
+    if not len(differences):
+        return UNDEFINED
     below = np.count_nonzero(differences <= 0)
     above = np.count_nonzero(differences >= 0)
     return min(1.0, 2 * (min(below, above) + 1) / (len(differences) + 1))
@@ -122,11 +132,11 @@ def resample_numbers(gold: Sequence[float], predicted: Sequence[float], names: S
 
 
 def _correlate(first: Scores, second: Scores) -> Scores:
-    """Pearson correlations of the rows, (R,); 0.0 where one side is constant."""
+    """Pearson correlations of the rows, (R,); undefined where one side is constant."""
     varies = (np.ptp(first, axis=1) > 0) & (np.ptp(second, axis=1) > 0)
     first, second = (side - side.mean(axis=1, keepdims=True) for side in (first, second))
     deviation = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
-    return np.where(varies, _divide((first * second).sum(axis=1), deviation), 0.0)
+    return np.where(varies, _divide((first * second).sum(axis=1), deviation), UNDEFINED)
 
 
 def _count(codes: NDArray[np.int64], classes: int) -> Scores:

@@ -1,7 +1,7 @@
 """Scores of predicted classes: accuracy, F1, Matthews correlation, confusion matrix; by scikit-learn.
 
-Classes are strings. Where a score is undefined (a class that never occurs, constant predictions) it is 0.0, as in the
-official scripts of GLUE.
+Classes are strings. Where a score is undefined (a class that never occurs, Matthews correlation of constant
+predictions) it is 0.0, as in the official scripts of GLUE.
 """
 
 from __future__ import annotations

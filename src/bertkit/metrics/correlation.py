@@ -1,6 +1,6 @@
 """Scores of predicted numbers: Pearson and Spearman correlation, both from -1 to 1.
 
-Both are 0.0 when either side is constant, where they are undefined.
+Both are undefined when either side is constant.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from bertkit.metrics.classification import require_pairs
+from bertkit.scores import UNDEFINED
 
 
 def pearson(gold: Sequence[float], predicted: Sequence[float]) -> float:
     """Linear correlation of the predictions with the gold numbers."""
     if _is_undefined(gold, predicted):
-        return 0.0
+        return UNDEFINED
     # Not scipy's pearsonr, which warns of almost constant predictions, as after a first epoch; it differs by rounding.
     return float(np.corrcoef(gold, predicted)[0, 1])
 
 
 def spearman(gold: Sequence[float], predicted: Sequence[float]) -> float:
     """Rank correlation of the predictions with the gold numbers; equal numbers share their mean rank."""
-    return 0.0 if _is_undefined(gold, predicted) else float(spearmanr(gold, predicted).statistic)
+    return UNDEFINED if _is_undefined(gold, predicted) else float(spearmanr(gold, predicted).statistic)
 
 
 def _is_undefined(gold: Sequence[float], predicted: Sequence[float]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bertkit.escaping import printable, to_json, to_markdown
 from bertkit.report.tables import markdown_table
+from bertkit.scores import is_defined
 
 Row = Sequence[object]
 
@@ -17,7 +18,8 @@ Row = Sequence[object]
 class Card:
     """The content of a model card. ``kind`` is a pipeline tag of Hugging Face or empty.
 
-    ``scores`` are rows under ``score_columns``, and ``values`` the scores of the saved model by name. ``data`` has one
+    ``scores`` are rows under ``score_columns``, and ``values`` the scores of the saved model by name; an undefined one
+    is left out of the header. ``data`` has one
     row per file: name, bytes and SHA-256. ``command`` is written without the folders of absolute paths. ``base`` is the
     name of the model that was fine-tuned.
     """
@@ -84,5 +86,5 @@ def _model_index(card: Card) -> dict[str, object]:
     return {
         "task": {"type": card.kind or "other"},
         "dataset": {"name": card.title, "type": card.title},
-        "metrics": [{"type": name, "value": round(value, 6)} for name, value in card.values.items()],
+        "metrics": [{"type": name, "value": round(value, 6)} for name, value in card.values.items() if is_defined(value)],
     }

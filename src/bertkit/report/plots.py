@@ -26,6 +26,7 @@ from bertkit.report.style import (
     show_literally,
 )
 from bertkit.report.tables import summarize_scores
+from bertkit.scores import format_score, rank_score
 
 MetricsRecord = Mapping[str, Any]
 """A line of ``metrics.jsonl``."""
@@ -132,21 +133,21 @@ def plot_epochs(
 
     ``to_beat`` are scores of methods without epochs, by name: horizontal lines.
     """
-    best = {seed: max(scores[metric] for scores in epochs) for seed, epochs in seeds.items()}
+    best = {seed: max((scores[metric] for scores in epochs), key=rank_score) for seed, epochs in seeds.items()}
     summary = summarize_scores(list(best.values()))
     figure, (panel,) = make_figure(1, width=6.4, height=4.2, title=f"{_format_metric(metric)} on dev")
     for place, (seed, epochs) in enumerate(seeds.items()):
         colour = PALETTE[place % len(PALETTE)]
         values = [scores[metric] for scores in epochs]
         numbers = list(range(1, len(values) + 1))
-        kept = max(range(len(values)), key=lambda epoch: (values[epoch], epoch))
+        kept = max(range(len(values)), key=lambda epoch: (rank_score(values[epoch]), epoch))
         panel.plot(numbers, values, "o-", color=colour, markerfacecolor="white", markeredgewidth=1.5, linewidth=2)
-        panel.plot(kept + 1, values[kept], "o", color=colour, markersize=9, label=f"seed {seed}: {values[kept]:.4f}")
+        panel.plot(kept + 1, values[kept], "o", color=colour, markersize=9, label=f"seed {seed}: {format_score(values[kept])}")
     if summary.sd is not None:
         panel.axhspan(summary.mean - summary.sd, summary.mean + summary.sd, color=GRID, alpha=0.6, zorder=0)
     panel.axhline(summary.mean, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     for (name, score), dashes in zip((to_beat or {}).items(), _DASHES, strict=False):
-        panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=f"{name}: {score:.4f}")
+        panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=f"{name}: {format_score(score)}")
     set_panel_title(panel, f"best epochs: {summary}" if summary.sd is not None else f"best epoch: {summary}")
     panel.set_xlabel("epoch", color=FAINT, fontsize=9)
     most = max(len(epochs) for epochs in seeds.values())

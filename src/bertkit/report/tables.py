@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bertkit.escaping import printable, to_markdown
+from bertkit.scores import format_score, is_defined, rank_score
 
 _UNLIMITED_WIDTH = 100_000
 """Columns of a page that never wraps a line: text that another program reads keeps one row per line."""
@@ -21,7 +22,10 @@ _UNLIMITED_WIDTH = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Scores of several seeds. ``sd`` is the standard deviation of a sample (n - 1), None for a single score."""
+    """Scores of several seeds. ``sd`` is the standard deviation of a sample (n - 1), None for a single score.
+
+    If one of the scores is undefined, so is ``mean``, and ``sd`` is None; ``best`` is that of the others.
+    """
 
     mean: float
     sd: float | None
@@ -31,15 +35,16 @@ class Summary:
     def __str__(self) -> str:
         """``0.8123 ± 0.0041 (best 0.8170 of 5)``, or the single score."""
         if self.sd is None:
-            return f"{self.mean:.4f}"
+            return format_score(self.mean)
         return f"{self.mean:.4f} ± {self.sd:.4f} (best {self.best:.4f} of {self.count})"
 
 
 def summarize_scores(scores: Sequence[float]) -> Summary:
     """Mean, standard deviation and best of at least one score; higher is better."""
     assert scores, "nothing to summarize"
-    sd = statistics.stdev(scores) if len(scores) > 1 else None
-    return Summary(mean=statistics.fmean(scores), sd=sd, best=max(scores), count=len(scores))
+    mean, best = statistics.fmean(scores), max(scores, key=rank_score)
+    sd = statistics.stdev(scores) if len(scores) > 1 and is_defined(mean) else None
+    return Summary(mean=mean, sd=sd, best=best, count=len(scores))
 
 
 @runtime_checkable
@@ -59,7 +64,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], output:
     On a terminal it is fitted to the width of the window. Elsewhere it is plain text: columns separated by two spaces,
     one line per row, no colour and no rules.
     """
-    cells = [[f"{cell:.4f}" if isinstance(cell, float) else printable(str(cell)) for cell in row] for row in rows]
+    cells = [[format_score(cell) if isinstance(cell, float) else printable(str(cell)) for cell in row] for row in rows]
     on_terminal = output.isatty()
     table = Table(
         box=box.SIMPLE_HEAD if on_terminal else None,
@@ -107,7 +112,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 def _format_cell(cell: object) -> str:
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return to_markdown(cell if isinstance(cell, str) else str(cell))
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.4f}"
+    return f"{cell:,}" if isinstance(cell, int) else format_score(cell)
 
 
 def _is_number(cell: str) -> bool:

@@ -12,6 +12,7 @@ from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable
 from bertkit.reproduction.plan import PlannedCell, PlannedRow, PlannedTable, ReproductionPlan
 from bertkit.reproduction.systems import SystemModel
 from bertkit.runs import read_run
+from bertkit.scores import is_defined, rank_score
 
 _PERCENT = 100
 
@@ -67,10 +68,9 @@ class ResultsReader:
         if not results:
             has_failed = any(unit.name in self._failed for unit in cell.finetunings.values())
             return Cell(paper=paper, why="failed" if has_failed else ""), 0.0
-        best = max(results, key=lambda result: result.mean)
-        score = cell.column.score
-        scores = [_PERCENT * seed.scores[score] for seed in best.seeds if score in seed.scores]
-        return Cell(ours=scores, paper=paper), sum(seed.seconds for each in results for seed in each.seeds)
+        best = max(results, key=lambda result: rank_score(result.mean))
+        cell_of_best = _cell([seed.scores for seed in best.seeds], cell.column.score, paper)
+        return cell_of_best, sum(seed.seconds for each in results for seed in each.seeds)
 
 
 def _read_baselines(planned: PlannedTable) -> list[ResultRow]:
@@ -82,12 +82,16 @@ def _read_baselines(planned: PlannedTable) -> list[ResultRow]:
         cells: list[Cell] = []
         for column, baselines in columns:
             found = read_baselines(baselines.file) if baselines and baselines.unit.is_done() else []
-            scores = [each.scores[column.score] for each in found if each.name == name and column.score in each.scores]
-            cells.append(
-                _average(cells, None) if column.kind == "average" else Cell(ours=[_PERCENT * s for s in scores])
-            )
+            scores = [each.scores for each in found if each.name == name]
+            cells.append(_average(cells, None) if column.kind == "average" else _cell(scores, column.score, None))
         rows.append(ResultRow(name=f"{name[0].upper()}{name[1:]}", cells=cells))
     return rows
+
+
+def _cell(scores: Sequence[Mapping[str, float]], name: str, paper: float | None) -> Cell:
+    """The score ``name`` of each, in per cent; no figure if one of them is undefined."""
+    found = [_PERCENT * each[name] for each in scores if name in each]
+    return Cell(ours=found, paper=paper) if all(map(is_defined, found)) else Cell(paper=paper, why="undefined")
 
 
 def _read_perplexity(model: SystemModel, paper: float | None) -> Cell:

@@ -90,8 +90,8 @@ def write_folder(path: Path, fill: Callable[[Path], object]) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file completely or not at all."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    """Write a JSON file completely or not at all. NaN, which is not JSON, is a mistake of the caller."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ def sha256_of(path: Path) -> str:
 
 
 def encode_checked(record: Mapping[str, object]) -> str:
-    """The record as JSON text with its own SHA-256 in the last line."""
-    digest = hashlib.sha256(json.dumps(record, ensure_ascii=False).encode(errors="surrogatepass")).hexdigest()
+    """The record as JSON text with its own SHA-256 in the last line. NaN, which is not JSON, is a ValueError."""
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     return json.dumps({**record, "sha256": digest}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -36,8 +38,9 @@ def read_checked(path: Path, advice: str = "") -> dict[str, Any]:
     record = read_json(path)
     if isinstance(record, dict):
         record.pop("sha256", None)
-        if path.read_bytes() == encode_checked(record).encode(errors="surrogatepass"):
-            return record
+        with suppress(ValueError):  # a damaged number such as 1e999 is read as infinity
+            if path.read_bytes() == encode_checked(record).encode(errors="surrogatepass"):
+                return record
     raise data_error(f"{path} is damaged: its text does not agree with its own SHA-256. {advice}")
 
 

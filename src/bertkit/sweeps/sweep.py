@@ -30,6 +30,7 @@ from bertkit.report.progress import Progress
 from bertkit.report.tables import summarize_scores
 from bertkit.runs import InUseError, RunFolder
 from bertkit.scheduling import divide_work
+from bertkit.scores import is_defined, rank_score
 from bertkit.storage.atomic import TEMPORARY_PREFIX, remove_folder
 from bertkit.sweeps.optuna_trials import Sampler, Trials, load_optuna
 from bertkit.sweeps.results import FAILED, PointResult, SweepResult, format_settings, read_point, write_table
@@ -123,7 +124,7 @@ class _Worker:
                 reason = result.points[0].failed
                 raise DivergenceError(f"all {len(result.points)} points have failed; the first one: {reason}")
             plot_sweep(series, result.metric, self._folder / "sweep.png")
-            folder.note(ended="done", best=result.best.settings, mean=result.best.mean)
+            folder.note(ended="done", best=result.best.settings, mean=config.to_json(result.best.mean))
         return result
 
     def points(self) -> list[Point]:
@@ -172,11 +173,12 @@ class _Worker:
         if self._trials is None:
             return False
         with RunFolder(self._folder, wait=True):
-            return self._trials.sample({point: result.mean for point, result in self.results().items()})
+            means = {point: result.mean for point, result in self.results().items()}
+            return self._trials.sample({point: mean if is_defined(mean or 0.0) else None for point, mean in means.items()})
 
     def _update_best(self) -> SweepResult:
         """Link to the best finished point, delete the models of all others, and write the table."""
-        points = sorted(self.results().values(), key=lambda each: (each.mean is None, -(each.mean or 0.0)))
+        points = sorted(self.results().values(), key=lambda each: (each.mean is None, -rank_score(each.mean or 0.0)))
         result = SweepResult(folder=self._folder, metric=self._base.task.metric, points=points)
         if result.best is not None:
             _replace_link(self._folder / "best", result.best.folder)

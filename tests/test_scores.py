@@ -1,0 +1,60 @@
+"""Undefined scores: a word for people, null for machines, never the best."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bertkit import config
+from bertkit.errors import BertkitError
+from bertkit.escaping import to_json
+from bertkit.scores import UNDEFINED, Score, format_score, format_scores, is_defined, rank_score
+from bertkit.storage.atomic import write_json
+from bertkit.storage.checksums import encode_checked, read_record
+
+
+def test_an_undefined_score_is_a_word_and_never_the_best() -> None:
+    assert [format_score(0.5), format_score(-0.12345), format_score(UNDEFINED)] == ["0.5000", "-0.1235", "undefined"]
+    assert format_scores({"pearson": 0.5, "spearman": UNDEFINED}) == "pearson 0.5000, spearman undefined"
+    assert max([-0.9, UNDEFINED, 0.1, UNDEFINED], key=rank_score) == 0.1
+    assert is_defined(0.0) and not is_defined(UNDEFINED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    mean: Score
+    sd: float | None
+    epochs: list[dict[str, Score]]
+
+
+def test_an_undefined_score_is_null_in_json_and_survives_being_read() -> None:
+    text = json.dumps(config.to_json(Found(mean=UNDEFINED, sd=None, epochs=[{"a": 0.5, "b": UNDEFINED}])))
+    assert text == '{"mean": null, "sd": null, "epochs": [{"a": 0.5, "b": null}]}'
+    found = config.from_json(Found, json.loads(text))
+    assert math.isnan(found.mean) and found.sd is None
+    assert found.epochs[0]["a"] == 0.5 and math.isnan(found.epochs[0]["b"])
+
+
+def test_null_is_an_error_where_a_number_is_no_score() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Setting:
+        lr: float
+
+    with pytest.raises(BertkitError, match="float"):
+        config.from_json(Setting, {"lr": None})
+
+
+def test_nan_is_never_written_as_json(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"score": UNDEFINED})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode_checked({"score": UNDEFINED})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        to_json({"score": UNDEFINED})
+    (tmp_path / "b.json").write_text(encode_checked({"score": 1.5}).replace("1.5", "1e999"), encoding="utf-8")
+    with pytest.raises(BertkitError, match=r"b\.json is damaged"):
+        read_record(tmp_path / "b.json")
