@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -51,6 +53,12 @@ def test_a_text_without_a_mask_is_an_error(model: Model, tokenizer: WordPiece) -
     with pytest.raises(BertkitError, match=r'there is no \[MASK\] in "seven coins"') as caught:
         fill(model, tokenizer, "seven coins")
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_a_vocabulary_without_a_mask_is_an_error(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", encoding="utf-8")
+    with pytest.raises(BertkitError, match="vocabulary of this model has no mask token, which fill needs"):
+        fill(model, WordPiece.load(tmp_path), "a ? a")
 
 
 def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece) -> None:

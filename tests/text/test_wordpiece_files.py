@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import WordPiece, train
@@ -129,11 +130,24 @@ def test_a_byte_order_mark_and_windows_line_ends_are_ignored(tmp_path: Path) -> 
     assert WordPiece.load(tmp_path).vocabulary == VOCABULARY
 
 
+def test_a_vocabulary_without_mask_and_padding_splits_texts(tmp_path: Path) -> None:
+    """It is refused where a mask is needed only; a saved copy does not name tokens that the vocabulary lacks."""
+    (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\na\n##b\n", encoding="utf-8")
+    tokenizer = WordPiece.load(tmp_path)
+    assert tokenizer.encode("ab [MASK] [PAD]").ids[:2] == [3, 4]
+    assert tokenizer.mask_id == tokenizer.pad_id == tokenizer.unk_id == 0
+    tokenizer.save(tmp_path / "copy")
+    config = json.loads((tmp_path / "copy" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert config["sep_token"] == "[SEP]" and not {"mask_token", "pad_token"} & set(config)
+    assert WordPiece.load(tmp_path / "copy").fingerprint == tokenizer.fingerprint
+    assert len(AutoTokenizer.from_pretrained(tmp_path / "copy")) == 5
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a\nb\n", r"has no \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]; BERT needs"),
-        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"vocab.txt has no \[MASK\]; BERT needs"),
+        ("a\nb\n", r"has no \[UNK\], \[CLS\], \[SEP\]; BERT needs"),
+        ("[PAD]\n[UNK]\n[CLS]\n[MASK]\na\n", r"vocab.txt has no \[SEP\]; BERT needs"),
         ("[PAD]\n\n[UNK]\n", "line 2 is blank"),
         ("[PAD]\n[UNK]\n\n", "line 3 is blank"),
         ("", "line 1 is blank"),

@@ -44,6 +44,8 @@ def fill(
 
     ``model`` has the masked-LM head under the name ``mlm``.
     """
+    if tokenizer.mask_id == tokenizer.unk_id:
+        raise usage_error("the vocabulary of this model has no mask token, which fill needs.")
     tokens = tokenizer.encode(text, specials=True)
     masked = [index for index, token in enumerate(tokens.ids) if token == tokenizer.mask_id]
     if not masked:

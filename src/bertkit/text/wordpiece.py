@@ -40,7 +40,11 @@ _SMALLEST = 2 * len(BertSpecialTokens._fields)
 
 
 class WordPiece(BaseTokenizer):
-    """BERT's tokenizer. The ids of special tokens are looked up by name in the vocabulary."""
+    """BERT's tokenizer. The ids of special tokens are looked up by name in the vocabulary.
+
+    A vocabulary may lack [MASK] and [PAD]: ``mask_id`` and ``pad_id`` are then ``unk_id``. Padding is never read, and
+    what needs a mask refuses such a tokenizer.
+    """
 
     cls_id: int
     sep_id: int
@@ -53,8 +57,12 @@ class WordPiece(BaseTokenizer):
         added: AddedTokens | None = None,
     ) -> None:
         self._specials = specials or BertSpecialTokens()
-        super().__init__(backend, self._specials, model="BERT", source=source, added=added)
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.tokens_to_ids(self._specials)
+        known = backend.get_vocab()
+        optional = (self._specials.pad, self._specials.mask)
+        required = [token for token in self._specials if token in known or token not in optional]
+        super().__init__(backend, required, model="BERT", source=source, added=added)
+        self.unk_id, self.cls_id, self.sep_id = self.tokens_to_ids(self._specials[1:4])
+        self.pad_id, self.mask_id = (known.get(token, self.unk_id) for token in optional)
         self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
 
     @classmethod
@@ -73,7 +81,7 @@ class WordPiece(BaseTokenizer):
             "strip_accents": self.pre_tokenize("é") == ["e"],
             "tokenize_chinese_chars": len(self.pre_tokenize("中中")) == 2,
         }
-        config = wordpiece_config(self._specials, **flags)
+        config = wordpiece_config(self._specials, self._ids, **flags)
         self._save(folder, config, {VOCABULARY: "\n".join(self.vocabulary) + "\n"})
 
     def surface_form(self, id: int) -> tuple[str, bool]:

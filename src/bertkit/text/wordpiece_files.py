@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +56,15 @@ def read_folder(path: Path) -> WordPieceFiles:
     return WordPieceFiles(backend=backend, specials=specials, added=added, file=file)
 
 
-def wordpiece_config(specials: BertSpecialTokens, **rules: bool) -> dict[str, object]:
-    """The content of a ``tokenizer_config.json``.
+def wordpiece_config(specials: BertSpecialTokens, known: Container[str], **rules: bool) -> dict[str, object]:
+    """The content of a ``tokenizer_config.json``, with the special tokens that are among the ``known`` ones.
 
     It names Hugging Face's generic class, which takes the rules from tokenizer.json; their BertTokenizer would build
     the rules from flags that cannot express all of them. The generic class must be told that BERT reads segment ids.
     """
     return {
         **rules,
-        **{f"{name}_token": token for name, token in specials._asdict().items()},
+        **{f"{name}_token": token for name, token in specials._asdict().items() if token in known},
         "model_max_length": 512,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "tokenizer_class": "PreTrainedTokenizerFast",
