@@ -241,7 +241,9 @@ def _restore_undefined(hint: object, value: Any) -> Any:
     arguments = typing.get_args(hint)
     if isinstance(value, dict) and arguments:
         return {name: _restore_undefined(arguments[-1], item) for name, item in value.items()}
-    return [_restore_undefined(arguments[0], item) for item in value] if isinstance(value, list) and arguments else value
+    if isinstance(value, list) and arguments:
+        return [_restore_undefined(arguments[0], item) for item in value]
+    return value
 
 
 def _unknown_keys(hint: object, value: object, prefix: str = "") -> Iterator[str]:

@@ -49,8 +49,8 @@ def test_tags_of_each_scheme() -> None:
 
 
 def test_bare_tags_stay_bare_and_their_entities_have_a_row_of_their_own() -> None:
-    assert convert("I I O B B".split(), "bioes") == ["B", "E", "O", "S", "S"]
-    assert convert("S O U".split(), "iob2") == ["B", "O", "B"]
+    assert convert(["I", "I", "O", "B", "B"], "bioes") == ["B", "E", "O", "S", "S"]
+    assert convert(["S", "O", "U"], "iob2") == ["B", "O", "B"]
     (row,) = score_entities([["B", "I", "O", "B"]], [["B", "I", "O", "O"]])[1]
     assert (row.name, row.precision, row.recall, row.support) == ("entity", 1, 0.5, 2)
 

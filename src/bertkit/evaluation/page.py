@@ -190,4 +190,4 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]
 def _cell(value: object) -> str:
     if isinstance(value, str):
         return f'<td class="text">{to_html(value)}</td>'
-    return f'<td class="number">{format_score(value)}</td>' if isinstance(value, float) else f'<td class="number">{value:,}</td>'
+    return f'<td class="number">{format_score(value) if isinstance(value, float) else f"{value:,}"}</td>'

@@ -160,6 +160,7 @@ def _score_extra_dev(data: FinetuningData, model: Model, task: FileTask) -> dict
 def _save(data: FinetuningData, model: Model, task: FileTask, folder: RunFolder, result: SeedResult) -> None:
     """Save the model if this seed is the best so far, then the record that marks the seed as finished."""
     if is_new_best(result, read_seeds(folder), task.metric):
-        metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": config.to_json(result.scores)}
+        scores = config.to_json(result.scores)
+        metadata = {"kind": "finetune", "task": task.record(), "seed": result.seed, "scores": scores}
         save_model(folder.model, model, data.tokenizer, metadata=metadata)
     write_seed(folder, result)

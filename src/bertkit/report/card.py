@@ -86,5 +86,7 @@ def _model_index(card: Card) -> dict[str, object]:
     return {
         "task": {"type": card.kind or "other"},
         "dataset": {"name": card.title, "type": card.title},
-        "metrics": [{"type": name, "value": round(value, 6)} for name, value in card.values.items() if is_defined(value)],
+        "metrics": [
+            {"type": name, "value": round(value, 6)} for name, value in card.values.items() if is_defined(value)
+        ],
     }

@@ -142,12 +142,14 @@ def plot_epochs(
         numbers = list(range(1, len(values) + 1))
         kept = max(range(len(values)), key=lambda epoch: (rank_score(values[epoch]), epoch))
         panel.plot(numbers, values, "o-", color=colour, markerfacecolor="white", markeredgewidth=1.5, linewidth=2)
-        panel.plot(kept + 1, values[kept], "o", color=colour, markersize=9, label=f"seed {seed}: {format_score(values[kept])}")
+        name = f"seed {seed}: {format_score(values[kept])}"
+        panel.plot(kept + 1, values[kept], "o", color=colour, markersize=9, label=name)
     if summary.sd is not None:
         panel.axhspan(summary.mean - summary.sd, summary.mean + summary.sd, color=GRID, alpha=0.6, zorder=0)
     panel.axhline(summary.mean, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     for (name, score), dashes in zip((to_beat or {}).items(), _DASHES, strict=False):
-        panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=f"{name}: {format_score(score)}")
+        label = f"{name}: {format_score(score)}"
+        panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=label)
     set_panel_title(panel, f"best epochs: {summary}" if summary.sd is not None else f"best epoch: {summary}")
     panel.set_xlabel("epoch", color=FAINT, fontsize=9)
     most = max(len(epochs) for epochs in seeds.values())

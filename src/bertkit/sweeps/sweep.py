@@ -173,8 +173,9 @@ class _Worker:
         if self._trials is None:
             return False
         with RunFolder(self._folder, wait=True):
-            means = {point: result.mean for point, result in self.results().items()}
-            return self._trials.sample({point: mean if is_defined(mean or 0.0) else None for point, mean in means.items()})
+            found = self.results().items()
+            means = {point: result.mean if is_defined(result.mean or 0.0) else None for point, result in found}
+            return self._trials.sample(means)
 
     def _update_best(self) -> SweepResult:
         """Link to the best finished point, delete the models of all others, and write the table."""

@@ -50,7 +50,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
                 columns = f"{len(cells)} column{'s' * (len(cells) > 1)}, and {width} in the lines before"
                 raise data_error(f"{at_line(path, number)}: {columns}. Fix the line.")
             if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
-                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE, I-TYPE, B or I.')
+                raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I.')
             first = first if rows else number
             rows.append(cells)
     if rows:
