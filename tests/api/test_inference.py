@@ -17,6 +17,14 @@ def test_every_mask_is_filled(workspace: Path) -> None:
         assert probabilities == sorted(probabilities, reverse=True)
 
 
+def test_fill_computes_in_the_precision_that_is_asked_for(workspace: Path) -> None:
+    exact, rounded = (
+        api.fill(workspace / "run", "River [MASK].", precision=precision)[0][0].probability
+        for precision in ("float32", "bfloat16")
+    )
+    assert exact != rounded and abs(exact - rounded) < 0.01
+
+
 def test_predictions_are_written_and_counted(workspace: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     assert api.predict(workspace / "tuned", workspace / "reviews.csv", output=output, progress="quiet") == 99

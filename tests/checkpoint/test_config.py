@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from transformers.activations import ACT2FN
 
 from bertkit.checkpoint.config import classes_to_hf, config_from_hf, config_to_hf, labels_from_hf, number_to_hf
+from bertkit.encoder_types.transformer import ACTIVATION_NAMES
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
+from bertkit.nn.activation import ACTIVATIONS
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
@@ -22,6 +26,13 @@ def test_a_config_is_written_and_read(encoder: Bert, activation: str) -> None:
 def test_absent_keys_of_a_config_have_their_defaults() -> None:
     assert config_from_hf({}, "config.json") == BertConfig(vocab_size=30522)
     assert config_from_hf({"hidden_act": "gelu_python", "pad_token_id": None}, "config.json").activation == "gelu"
+
+
+@pytest.mark.parametrize("name", ACTIVATION_NAMES)
+def test_activations_are_those_of_transformers(name: str) -> None:
+    activation = config_from_hf({"hidden_act": name}, "config.json").activation
+    states = torch.linspace(-7, 7, 99)
+    torch.testing.assert_close(ACTIVATIONS[activation]()(states), ACT2FN[name](states), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from bertkit.checkpoint.weights import INDEX, PICKLED, WEIGHTS, read_weights
+from bertkit.checkpoint.weights import INDEX, PICKLED, PICKLED_INDEX, WEIGHTS, read_weights
 from bertkit.errors import BertkitError
 
 TENSORS = {f"layer.{number}": torch.full((number + 2, 3), float(number)) for number in range(5)}
@@ -41,6 +41,24 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
         read_weights(tmp_path)
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(BertkitError, match=r'names the file "model-00002.*", which is not'):
+        read_weights(tmp_path)
+
+
+def test_torch_files_in_parts_are_read_and_hold_tensors_only(tmp_path: Path) -> None:
+    places = {name: f"pytorch_model-0000{number % 2 + 1}-of-00002.bin" for number, name in enumerate(TENSORS)}
+    for file in set(places.values()):
+        torch.save({name: TENSORS[name] for name in places if places[name] == file}, tmp_path / file)
+    (tmp_path / PICKLED_INDEX).write_text(json.dumps({"weight_map": places}))
+    assert_weights(tmp_path, PICKLED_INDEX)
+    part = tmp_path / "pytorch_model-00002-of-00002.bin"
+    torch.save({"layer.1": torch.zeros(1).expand(10**9)}, part)
+    with pytest.raises(BertkitError, match=r"pytorch_model-00002.*its tensors would need"):
+        read_weights(tmp_path)
+    torch.save({"layer.1": Path("code")}, part)
+    with pytest.raises(BertkitError, match=r"pytorch_model-00002.*damaged or holds more than tensors"):
+        read_weights(tmp_path)
+    (tmp_path / PICKLED_INDEX).write_text(json.dumps({"weight_map": {"layer.1": "../secret.bin"}}))
+    with pytest.raises(BertkitError, match="which is not in the folder"):
         read_weights(tmp_path)
 
 

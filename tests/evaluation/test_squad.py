@@ -29,7 +29,7 @@ def questions(tmp_path: Path) -> Path:
 def test_missing_predictions_are_wrong_and_unknown_ones_are_ignored(questions: Path, tmp_path: Path) -> None:
     given = write(tmp_path / "p.json", {"a": "mill", "c": None, "x": "?", "y": "!"})
     found = api.squad_score(questions, given)
-    assert (found.rules, found.missing, found.unknown) == ("v2", 2, 2)
+    assert (found.rules, found.missing, found.unknown) == ("v2", ["b", "c"], ["x", "y"])
     assert found.scores["exact"] == pytest.approx(100 / 3)
     assert (found.scores["total"], found.scores["NoAns_exact"]) == (3, 0)
 
@@ -40,6 +40,18 @@ def test_null_odds_give_scores_at_the_best_threshold(questions: Path, tmp_path: 
     found = api.squad_score(questions, given, null_odds=odds)
     assert found.scores["exact"] == pytest.approx(200 / 3)
     assert (found.scores["best_exact"], found.scores["best_exact_thresh"]) == (100, 0.25)
+
+
+def test_a_null_threshold_replaces_that_of_the_official_program(questions: Path, tmp_path: Path) -> None:
+    given = write(tmp_path / "p.json", {"a": "mill", "b": "mill", "c": "river"})
+    odds = write(tmp_path / "o.json", {"a": -1, "b": 0.5, "c": 0.25})
+    assert api.squad_score(questions, given, null_odds=odds, null_threshold=0.3).scores["exact"] == 100
+    none = api.squad_score(questions, given, null_odds=odds, null_threshold=-2).scores
+    assert (none["exact"], none["NoAns_exact"]) == (pytest.approx(100 / 3), 100)
+    with pytest.raises(BertkitError, match="needs the file of null odds"):
+        api.squad_score(questions, given, null_threshold=0.3)
+    with pytest.raises(BertkitError, match="null_threshold is nan"):
+        api.squad_score(questions, given, null_odds=odds, null_threshold=float("nan"))
 
 
 def test_scores_follow_the_chosen_rules(questions: Path, tmp_path: Path) -> None:

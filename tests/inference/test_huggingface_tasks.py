@@ -8,9 +8,11 @@ import pytest
 
 from bertkit.checkpoint.model_folder import METADATA, save_model
 from bertkit.encoders.bert import Bert
+from bertkit.errors import BertkitError
 from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.model import Model
+from bertkit.storage.atomic import read_json, write_json
 from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
@@ -36,6 +38,24 @@ def test_a_classifier_not_made_by_bertkit_has_the_labels_of_its_config(
     (tmp_path / "model" / METADATA).unlink()
     found = load(tmp_path / "model").classify("the river ran")
     assert found.scores == pytest.approx(expected.scores)
+
+
+def test_a_folder_that_names_no_architecture_is_told_by_its_weights_or_says_what_to_add(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    def save_without_architecture(task: FileTask, name: str) -> Path:
+        expected = save(tmp_path / name, encoder, task, tokenizer)
+        folder = expected.folder
+        (folder / METADATA).unlink()
+        config = read_json(folder / "config.json")
+        del config["architectures"]
+        write_json(folder / "config.json", config)
+        return folder
+
+    assert load(save_without_architecture(task, "classes")).task.labels == task.labels
+    folder = save_without_architecture(RegressionTask(name="n", metric="pearson"), "number")
+    with pytest.raises(BertkitError, match="names no architecture, and the weights fit BertForSequenceClassification"):
+        load(folder).predict(["the river ran"])
 
 
 @pytest.mark.parametrize(

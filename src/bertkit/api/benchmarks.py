@@ -32,7 +32,9 @@ def glue_submit(options: GlueSubmitOptions) -> GlueSubmission:
 
 @verb(SquadScoreOptions)
 def squad_score(options: SquadScoreOptions) -> SquadScore:
-    """``.scores`` in per cent, and how many predictions are ``.missing`` or ``.unknown``."""
+    """``.scores`` in per cent, and the ids of ``.missing`` and ``.unknown`` predictions."""
     questions, predictions = existing([options.questions, options.predictions])
     null_odds = None if options.null_odds is None else existing([options.null_odds])[0]
-    return score_predictions(questions, predictions, null_odds=null_odds, rules=options.rules)
+    return score_predictions(
+        questions, predictions, null_odds=null_odds, null_threshold=options.null_threshold, rules=options.rules
+    )

@@ -33,7 +33,8 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
     data, sentence = optional_path(options.data), ""
     named = any((options.text, options.pair, options.id))
-    if data is not None and data.is_file() and (named or not task.files.splits):
+    has_header = all(split.form is None for split in task.files.splits.values())
+    if data is not None and data.is_file() and (named or has_header):
         task, sentence = choose_columns(task, data, text=options.text, pair=options.pair, id=options.id, labelled=True)
     elif named:
         raise usage_error("--text, --pair and --id are columns of a file: name it with --data FILE.")
@@ -51,7 +52,7 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
 @verb(CompareOptions)
 def compare(options: CompareOptions) -> Comparison:
     """``.sentence()`` in words; ``.scores["accuracy"].difference`` and ``.p`` in numbers."""
-    first, second = load(options.first), load(options.second)
+    first, second = (load(run, precision=options.precision) for run in (options.first, options.second))
     with Progress(options.progress) as bar:
         return compare_models(first, second, optional_path(options.data), options.split, bar)
 

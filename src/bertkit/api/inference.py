@@ -18,7 +18,7 @@ from bertkit.task_types.input_columns import choose_columns
 @verb(FillOptions)
 def fill(options: FillOptions) -> list[list[Filling]]:
     """The ``top_k`` most probable words for each mask, from left to right."""
-    return load(options.model).fill(options.text, options.top_k)
+    return load(options.model, precision=options.precision).fill(options.text, options.top_k)
 
 
 @verb(PredictOptions)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -22,12 +22,13 @@ from torch.overrides import TorchFunctionMode
 from bertkit._version import __version__
 from bertkit.checkpoint import config as _config
 from bertkit.checkpoint import huggingface
+from bertkit.checkpoint.head_classes import possible_classes
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
 from bertkit.encoder_types import EncoderSpec
 from bertkit.encoder_types.architectures import spec_of_config, spec_of_encoder
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, recoverable_path, write_folder, write_json
@@ -82,12 +83,15 @@ class ModelFolder:
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """The content of ``bertkit.json``; without one, what ``config.json`` says about the head and its labels."""
+        """The content of ``bertkit.json``; without one, what ``config.json`` says about the head and its labels.
+
+        Where it names no architecture, the metadata have those that the names of the weights fit.
+        """
         if self._checksums:
             return self._checksums
         labels = _config.labels_from_hf(self._config_file, str(self.path / CONFIG))
         several = self._config_file.get("problem_type") == _config.MULTI_LABEL
-        architectures = self._config_file.get("architectures") or []
+        architectures = self._config_file.get("architectures") or self._guess_architectures(labels)
         return {"architectures": architectures, "labels": labels, "several_labels": several}
 
     @cached_property
@@ -178,6 +182,13 @@ class ModelFolder:
         if not isinstance(content, dict):
             raise data_error(f"{self.path / CONFIG} is not the configuration of a model.")
         return content
+
+    def _guess_architectures(self, labels: Sequence[str]) -> list[str]:
+        try:
+            weights = read_weights(self.path)[1]
+        except BertkitError:  # reported by load_model, where the weights are needed
+            return []
+        return possible_classes(self.spec.huggingface, weights, labels)
 
     def _check(self, *names: str) -> None:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -16,6 +16,7 @@ from bertkit.storage.atomic import read_json
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
+PICKLED_INDEX = "pytorch_model.bin.index.json"
 
 _MOST_COPIES = 2
 """How often the tensors of a file may have its length in all: tied weights are listed twice and stored once."""
@@ -24,34 +25,38 @@ _MOST_COPIES = 2
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
     """The file that has the weights of ``folder`` (or the index of several), and the tensors by name.
 
-    Tried in this order: one safetensors file, several with an index, and torch's pickle, of which only tensors are
-    loaded.
+    Tried in this order: one safetensors file, several with an index, and torch's pickle, one or several, of which only
+    tensors are loaded.
     """
     file = find_weights(folder)
-    read = {WEIGHTS: read_tensors, INDEX: _read_parts, PICKLED: _read_pickled}[file.name]
-    return file, read(file)
+    if file.name == INDEX:
+        return file, _read_parts(file, "*.safetensors", read_tensors)
+    if file.name == PICKLED_INDEX:
+        return file, _read_parts(file, "*.bin", _read_pickled)
+    return file, read_tensors(file) if file.name == WEIGHTS else _read_pickled(file)
 
 
 def find_weights(folder: Path) -> Path:
     """The file that ``read_weights`` reads; a data error if there is none."""
-    for name in (WEIGHTS, INDEX, PICKLED):
+    for name in (WEIGHTS, INDEX, PICKLED, PICKLED_INDEX):
         if (folder / name).exists():
             return folder / name
     raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
 
 
-def _read_parts(index: Path) -> dict[str, Tensor]:
-    """The tensors of all files in the index. Names in it are compared with the folder's, never followed as paths."""
+def _read_parts(index: Path, pattern: str, read: Callable[[Path], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The tensors of all files in the index, which ``pattern`` matches. Names in it are compared with the folder's and
+    never followed as paths."""
     content = read_json(index)
     places = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
         raise data_error(f"{index} has no weight_map from tensors to files.")
-    present = {file.name: file for file in index.parent.glob("*.safetensors")}
+    present = {file.name: file for file in index.parent.glob(pattern)}
     tensors: dict[str, Tensor] = {}
     for name in sorted(set(places.values())):
         if name not in present:
             raise data_error(f'{index} names the file "{name}", which is not in the folder.')
-        tensors |= read_tensors(present[name])
+        tensors |= read(present[name])
     absent = sorted(set(places) - set(tensors))
     if absent:
         raise data_error(f"{index} names {len(absent)} tensors that no file has, such as {absent[0]}.")

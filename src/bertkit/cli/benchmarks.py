@@ -6,6 +6,9 @@ from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
 
+_SHOWN_IDS = 20
+"""Ids in a message; in Python, ``bertkit.squad_score`` returns all."""
+
 
 def glue_table(options: GlueTableOptions, *, json: bool) -> None:
     """Show the scores of runs on GLUE's tasks."""
@@ -40,9 +43,11 @@ def squad_score(options: SquadScoreOptions, *, json: bool, verbosity: Verbosity)
 
     result = api.squad_score(**vars(options))
     show_json(result.scores) if json else show_table(("score", "value"), result.scores.items())
-    if result.missing:
-        verbosity.say(f"{result.missing:,} questions have no prediction: they count as wrong")
-    if result.unknown:
-        verbosity.say(f"{result.unknown:,} predictions belong to no question: they are ignored")
-    if result.without_odds:
-        verbosity.say(f"{result.without_odds:,} questions have no null odds: they are taken as 0")
+    for ids, problem in (
+        (result.missing, "questions have no prediction and count as wrong"),
+        (result.unknown, "predictions belong to no question and are ignored"),
+        (result.without_odds, "questions have no null odds, which are taken as 0"),
+    ):
+        if ids:
+            more = f" and {len(ids) - _SHOWN_IDS:,} more" if len(ids) > _SHOWN_IDS else ""
+            verbosity.say(f"{len(ids):,} {problem}: {', '.join(ids[:_SHOWN_IDS])}{more}")

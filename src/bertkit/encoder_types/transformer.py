@@ -318,6 +318,7 @@ ACTIVATION_NAMES: Mapping[str, str] = {
     "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
     "relu": "relu",
 }
 """Hugging Face's name of an activation -> ours."""

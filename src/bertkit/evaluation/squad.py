@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
@@ -12,38 +12,49 @@ from bertkit.metrics.squad import Rules, score_all, score_all_v2
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
 from bertkit.task_types.squad_files import read_json_file
 
+_THRESHOLD = 1.0
+"""The ``--na-prob-thresh`` of ``evaluate-v2.0.py`` unless it is given."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SquadScore:
     """``scores`` under the names of the official program, in per cent.
 
-    ``missing`` counts questions without a prediction, which count as wrong; ``unknown`` counts predictions for no
-    question in the file, which are ignored. ``without_odds`` counts questions that a file of null odds lacks: their
-    odds are taken as 0.
+    ``missing`` are the ids of questions without a prediction, which count as wrong; ``unknown`` those of predictions
+    for no question in the file, which are ignored. ``without_odds`` are questions that a file of null odds lacks: their
+    odds are taken as 0. All are in the order of their files.
     """
 
     rules: Rules
     scores: dict[str, float]
-    missing: int
-    unknown: int
-    without_odds: int = 0
+    missing: list[str]
+    unknown: list[str]
+    without_odds: list[str] = field(default_factory=list)
 
 
 def score_predictions(
-    questions: Path, predictions: Path, *, null_odds: Path | None = None, rules: Rules | None = None
+    questions: Path,
+    predictions: Path,
+    *,
+    null_odds: Path | None = None,
+    null_threshold: float | None = None,
+    rules: Rules | None = None,
 ) -> SquadScore:
     """Score a JSON file of predictions: an object of question id -> answer.
 
-    ``null_odds`` is a file of question id -> score that the question has no answer (higher is more likely). Without
-    ``rules`` they are those of SQuAD 2.0 if a question is marked as impossible, else those of 1.1.
+    ``null_odds`` is a file of question id -> score that the question has no answer (higher is more likely); an answer
+    whose odds are above ``null_threshold`` (None is 1, as in the official program) becomes none. Without ``rules`` they
+    are those of SQuAD 2.0 if a question is marked as impossible, else those of 1.1.
     """
     examples = list(QuestionAnsweringTask(name=str(questions), null=True).reader.read(questions))
     gold = {example.id: _texts(example, questions) for example in examples}
     rules = rules or ("v2" if any(example.impossible for example in examples) else "v1")
     predicted = _read_answers(predictions)
     odds = None if null_odds is None else _read_numbers(null_odds)
+    if null_threshold is not None and odds is None:
+        raise usage_error("a null threshold needs the file of null odds that it is for: --null-odds FILE.")
     if rules == "v2":
-        scores = score_all_v2(gold, predicted, odds)
+        scores = score_all_v2(gold, predicted, odds, _THRESHOLD if null_threshold is None else null_threshold)
     elif null_odds is not None:
         raise usage_error(f"null odds need questions without an answer, which the rules of {rules} do not have.")
     else:
@@ -51,9 +62,9 @@ def score_predictions(
     return SquadScore(
         rules=rules,
         scores=scores,
-        missing=len(gold.keys() - predicted.keys()),
-        unknown=len(predicted.keys() - gold.keys()),
-        without_odds=0 if odds is None else len(gold.keys() - odds.keys()),
+        missing=[id for id in gold if id not in predicted],
+        unknown=[id for id in predicted if id not in gold],
+        without_odds=[] if odds is None else [id for id in gold if id not in odds],
     )
 
 

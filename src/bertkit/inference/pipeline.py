@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
 from bertkit.errors import data_error, usage_error
@@ -202,6 +202,11 @@ def _find_task(model: ModelFolder, folder: Path) -> FileTask:
             )
         return saved
     task = infer_task(folder.name, model.metadata, positions=model.config.max_positions)
+    if task is None and len(possible := model.metadata.get("architectures", ())) > 1:
+        raise data_error(
+            f"{folder / CONFIG} names no architecture, and the weights fit {' and '.join(possible)}. Add a line to it, "
+            f'such as "architectures": ["{possible[0]}"].'
+        )
     if task is None:
         raise usage_error(
             f"{folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {folder} -o RUN"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.job import AnyPath, JobOptions, Options, Precision
+from bertkit.ranges import FiniteFloat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,9 @@ class CompareOptions(JobOptions):
     """File with labels, or folder with the task's files. [default: the files of FIRST]"""
     split: str = "dev"
     """Which of the task's files."""
+    precision: Precision | None = None
+    """Number format of matrix products of both models. [default: float32, unless the model's config.json says
+    bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,8 @@ class SquadScoreOptions(Options):
     predictions: AnyPath = field(kw_only=False)
     """JSON object of id -> answer."""
     null_odds: AnyPath | None = None
-    """JSON object of id -> odds that the question has no answer: above 1 none is given, and the best threshold is shown
-    too."""
+    """JSON object of id -> odds that the question has no answer. The best threshold for them is shown too."""
+    null_threshold: FiniteFloat | None = None
+    """Answers whose null odds are above it are taken as none. [default: 1, as in the official program]"""
     rules: Literal["v1", "v2", "korquad"] | None = None
     """Whose scoring rules. [default: v2 if some question has no answer, else v1]"""

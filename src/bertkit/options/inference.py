@@ -22,6 +22,8 @@ class FillOptions(Options):
     """Text with at least one [MASK], which is <mask> for RoBERTa."""
     top_k: VocabularySize = 5
     """Predictions per mask."""
+    precision: Precision | None = None
+    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)
