@@ -9,6 +9,7 @@ from transformers import AutoTokenizer
 
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import WordPiece, train
+from bertkit.text.wordpiece_files import guess_case
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ENGLISH = ["The quick brown fox jumps over the lazy dog, naïvely.", "A fox's résumé: quick jumps; lazier dogs!"] * 3
@@ -202,3 +203,42 @@ def fail_to_load(path: Path, message: str) -> None:
         WordPiece.load(path)
     assert caught.value.exit_code == 3
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "lowercase"),
+    [
+        ("uncased_L-12_H-768_A-12", True),
+        ("cased_L-12_H-768_A-12", False),
+        ("wwm_uncased_L-24_H-1024_A-16", True),
+        ("wwm_cased_L-24_H-1024_A-16", False),
+        ("multilingual_L-12_H-768_A-12", True),
+        ("multi_cased_L-12_H-768_A-12", False),
+        ("chinese_L-12_H-768_A-12", True),
+    ],
+)
+def test_the_name_of_a_folder_of_google_says_whether_it_is_cased(tmp_path: Path, name: str, lowercase: bool) -> None:
+    for words in (["fox", "Fox"], ["fox", "foxes"]):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        file = write_vocabulary(folder, [*SPECIAL_TOKENS, *words])
+        assert guess_case(file) == (lowercase, f"the name of its folder, {name}")
+        assert (tokens_of(WordPiece.load(folder), "Fox") == ["fox"]) is lowercase or "Fox" not in words
+
+
+def test_a_vocabulary_without_a_telling_name_is_cased_by_its_subwords(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(1_000)]
+    few = write_vocabulary(tmp_path, [*SPECIAL_TOKENS, *words, "Ⅱ"])
+    assert guess_case(few) == (True, "1 of its 1,001 subwords have upper case")
+    many = write_vocabulary(tmp_path, [*SPECIAL_TOKENS, *words, *map(str.capitalize, words[:9])])
+    assert guess_case(many) == (False, "9 of its 1,009 subwords have upper case")
+
+
+def test_published_vocabularies_are_told_apart(data_folder: Path) -> None:
+    found = {}
+    for file in sorted((data_folder / "vocab").rglob("vocab.txt")):
+        subwords = file.read_text(encoding="utf-8").split("\n")
+        found[len(subwords) - 1] = guess_case(file)[0]
+    assert found.pop(30_522)
+    assert found
+    assert not any(found.values())

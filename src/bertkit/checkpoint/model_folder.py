@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from bertkit._version import __version__
 from bertkit.checkpoint import config as _config
-from bertkit.checkpoint import huggingface
+from bertkit.checkpoint import huggingface, tensorflow
 from bertkit.checkpoint.head_classes import possible_classes
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS, read_weights
@@ -75,7 +75,7 @@ class ModelFolder:
         path = Path(path)
         try:
             for folder in map(recoverable_path, (path, path / "model")):
-                if (folder / CONFIG).is_file():
+                if (folder / CONFIG).is_file() or tensorflow.is_tensorflow(folder):
                     return cls(folder)
             raise usage_error(f"no model {_explain_absence(path)}")
         except OSError as error:
@@ -89,7 +89,7 @@ class ModelFolder:
         """
         if self._checksums:
             return self._checksums
-        labels = _config.labels_from_hf(self._config_file, str(self.path / CONFIG))
+        labels = _config.labels_from_hf(self._config_file, str(self._config_path))
         several = self._config_file.get("problem_type") == _config.MULTI_LABEL
         architectures = self._config_file.get("architectures") or self._guess_architectures(labels)
         return {"architectures": architectures, "labels": labels, "several_labels": several}
@@ -97,7 +97,7 @@ class ModelFolder:
     @cached_property
     def config(self) -> Any:
         """The configuration that the encoder is built from."""
-        return _config.config_from_hf(self._config_file, str(self.path / CONFIG))
+        return _config.config_from_hf(self._config_file, str(self._config_path))
 
     @property
     def stated_dtype(self) -> str:
@@ -153,8 +153,8 @@ class ModelFolder:
         tensors = huggingface.normalize_state_dict(spec.huggingface, weights, str(file))
         layers = huggingface.count_layers(spec.huggingface, tensors)
         if layers is not None and layers != config.num_layers:
-            raise data_error(f"{self.path}: {CONFIG} says {config.num_layers} layers and {file.name} has {layers}.")
-        _check_depth(config, self.path / CONFIG, file, len(tensors))
+            raise data_error(f"{self._config_path} says {config.num_layers} layers and {file.name} has {layers}.")
+        _check_depth(config, self._config_path, file, len(tensors))
         encoder = _load_encoder(spec, config, tensors, str(file))
         has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
         heads = dict(objectives(encoder))
@@ -177,10 +177,12 @@ class ModelFolder:
 
     @cached_property
     def _config_file(self) -> Mapping[str, Any]:
+        if self._config_path.name != CONFIG:
+            return tensorflow.read_config(self.path)
         self._check(CONFIG)
-        content = read_json(self.path / CONFIG)
+        content = read_json(self._config_path)
         if not isinstance(content, dict):
-            raise data_error(f"{self.path / CONFIG} is not the configuration of a model.")
+            raise data_error(f"{self._config_path} is not the configuration of a model.")
         return content
 
     def _guess_architectures(self, labels: Sequence[str]) -> list[str]:
@@ -189,6 +191,12 @@ class ModelFolder:
         except BertkitError:  # reported by load_model, where the weights are needed
             return []
         return possible_classes(self.spec.huggingface, weights, labels)
+
+    @property
+    def _config_path(self) -> Path:
+        """``config.json``, or what a folder of Google's has instead."""
+        is_google = not (self.path / CONFIG).is_file() and tensorflow.is_tensorflow(self.path)
+        return self.path / (tensorflow.CONFIG if is_google else CONFIG)
 
     def _check(self, *names: str) -> None:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""

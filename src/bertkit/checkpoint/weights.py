@@ -1,4 +1,4 @@
-"""The weights of a model folder under the names in its files, in any of the formats of Hugging Face."""
+"""The weights of a model folder under Hugging Face's names, in any of its formats or in that of TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from bertkit.checkpoint import tensorflow
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
@@ -25,22 +26,22 @@ _MOST_COPIES = 2
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
     """The file that has the weights of ``folder`` (or the index of several), and the tensors by name.
 
-    Tried in this order: one safetensors file, several with an index, and torch's pickle, one or several, of which only
-    tensors are loaded.
+    Tried in this order: one safetensors file, several with an index, torch's pickle, one or several, of which only
+    tensors are loaded, and a checkpoint of TensorFlow.
     """
     file = find_weights(folder)
-    if file.name == INDEX:
-        return file, _read_parts(file, "*.safetensors", read_tensors)
-    if file.name == PICKLED_INDEX:
-        return file, _read_parts(file, "*.bin", _read_pickled)
-    return file, read_tensors(file) if file.name == WEIGHTS else _read_pickled(file)
+    if file.name not in _FORMATS:
+        return tensorflow.read_weights(folder)
+    return file, _FORMATS[file.name](file)
 
 
 def find_weights(folder: Path) -> Path:
     """The file that ``read_weights`` reads; a data error if there is none."""
-    for name in (WEIGHTS, INDEX, PICKLED, PICKLED_INDEX):
+    for name in _FORMATS:
         if (folder / name).exists():
             return folder / name
+    if tensorflow.is_tensorflow(folder):
+        return tensorflow.find_index(folder)
     raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
 
 
@@ -103,3 +104,12 @@ def _unpacked_size(path: Path) -> int:
             return sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, OSError) as error:
         raise data_error(f"{path} is damaged: {error}.") from error
+
+
+_FORMATS: Mapping[str, Callable[[Path], dict[str, Tensor]]] = {
+    WEIGHTS: read_tensors,
+    INDEX: lambda index: _read_parts(index, "*.safetensors", read_tensors),
+    PICKLED: _read_pickled,
+    PICKLED_INDEX: lambda index: _read_parts(index, "*.bin", _read_pickled),
+}
+"""The function that reads each file of Hugging Face, in the order of preference."""

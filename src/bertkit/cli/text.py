@@ -66,7 +66,7 @@ def _shorten(files: Sequence[object]) -> Sequence[object]:
 
 def _is_model(path: Path) -> bool:
     """Whether ``path`` is a model, with which a pre-training can begin, and not a tokenizer alone."""
-    return any((path / inside / "config.json").is_file() for inside in (".", "model"))
+    return any((path / name).is_file() for name in ("config.json", "model/config.json", "bert_config.json"))
 
 
 def _choose_architecture(data: Path) -> list[str]:

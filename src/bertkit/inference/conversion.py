@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
 from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, save_model
-from bertkit.checkpoint.weights import read_weights
+from bertkit.checkpoint.tensorflow import is_tensorflow, list_names
+from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
@@ -17,6 +18,9 @@ from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.model import Model
 from bertkit.task_types import FileTask, from_record
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
+from bertkit.text.tokenizer_files import TOKENIZER
+from bertkit.text.wordpiece_files import VOCABULARY, guess_case
 
 _SHOWN = 3
 
@@ -33,12 +37,14 @@ class Conversion:
     heads: tuple[str, ...]
     parameters: int
     is_for_a_task: bool
+    notes: tuple[str, ...]
     left_out: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """The report for a person."""
         heads = f"with heads for {', '.join(self.heads)}" if self.heads else "without heads"
         lines = [f"{self.output}: {self.encoder} {heads}, {self.parameters:,} parameters"]
+        lines += self.notes
         if self.left_out:
             more = f" and {len(self.left_out) - _SHOWN} more" if len(self.left_out) > _SHOWN else ""
             lines.append(f"left out, unknown here: {', '.join(self.left_out[:_SHOWN])}{more}")
@@ -68,6 +74,7 @@ def convert(folder: ModelFolder, output: Path) -> Conversion:
         heads=tuple(model.objectives),
         parameters=sum(weight.numel() for weight in model.parameters()),
         is_for_a_task=_find_task(folder) is not None,
+        notes=tuple(_explain(folder)),
         left_out=_list_left_out(folder, model),
     )
 
@@ -94,9 +101,23 @@ def _describe(folder: ModelFolder) -> dict[str, Any]:
     return {"kind": "imported", "from": str(folder.path), **own}
 
 
+def _explain(folder: ModelFolder) -> Iterator[str]:
+    """What a user should know of a folder that does not state it."""
+    if is_tensorflow(folder.path):
+        names = list_names(folder.path)
+        yield f"{find_weights(folder.path).name}: {len(names.model)} tensors, whose checksums are right"
+        if names.optimizer:
+            yield f"left out: {len(names.optimizer)} tensors of the optimizer"
+    file = folder.path / VOCABULARY
+    if file.is_file() and not any((folder.path / name).is_file() for name in (TOKENIZER, TOKENIZER_CONFIG)):
+        lowercase, reason = guess_case(file)
+        yield f"{VOCABULARY} is read as {'uncased' if lowercase else 'cased'}: {reason}"
+
+
 def _list_left_out(folder: ModelFolder, model: Model) -> tuple[str, ...]:
-    """The tensors in the folder, under Hugging Face's names, that ``model`` does not have."""
+    """The tensors in the folder that ``model`` does not have, under Hugging Face's names, or names of TensorFlow."""
     spec = folder.spec.huggingface
     file, weights = read_weights(folder.path)
     kept = normalize_state_dict(spec, tensors_to_hf(model), str(file))
-    return tuple(sorted(set(normalize_state_dict(spec, weights, str(file))) - set(kept)))
+    unknown = list_names(folder.path).unknown if is_tensorflow(folder.path) else ()
+    return tuple(sorted(set(normalize_state_dict(spec, weights, str(file))) - set(kept) | set(unknown)))

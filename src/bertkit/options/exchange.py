@@ -16,7 +16,7 @@ class ImportOptions(JobOptions):
     """
 
     source: AnyPath = field(kw_only=False)
-    """Hugging Face folder, or a run folder."""
+    """Hugging Face folder, a folder with a TensorFlow checkpoint of google-research/bert, or a run folder."""
     output: AnyPath
     """Model folder to write."""
     overwrite: bool = False

@@ -32,7 +32,7 @@ class TaskTrainingOptions(JobOptions):
     """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl or .parquet file, or a
     folder of train, dev and test files."""
     model: AnyPath
-    """Run folder or Hugging Face folder of a pre-trained model."""
+    """Run folder, Hugging Face folder or TensorFlow checkpoint of a pre-trained model."""
     output: AnyPath
     """Run folder: record, metrics, plots, the best model."""
     data: AnyPath | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from bertkit.text.tokenizer_files import CONFIG, TOKENIZER, read_config
 
 VOCABULARY = "vocab.txt"
 
+
+_CASE_IN_NAME = re.compile(r"(?:^|_)(?:(cased|multi_cased)|uncased|multilingual|chinese)_L-\d")
+_CASED_SHARE = 0.005
 
 _GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 """The classes of Hugging Face that take all rules from ``tokenizer.json``."""
@@ -85,7 +89,7 @@ def _read_specials(config: Mapping[str, object], file: Path) -> BertSpecialToken
 
 def _read_vocabulary(file: Path, config: Mapping[str, object], specials: BertSpecialTokens) -> Tokenizer:
     vocabulary = _read_lines(file)
-    lowercase = bool(config.get("do_lower_case", not _looks_cased(vocabulary, specials)))
+    lowercase = bool(config["do_lower_case"]) if "do_lower_case" in config else guess_case(file, vocabulary)[0]
     strip = config.get("strip_accents")
     longest = config.get("max_input_chars_per_word", LONGEST_WORD)
     if not isinstance(longest, int) or not 1 <= longest <= MOST_CHARACTERS:
@@ -122,9 +126,18 @@ def _read_lines(file: Path) -> dict[str, int]:
     return vocabulary
 
 
-def _looks_cased(vocabulary: Iterable[str], specials: BertSpecialTokens) -> bool:
-    """Whether a bare ``vocab.txt``, which does not say, is cased: then some of its words have upper case."""
-    return any(token != token.lower() for token in vocabulary if token not in specials and token[0] != "[")
+def guess_case(file: Path, vocabulary: Iterable[str] | None = None) -> tuple[bool, str]:
+    """Whether the ``vocab.txt`` ``file``, which does not say, is for lower case, and how that is known.
+
+    Google's names of folders say it (google-research/bert ``tokenization.py``, validate_case_matches_checkpoint); else
+    a vocabulary is cased if more than one of 200 subwords has upper case. The uncased English one has none, that of
+    Chinese has a few such as Roman numerals, and the cased one with the fewest that was seen, a Korean, has 1.2 %.
+    """
+    if match := _CASE_IN_NAME.search(file.absolute().parent.name):
+        return match[1] is None, f"the name of its folder, {file.absolute().parent.name}"
+    subwords = [token for token in vocabulary or _read_lines(file) if token[0] != "["]
+    cased = sum(token != token.lower() for token in subwords)
+    return cased <= _CASED_SHARE * len(subwords), f"{cased:,} of its {len(subwords):,} subwords have upper case"
 
 
 def _read_tokenizer_json(
