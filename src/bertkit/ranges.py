@@ -68,6 +68,7 @@ WordLength = Annotated[int, Range(3, 1000)]
 TaskLength = Annotated[int, Range(3, 1_000_000)]
 """Tokens of a feature: [CLS], a token and [SEP] at least."""
 
+Neighbours = Annotated[int, Range(1, 1_000_000)]
 VocabularySize = Annotated[int, Range(1, 2_000_000)]
 Minutes = Annotated[float, Range(0, 10_000_000, above=True)]
 Share = Annotated[float, Range(0, 1)]

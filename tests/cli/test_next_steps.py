@@ -25,10 +25,11 @@ CHAINS: dict[str, str] = {
     "tune": "tune YOUR.csv --model WORKSPACE/run -o SWEEP --grid epochs=1",
     "track": "track WORKSPACE/run",
     "import": "import WORKSPACE/run -o IMPORTED",
+    "embed": "embed WORKSPACE/run YOUR.csv -o VECTORS.npy",
 }
 """The commands that begin a chain; what is run after them is printed by the command before."""
 
-FINAL = {"fill", "predict"}
+FINAL = {"fill", "predict", "search"}
 """Verbs after which no command is suggested."""
 
 
@@ -77,7 +78,18 @@ def test_every_verb_that_suggests_a_command_is_in_a_chain() -> None:
     """A chain begins with one of these, or is known to reach it; a new one needs a chain."""
     suggesting = {each.__name__ for each in VERB_FUNCTIONS if ".suggest(" in inspect.getsource(each)}
     assert suggesting == {
-        *("corpus_check", "tokenizer_train", "prepare", "pretrain", "finetune", "evaluate", "tune", "track", "import_")
+        *(
+            "corpus_check",
+            "tokenizer_train",
+            "prepare",
+            "pretrain",
+            "finetune",
+            "evaluate",
+            "tune",
+            "track",
+            "import_",
+            "embed",
+        )
     }
 
 

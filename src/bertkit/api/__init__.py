@@ -4,6 +4,7 @@ What a command shows, its function returns. Paths may be text. Mistakes raise Be
 """
 
 from bertkit.api.benchmarks import glue_submit, glue_table, squad_score
+from bertkit.api.embedding import embed, search
 from bertkit.api.evaluation import compare, evaluate
 from bertkit.api.exchange import export, import_
 from bertkit.api.finetuning import finetune, tune
@@ -21,6 +22,7 @@ __all__ = [
     "config_show",
     "corpus_check",
     "doctor",
+    "embed",
     "evaluate",
     "export",
     "fill",
@@ -35,6 +37,7 @@ __all__ = [
     "pretrain",
     "quickstart",
     "reproduce",
+    "search",
     "squad_score",
     "tokenizer_show",
     "tokenizer_train",

@@ -17,6 +17,7 @@ from cyclopts.field_info import FieldInfo
 from bertkit._version import __version__
 from bertkit.cli import (
     benchmarks,
+    embedding,
     evaluation,
     exchange,
     finetuning,
@@ -48,6 +49,8 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     evaluation.evaluate,
     evaluation.compare,
     inference.predict,
+    embedding.embed,
+    embedding.search,
     benchmarks.glue_table,
     benchmarks.glue_submit,
     benchmarks.squad_score,
@@ -66,7 +69,7 @@ _GROUPS = {
     "squad": "Work with files of SQuAD and KorQuAD.",
     "config": "Look at the settings of a run.",
 }
-_WITH_ANY_TEXT = {"tokenizer show", "fill", "predict"}
+_WITH_ANY_TEXT = {"tokenizer show", "fill", "predict", "embed", "search"}
 """Verbs whose arguments may begin with a dash: a text, or - for stdin and stdout."""
 
 

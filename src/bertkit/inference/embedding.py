@@ -5,6 +5,7 @@ Letters: B texts of a batch, N texts, T tokens, H hidden width.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +21,7 @@ from torch.nn import functional as F
 from bertkit.batch import Batch, EncoderOutput, Feature, Outputs
 from bertkit.contracts import Encoder, Tokenizer
 from bertkit.data.features import assemble
+from bertkit.encoder_types.architectures import spec_of_encoder
 from bertkit.errors import usage_error
 from bertkit.inference.predict import run_features
 from bertkit.nn.pooler import max_pool, mean_pool
@@ -28,7 +30,8 @@ from bertkit.training.precision import Precision
 
 Vectors = NDArray[np.float32]
 
-_BATCHES_IN_A_CHUNK = 32
+CHUNK = 512
+"""Texts that are in memory at a time; those of similar length share a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,15 +103,25 @@ def embed(
 ) -> Iterator[tuple[Vectors, int]]:
     """Chunks (n, H) of the vectors of ``texts``, in order, each with the number of its texts that were cut off.
 
-    A text keeps its first ``max_length`` tokens. The input may be endless: one chunk is in memory at a time. Within a
-    chunk, texts of similar length share a batch.
+    A text keeps its first ``max_length`` tokens. The input may be endless: one chunk is in memory at a time.
     """
     remaining = iter(texts)
-    while chunk := list(islice(remaining, _BATCHES_IN_A_CHUNK * batch_size)):
+    while chunk := list(islice(remaining, CHUNK)):
         features = [assemble(tokenizer, tokens, max_length=max_length) for tokens in tokenizer.encode_batch(chunk)]
         rows = run_features(embedder, features, tokenizer.pad_id, batch_size, precision)
         vectors = np.stack([row["vector"] for row in rows]).astype(np.float32, copy=False)
         yield vectors, sum(feature.num_truncated > 0 for feature in features)
+
+
+def encoder_fingerprint(encoder: Encoder) -> str:
+    """A hash of the weights that hidden states depend on: without the pooler, which may be absent from a folder."""
+    pooler = spec_of_encoder(encoder).huggingface.optional_part
+    digest = hashlib.sha256()
+    for name, tensor in sorted(encoder.state_dict().items()):
+        if pooler is None or not name.startswith(f"{pooler}."):
+            digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
+            digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

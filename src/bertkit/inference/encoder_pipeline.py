@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import cast, get_args, overload
 
@@ -14,7 +14,16 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble
 from bertkit.errors import usage_error
-from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, TokenStates, Vectors, embed, hidden_states
+from bertkit.inference.embedding import (
+    EmbeddingSettings,
+    TextEmbedder,
+    TokenStates,
+    Vectors,
+    embed,
+    encoder_fingerprint,
+    hidden_states,
+)
+from bertkit.inference.embedding_store import EmbeddingRecord
 from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.nn.text_pooling import Pooling
 from bertkit.training.precision import Precision, default_device
@@ -62,14 +71,31 @@ class EncoderPipeline:
         """
         checked = check_plain_texts(texts)
         settings = EmbeddingSettings(pool=pool or self.pooling, layers=tuple(layers), normalize=normalize)
+        nothing = np.empty((0, self.encoder.hidden_size), dtype=np.float32)
+        return np.concatenate([nothing, *self.stream_vectors(checked, settings)])
+
+    def stream_vectors(self, texts: Iterable[str], settings: EmbeddingSettings) -> Iterator[Vectors]:
+        """The vectors of any number of texts in order, as arrays (n, H); one of them is in memory at a time."""
         embedder = TextEmbedder(self.encoder, settings).eval()
-        parts = [np.empty((0, self.encoder.hidden_size), dtype=np.float32)]
         for vectors, num_truncated in embed(
-            embedder, self.tokenizer, checked, max_length=self.max_length, precision=self.precision
+            embedder, self.tokenizer, texts, max_length=self.max_length, precision=self.precision
         ):
-            parts.append(vectors)
             self.num_truncated += num_truncated
-        return np.concatenate(parts)
+            yield vectors
+
+    def describe_vectors(self, settings: EmbeddingSettings, *, rows: int, text: str) -> EmbeddingRecord:
+        """The record of a file of ``rows`` vectors of this model, made from the column ``text``."""
+        TextEmbedder(self.encoder, settings)  # checks the settings against the encoder
+        return EmbeddingRecord(
+            encoder=self._encoder_fingerprint,
+            tokenizer=self.tokenizer.fingerprint,
+            settings=settings,
+            max_length=self.max_length,
+            precision=self.precision,
+            rows=rows,
+            dimension=self.encoder.hidden_size,
+            text=text,
+        )
 
     @overload
     def similarity(self, first: str, second: str) -> float: ...
@@ -106,6 +132,10 @@ class EncoderPipeline:
         if len(self._models) > 1:
             raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
         return self._models[0].load_encoder().to(default_device()).eval()
+
+    @cached_property
+    def _encoder_fingerprint(self) -> str:
+        return encoder_fingerprint(self.encoder)
 
 
 def _stated_precision(models: Sequence[ModelFolder]) -> Precision:

@@ -1,32 +1,28 @@
 """Predictions for every row of a file, written so that they can be continued after an interruption.
 
-Predictions are collected, one record with a checksum per line, in a hidden file beside the output, which is locked
-meanwhile. Its first record is a fingerprint of the model and the input: the same command continues after the last
-intact line, and another model or another input starts again. Only complete output gets its own name.
+Predictions are collected, one record per line, in a hidden file beside the output (see ``partial_records``). Only
+complete output gets its own name.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
 
 from bertkit.contracts import Example
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import usage_error
 from bertkit.escaping import to_json
+from bertkit.inference.partial_records import fingerprint_of, keep_intact, locked_records, read_records
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.storage.atomic import explain_writing, write_file
-from bertkit.storage.checksums import sha256_of
-from bertkit.storage.json_log import format_record, open_log, parse_record
-from bertkit.storage.locks import LockHeldError, exclusive_lock
+from bertkit.storage.json_log import format_record, open_log
 from bertkit.storage.outputs import check_output
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupted, Interrupts
@@ -59,15 +55,15 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
     if needs_unique_ids and source != STREAM:
         # Checked before the work, so that an hour of predictions is not lost to a repeated id.
         deque(_with_unique_ids(pipeline.task.reader.read(source), source), maxlen=0)
-    with _locked(output) as records:
+    with locked_records(output) as records:
         check_output(output, overwrite=overwrite)  # another process may have written it before it released the lock
         done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
         columns = pipeline.task.answer_columns
         columns = replace(columns, columns=(*columns.columns, *_kept_columns(pipeline.task, source)))
-        write_file(output, lambda temporary: write(_read(records), temporary, columns))
+        write_file(output, lambda temporary: write(read_records(records), temporary, columns))
         if done:
             for field, path in further.items():
-                write_file(path, partial(write_object, _read(records), field=field))
+                write_file(path, partial(write_object, read_records(records), field=field))
         records.unlink()
     return done
 
@@ -79,23 +75,9 @@ def _further_files(pipeline: Pipeline, output: Path) -> dict[str, Path]:
     return {field: output.with_name(f"{output.stem}.{field}.json") for field in pipeline.task.further_answer_files}
 
 
-@contextmanager
-def _locked(output: Path) -> Iterator[Path]:
-    """The hidden file of records, which no other process writes meanwhile."""
-    records = output.with_name(f".bertkit-partial-{output.name}")
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(exclusive_lock(records))
-        except LockHeldError as error:
-            raise usage_error(f"{output} is being written by another process. Choose another -o file.") from error
-        except OSError as error:
-            raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
-        yield records
-
-
 def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Report, *, needs_unique_ids: bool) -> int:
     """Append the records of all rows that ``records`` does not have yet."""
-    done = _keep_intact_lines(records, "" if source == STREAM else _fingerprint(pipeline, source))
+    done = keep_intact(records, "" if source == STREAM else _fingerprint(pipeline, source))
     report(done)
     examples = _examples(pipeline, source)
     if needs_unique_ids and source == STREAM:
@@ -166,43 +148,8 @@ def _records(
 
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     """A hash of everything that the predictions depend on."""
-    files = sorted(source.iterdir()) if source.is_dir() else [source]
-    models = [path for folder in pipeline.folders for path in sorted(folder.iterdir())]
-    hashes = [sha256_of(path) for path in (*models, *files) if path.is_file()]
     task = json.dumps(pipeline.task.record(), sort_keys=True)  # has the columns that are read
-    return hashlib.sha256("\n".join([*hashes, source.name, pipeline.precision, task]).encode()).hexdigest()[:16]
-
-
-def _keep_intact_lines(records: Path, fingerprint: str) -> int:
-    """Truncate ``records`` after the last line before any damage, and count the predictions that remain.
-
-    A file of another fingerprint, or of none, starts again.
-    """
-    header = format_record({"fingerprint": fingerprint}).encode()
-    count, size = 0, len(header)
-    with records.open("rb+") as file:
-        if not fingerprint or file.readline() != header:
-            file.seek(0)
-            file.truncate()
-            file.write(header)
-            return 0
-        for line in file:
-            if not line.endswith(b"\n") or parse_record(line) is None:
-                break
-            count, size = count + 1, size + len(line)
-        file.truncate(size)
-    return count
-
-
-def _read(records: Path) -> Iterator[dict[str, object]]:
-    """The predictions in the file of records, one by one."""
-    with records.open("rb") as file:
-        file.readline()
-        for line in file:
-            record = parse_record(line)
-            if record is None:
-                raise data_error(f"{records} is damaged. Repeat the command: it goes on before the damage.")
-            yield record
+    return fingerprint_of([*pipeline.folders, source], source.name, pipeline.precision, task)
 
 
 def _with_unique_ids(examples: Iterable[Example], source: Path) -> Iterator[Example]:

@@ -5,6 +5,7 @@ functions (``api``), the command line (``cli``), ``help(bertkit.finetune)`` and 
 from them. Only the standard library is imported here, so that ``bertkit finetune --help`` does not wait for PyTorch.
 """
 
+from bertkit.options.embedding import EmbedOptions, SearchOptions
 from bertkit.options.evaluation import (
     CompareOptions,
     EvaluateOptions,
@@ -27,6 +28,7 @@ __all__ = [
     "ConfigShowOptions",
     "CorpusCheckOptions",
     "DoctorOptions",
+    "EmbedOptions",
     "EvaluateOptions",
     "ExportOptions",
     "FillOptions",
@@ -42,6 +44,7 @@ __all__ = [
     "ProgressMode",
     "QuickstartOptions",
     "ReproduceOptions",
+    "SearchOptions",
     "SquadScoreOptions",
     "TokenizerShowOptions",
     "TokenizerTrainOptions",

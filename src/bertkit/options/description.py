@@ -53,6 +53,8 @@ def list_options(record: type[Options]) -> tuple[Option, ...]:
 
 def format_type(hint: object) -> str:
     """A type as it is written in source code, without the names of modules."""
+    if hint is Ellipsis:
+        return "..."
     arguments = typing.get_args(hint)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):

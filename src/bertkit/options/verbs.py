@@ -23,6 +23,8 @@ HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
         "evaluate": options.EvaluateOptions,
         "compare": options.CompareOptions,
         "predict": options.PredictOptions,
+        "embed": options.EmbedOptions,
+        "search": options.SearchOptions,
         "glue table": options.GlueTableOptions,
         "glue submit": options.GlueSubmitOptions,
         "squad score": options.SquadScoreOptions,

@@ -1,0 +1,67 @@
+"""The verbs about vectors of texts: embed and search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.api.paths import optional_path
+from bertkit.api.verb import verb
+from bertkit.errors import usage_error
+from bertkit.inference.embedding import EmbeddingSettings
+from bertkit.inference.embedding_files import Report, embed_file
+from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
+from bertkit.inference.pipeline import load
+from bertkit.inference.search import Neighbour, add_texts
+from bertkit.inference.search import search as search_vectors
+from bertkit.options.embedding import EmbedOptions, SearchOptions
+from bertkit.report.progress import Progress
+from bertkit.task_types.text_column import open_text_column
+
+
+@verb(EmbedOptions)
+def embed(options: EmbedOptions) -> EmbeddingRecord:
+    """What made the vectors: ``.rows``, ``.dimension``, ``.settings``, and fingerprints of the model."""
+    source = open_text_column(Path(options.input), options.text)
+    model = load(options.model, precision=options.precision)
+    settings = EmbeddingSettings(
+        pool=options.pool or model.pooling, layers=_parse_layers(options.layers), normalize=options.normalize
+    )
+    with Progress(options.progress) as bar:
+        if options.text is None and source.sentence:
+            bar.say(source.sentence)
+
+        def start(rows: int) -> Report:
+            bar.start("embedding", rows, "row")
+            return bar.advance
+
+        record = embed_file(model, source, Path(options.output), settings, start=start, overwrite=options.overwrite)
+        if model.num_truncated:
+            bar.finish()
+            bar.say(f"{model.num_truncated:,} texts were cut to the {model.max_length:,} tokens that the model reads.")
+    return record
+
+
+@verb(SearchOptions)
+def search(options: SearchOptions) -> list[Neighbour]:
+    """``row`` (from 1), ``score`` (the cosine) and ``text`` of each result, the nearest first."""
+    stored = StoredVectors(Path(options.vectors))
+    source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)
+    column = None if source is None else open_text_column(source, _column_in(source, stored.record.text))
+    found = search_vectors(stored, options.query, load(options.model), top_k=options.top_k)
+    return found if column is None else add_texts(found, column, rows=stored.record.rows)
+
+
+def _column_in(source: Path, name: str) -> str | None:
+    """The column that was embedded; None for a file of lines."""
+    return None if source.name.removesuffix(".gz").endswith(".txt") else name
+
+
+def _parse_layers(layers: str | tuple[int, ...]) -> tuple[int, ...]:
+    if not isinstance(layers, str):
+        return tuple(layers)
+    try:
+        return tuple(int(layer) for layer in layers.split(","))
+    except ValueError as error:
+        raise usage_error(
+            f'layers is "{layers}"; it must be whole numbers with commas, such as -4,-3,-2,-1.'
+        ) from error

@@ -1,0 +1,37 @@
+"""The verbs about vectors of texts: embed and search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.cli.output import show_json, show_table
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.embedding import EmbedOptions, SearchOptions
+
+
+def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
+    """Make a vector of every text of a file."""
+    from bertkit import api
+
+    record = api.embed(**vars(options))
+    verbosity.say(f"{record.rows:,} vectors of {record.dimension:,} numbers in {options.output}")
+    texts = () if Path(options.output).suffix.lower() == ".parquet" else ("--texts", options.input)
+    verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
+
+
+def search(options: SearchOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Show the texts that are nearest to a query."""
+    from bertkit import api
+
+    found = api.search(**vars(options))
+    if json:
+        show_json(found)
+        return
+    if any(each.text is None for each in found):
+        show_table(("row", "cosine"), [(each.row, each.score) for each in found])
+    else:
+        show_table(("row", "cosine", "text"), [(each.row, each.score, each.text) for each in found])
+    verbosity.say(
+        "the search is exact and reads every vector: for millions of vectors, or many queries per second, use a vector "
+        "database."
+    )

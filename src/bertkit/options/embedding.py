@@ -1,0 +1,56 @@
+"""Options of the verbs about vectors of texts: embed and search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bertkit.options.job import AnyPath, JobOptions, Options, Precision
+from bertkit.ranges import Neighbours
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions(JobOptions):
+    """Make a vector of every text of a file, from any model.
+
+    The same command continues after an interruption.
+    """
+
+    model: AnyPath = field(kw_only=False)
+    """Run folder, model folder or Hugging Face folder."""
+    input: AnyPath = field(kw_only=False)
+    """.csv, .tsv, .jsonl, .parquet, or .txt with one text per line."""
+    output: AnyPath
+    """.npy, with a record of the model beside it, or .parquet."""
+    text: str | None = None
+    """Column of the text. [default: guessed]"""
+    pool: Literal["mean", "cls", "max"] | None = None
+    """The mean or the maximum over the tokens of a text, or the state of [CLS]. [default: that of the model's training
+    as a model of embeddings, else mean]"""
+    layers: str | tuple[int, ...] = "-1"
+    """Layers that are averaged, such as -4,-3,-2,-1 for the last four; 0 is the embeddings."""
+    normalize: bool = False
+    """Give every vector the length 1."""
+    precision: Precision | None = None
+    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
+    overwrite: bool = False
+    """Replace OUTPUT if it exists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(Options):
+    """Find the texts that are nearest to a query, by the cosine of their vectors.
+
+    The search is exact and reads all vectors for every query.
+    """
+
+    vectors: AnyPath = field(kw_only=False)
+    """File that embed wrote."""
+    query: str = field(kw_only=False)
+    """A text."""
+    model: AnyPath
+    """The model that made the vectors."""
+    top_k: Neighbours = 10
+    """Results."""
+    texts: AnyPath | None = None
+    """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""

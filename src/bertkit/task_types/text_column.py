@@ -1,0 +1,54 @@
+"""One column of texts in a file of any format, named by the user or guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Format, Table
+from bertkit.task_types.columns import guess_texts
+
+STREAM = Path("-")
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """The column ``name`` of ``table``."""
+
+    table: Table
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.table.path
+
+    @property
+    def sentence(self) -> str:
+        """Which column is read, for the user; empty for a file of lines, which has no columns."""
+        return "" if self.table.form.kind == "lines" else f"{self.path.name}: text = {self.name}"
+
+    def texts(self) -> Iterator[str]:
+        """The texts in the order of the file. A text without a visible character is a data error."""
+        for row in self.table.rows(self.name):
+            (text,) = row.cells
+            if not text.strip():
+                raise data_error(f"{at_line(self.path, row.line)}: the text is empty. Delete the row, or fill it in.")
+            yield text
+
+
+def open_text_column(path: Path, name: str | None = None) -> TextColumn:
+    """The column ``name`` of a table, or else the one that looks like its text; of a ``.txt``, its lines."""
+    if path == STREAM:
+        raise usage_error("stdin can be read only once, and the texts are read twice: save them in a file first.")
+    if path.name.removesuffix(".gz").endswith(".txt"):
+        if name is not None:
+            raise usage_error(f"{path} has lines and no columns: leave out --text.")
+        return TextColumn(Table(path, Format(kind="lines", names=("text",))), "text")
+    table = Table(path)
+    if name is not None:
+        table.column_index(name)
+    return TextColumn(table, name or guess_texts(table, text=None, pair=None).first)

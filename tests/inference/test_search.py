@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.inference.conftest import SENTENCES
+
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.encoders.bert import Bert
+from bertkit.errors import BertkitError
+from bertkit.inference import embedding_store
+from bertkit.inference.embedding import EmbeddingSettings
+from bertkit.inference.embedding_files import embed_file
+from bertkit.inference.embedding_store import StoredVectors
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.inference.search import add_texts, search
+from bertkit.model import Model
+from bertkit.task_types.text_column import open_text_column
+from bertkit.text.wordpiece import WordPiece, train
+
+TEXTS = [" ".join(SENTENCES[row % 4].split()[row % 7 :] + SENTENCES[row % 3].split()[: row % 5]) for row in range(97)]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> Pipeline:
+    save_model(tmp_path / "model", Model(encoder, {}), tokenizer, metadata={})
+    return load(tmp_path / "model")
+
+
+@pytest.fixture
+def stored(tmp_path: Path, pipeline: Pipeline) -> StoredVectors:
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    settings = EmbeddingSettings(pool="max", layers=(-1, -2))
+    source = open_text_column(tmp_path / "texts.txt")
+    embed_file(pipeline, source, tmp_path / "v.npy", settings, start=lambda rows: lambda done: None)
+    return StoredVectors(tmp_path / "v.npy")
+
+
+def test_the_nearest_are_found_over_all_blocks(
+    stored: StoredVectors, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_store, "BLOCK_BYTES", 4 * 14 * 13)
+    query = "the miller counted wide stones"
+    vectors = pipeline.embed(TEXTS, "max", layers=(-1, -2), normalize=True)
+    cosines = vectors @ pipeline.embed(query, "max", layers=(-1, -2), normalize=True)[0]
+    found = search(stored, query, pipeline, top_k=11)
+    np.testing.assert_allclose([each.score for each in found], np.sort(cosines)[::-1][:11], atol=1e-5)
+    np.testing.assert_allclose([cosines[each.row - 1] for each in found], [each.score for each in found], atol=1e-5)
+    assert len(search(stored, query, pipeline, top_k=1000)) == len(TEXTS)
+
+
+def test_a_text_finds_itself_first_and_has_its_text(stored: StoredVectors, pipeline: Pipeline, tmp_path: Path) -> None:
+    (best,) = search(stored, TEXTS[42], pipeline, top_k=1)
+    assert best.score == pytest.approx(1, abs=1e-5)
+    (shown,) = add_texts([best], open_text_column(tmp_path / "texts.txt"), rows=97)
+    assert shown.text == TEXTS[42]
+    (tmp_path / "texts.txt").write_text("another file\n")
+    with pytest.raises(BertkitError, match=r"texts\.txt has 1 texts and there are 97 vectors"):
+        add_texts([best], open_text_column(tmp_path / "texts.txt"), rows=97)
+
+
+def test_vectors_of_another_model_or_tokenizer_are_refused(
+    stored: StoredVectors, encoder: Bert, tokenizer: WordPiece, tmp_path: Path
+) -> None:
+    with torch.no_grad():
+        encoder.token_embedding.weight[7, 7] += 1e-3
+    save_model(tmp_path / "other", Model(encoder, {}), tokenizer, metadata={})
+    with pytest.raises(BertkitError, match=r"v\.npy was made with another model than .*other: their vectors cannot be"):
+        search(stored, "river", load(tmp_path / "other"))
+    with torch.no_grad():
+        encoder.token_embedding.weight[7, 7] -= 1e-3
+    save_model(tmp_path / "other", Model(Bert(encoder.config), {}), tokenizer, metadata={})
+    with pytest.raises(BertkitError, match="with another model"):
+        search(stored, "river", load(tmp_path / "other"))
+
+
+def test_the_same_weights_with_another_tokenizer_are_refused(
+    stored: StoredVectors, pipeline: Pipeline, tokenizer: WordPiece, tmp_path: Path
+) -> None:
+    other = train([" ".join(reversed(text.split())) + " ox" for text in SENTENCES] * 5, vocab_size=90)
+    save_model(tmp_path / "other", Model(pipeline.encoder, {}), other, metadata={})
+    with pytest.raises(BertkitError, match="with another tokenizer"):
+        search(stored, "river", load(tmp_path / "other"))
+
+
+def test_the_same_model_in_another_folder_is_accepted(
+    stored: StoredVectors, pipeline: Pipeline, tokenizer: WordPiece, tmp_path: Path
+) -> None:
+    save_model(tmp_path / "copy", Model(pipeline.encoder, {}), tokenizer, metadata={"kind": "a copy"})
+    assert search(stored, "river", load(tmp_path / "copy")) == search(stored, "river", pipeline)
+
+
+def test_numbers_that_are_not_finite_are_named(stored: StoredVectors, pipeline: Pipeline, tmp_path: Path) -> None:
+    vectors = np.load(tmp_path / "v.npy")
+    vectors[42, 3] = np.nan
+    np.save(tmp_path / "v.npy", vectors)
+    with pytest.raises(BertkitError, match=r"v\.npy, row 43: a number is not finite"):
+        search(StoredVectors(tmp_path / "v.npy"), "river", pipeline)

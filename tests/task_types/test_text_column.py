@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.task_types.text_column import open_text_column
+
+
+def test_the_column_is_the_one_that_looks_like_text_or_the_named_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,title,body,stars\n7,a mill,the river ran past,3\n8,a stone,the old miller counted,4\n")
+    guessed = open_text_column(path)
+    assert list(guessed.texts()) == ["the river ran past", "the old miller counted"]
+    assert guessed.sentence == "a.csv: text = body"
+    assert list(open_text_column(path, "title").texts()) == ["a mill", "a stone"]
+    with pytest.raises(BertkitError, match=r'has no column "titel".*Did you mean "title"'):
+        open_text_column(path, "titel")
+
+
+def test_the_only_column_is_the_text_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("zzz\nthe river ran\nthe mill\n")
+    assert list(open_text_column(path).texts()) == ["the river ran", "the mill"]
+
+
+def test_lines_are_texts_and_have_no_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\ttwo\nthree\n")
+    lines = open_text_column(path)
+    assert list(lines.texts()) == ["one\ttwo", "three"]
+    assert lines.sentence == ""
+    with pytest.raises(BertkitError, match="has lines and no columns: leave out --text"):
+        open_text_column(path, "text")
+
+
+def test_an_empty_text_and_a_stream_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\n{"text": " "}\n')
+    with pytest.raises(BertkitError, match=r"a\.jsonl, line 2: the text is empty. Delete the row, or fill it in"):
+        list(open_text_column(path).texts())
+    with pytest.raises(BertkitError, match="stdin can be read only once"):
+        open_text_column(Path("-"))
+    with pytest.raises(BertkitError, match="does not exist"):
+        open_text_column(tmp_path / "b.csv")
