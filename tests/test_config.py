@@ -179,3 +179,16 @@ def test_a_renamed_setting_is_refused_with_its_new_name(old: str, new: str) -> N
     with pytest.raises(BertkitError) as caught:
         config.apply(JOB, config.parse_settings([f"{old}=7"]))
     assert str(caught.value) == f"--set: {old} is now {new}."
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("learning_rate=1", "optimizer.lr"),
+        ("network.learning_rate=1", "optimizer.lr"),
+        ("warmup_steps=1", "optimizer.warmup"),
+    ],
+)
+def test_the_name_that_other_libraries_have_for_a_setting_is_understood(typed: str, near: str) -> None:
+    with pytest.raises(BertkitError, match=rf"unknown key .* Did you mean {near}\?$"):
+        config.apply(JOB, config.parse_settings([typed]))

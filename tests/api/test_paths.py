@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.api.paths import existing, optional_path, suggest_path
+from bertkit.api.paths import existing, optional_path
 from bertkit.errors import BertkitError
 
 
@@ -38,7 +38,3 @@ def test_a_folder_is_refused(file: Path) -> None:
 def test_at_least_one_file_is_needed() -> None:
     with pytest.raises(BertkitError, match="name at least one text file"):
         existing([])
-
-
-def test_nothing_is_suggested_where_nothing_is_similar(file: Path) -> None:
-    assert suggest_path(file.parent / "absent" / "reviews.csv") == ""

@@ -255,7 +255,7 @@ def test_the_nearest_name_is_suggested(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_hub_id_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("bert-base-uncased", "google-bert/bert-base-uncased"):
-        with pytest.raises(BertkitError, match="bertkit does not download models"):
+        with pytest.raises(BertkitError, match=f"hf download {name} --local-dir bert-base-uncased"):
             ModelFolder.open(name)
 
 

@@ -66,3 +66,10 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path, content: bytes | Non
     with pytest.raises(BertkitError, match=rf"tensors\.safetensors {message}") as caught:
         read_tensors(path)
     assert caught.value.exit_code == BAD_DATA
+
+
+def test_a_pointer_of_git_lfs_is_not_the_weights(tmp_path: Path) -> None:
+    path = tmp_path / "tensors.safetensors"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(BertkitError, match="is a pointer of Git LFS"):
+        read_tensors(path)

@@ -93,3 +93,9 @@ def test_a_damaged_file_of_torch_is_an_error(tmp_path: Path, content: bytes) -> 
 def test_a_folder_without_weights_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"has no weights: neither model\.safetensors nor pytorch_model\.bin"):
         read_weights(tmp_path)
+
+
+def test_a_pointer_of_git_lfs_is_not_a_file_of_torch(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(BertkitError, match="is a pointer of Git LFS"):
+        read_weights(tmp_path)

@@ -42,12 +42,13 @@ def test_wrong_usage_is_one_line(words: str, message: str, capsys: pytest.Captur
     assert printed.err.count("\n") == 1
 
 
-def test_wrong_usage_does_not_wait_for_torch() -> None:
+def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
     script = (
         "import sys; from bertkit.cli.main import main; code = main();"
         "sys.exit(code if not {'torch', 'numpy', 'transformers'} & set(sys.modules) else 99)"
     )
-    for words in (["pretran"], ["pretrain", "--help"], ["finetune", "--sedes", "3"]):
+    missing = ["fill", "no_such_run", "x"], ["prepare", "no_such_file.txt", "--tokenizer", ".", "-o", "new"]
+    for words in (["pretran"], ["pretrain", "--help"], ["finetune", "--sedes", "3"], *missing):
         ended = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
         assert ended.returncode in (0, 2), (words, ended.stderr)
 

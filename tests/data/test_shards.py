@@ -193,3 +193,9 @@ def test_a_truncated_shard_is_an_error_even_without_its_checksum(data: Path, kee
     for verify in (True, False):
         with pytest.raises(BertkitError, match=r"train-0\.safetensors"):
             Corpus.open(data, verify=verify)
+
+
+def test_a_folder_of_texts_is_not_a_prepared_corpus(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    with pytest.raises(BertkitError, match=r"has texts, not token ids\. .*bertkit prepare .*/\*\.txt --tokenizer TOK"):
+        read_manifest(tmp_path)

@@ -75,7 +75,7 @@ def test_labelled_input_of_a_model_from_elsewhere(tmp_path: Path) -> None:
     [
         (known(), "nr,review\n5,a b\n", {"id": "mr"}, 'no column "mr". Its columns: nr, review'),
         (known(), "nr,review\n5,a b\n", {"pair": "review"}, "ours is a task on one text: leave out --pair"),
-        (known(), "when,comment\n5,a b\n", {}, 'has no column "review".*Name it: --text COLUMN'),
+        (known(), "when,comment\n5,a b\n", {}, r'has no column "review".*Name it with --text comment\.'),
         (known(), "A fine film\nA poor film\n", {}, 'has no column "review". Its columns: A fine film'),
         (known(pair=True), "review\na b\n", {}, 'has no column "opinion"'),
         (OTHERS_FOLDER, "n\n5\n", {}, "no column that looks like text"),

@@ -28,7 +28,8 @@ from bertkit.task_types import FileTask
 def finetune(options: FinetuneOptions) -> FinetuneResult:
     """The scores of each seed, their ``mean``, ``sd`` and ``best``, and the run's ``folder``."""
     with Progress(options.progress) as bar:
-        task, model = choose_task(options, bar), ModelFolder.open(options.model)
+        model = ModelFolder.open(options.model)  # before the table, which may be large, is read
+        task = choose_task(options, bar)
         settings = _list_settings(options, task, model, bar)
         run = apply(_new_run(options, task), settings)
         if options.then is not None:
@@ -46,7 +47,8 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
 def tune(options: TuneOptions) -> SweepResult:
     """``points``, the best first, with ``settings``, ``scores``, ``mean``, ``sd`` and ``best`` each; and ``best``."""
     with Progress(options.progress) as bar:
-        task, model = choose_task(options, bar), ModelFolder.open(options.model)
+        model = ModelFolder.open(options.model)  # before the table, which may be large, is read
+        task = choose_task(options, bar)
         given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name)]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
         settings = _list_settings(options, task, model, bar, varied=[axis.path for axis in axes])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from bertkit.errors import did_you_mean, usage_error
+from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
+from bertkit.storage.locations import require_files
 
 
 def existing(files: Iterable[AnyPath]) -> list[Path]:
@@ -20,19 +21,10 @@ def existing(files: Iterable[AnyPath]) -> list[Path]:
     paths = [Path(file) for file in files]
     if not paths:
         raise usage_error("name at least one text file.")
-    for path in paths:
-        if path.is_dir():
-            raise usage_error(f"{path} is a folder; name its files, such as {path}/*.txt.")
-        if not path.is_file():
-            raise usage_error(f"no file at {path}.{suggest_path(path)}")
+    require_files(paths)
     return paths
 
 
 def optional_path(path: AnyPath | None) -> Path | None:
     """The path, if one is given."""
     return None if path is None else Path(path)
-
-
-def suggest_path(path: Path) -> str:
-    """ " Did you mean PATH?" with the most similar name in the same folder; empty if there is none."""
-    return did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")

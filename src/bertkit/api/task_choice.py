@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit import lookup
-from bertkit.api.paths import existing, optional_path, suggest_path
+from bertkit.api.paths import existing, optional_path
 from bertkit.errors import usage_error
 from bertkit.formats.splits import holds_tables
 from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
+from bertkit.options.inputs import looks_like_table
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
+from bertkit.storage.locations import suggest_path
 from bertkit.task_types import FileTask
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.user_tables import guess
-
-_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _is_table(task: AnyPath | TaskValue) -> bool:
     path = Path(task)
     if path.is_dir():
         return holds_tables(path) and task not in _named_tasks()
-    return path.is_file() or path.suffix in _TABLES
+    return path.is_file() or looks_like_table(task)
 
 
 def _guess_task(table: Path, options: TaskTrainingOptions, bar: Progress) -> FileTask:

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from bertkit.errors import usage_error
 from bertkit.options.description import Option, describe, format_type, list_options
+from bertkit.options.inputs import check_inputs
 from bertkit.options.job import Options
 
 P = ParamSpec("P")
@@ -36,7 +37,9 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
             except TypeError as error:
                 raise TypeError(f"bertkit.{function.__name__}: {error}") from None
             _refuse_single_texts(options, signature.bind(*arguments, **named).arguments)
-            return function(record(*arguments, **named))
+            checked = record(*arguments, **named)
+            check_inputs(checked)
+            return function(checked)
 
         result = typing.get_type_hints(function)["return"]
         signature = Signature([_parameter(each) for each in options], return_annotation=result)

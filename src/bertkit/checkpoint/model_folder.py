@@ -7,7 +7,6 @@ of the files. A folder that another library wrote has no such file and can be re
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +32,7 @@ from bertkit.model import Model
 from bertkit.nn.init import initialize
 from bertkit.storage.atomic import explain_writing, make_folder, read_json, recoverable_path, write_folder, write_json
 from bertkit.storage.checksums import check_files, read_checksums, write_checksums
+from bertkit.storage.locations import explain_missing_model
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 
 METADATA = "bertkit.json"
@@ -52,8 +52,6 @@ _CLASSIFIERS = ("classifier.weight", "classifier.out_proj.weight")
 
 _DEPTHS = ("num_layers", "lstm_layers", "num_highways")
 """Settings that count layers. Every layer has a tensor at least."""
-
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 class ModelFolder:
@@ -77,9 +75,9 @@ class ModelFolder:
             for folder in map(recoverable_path, (path, path / "model")):
                 if (folder / CONFIG).is_file() or tensorflow.is_tensorflow(folder):
                     return cls(folder)
-            raise usage_error(f"no model {_explain_absence(path)}")
         except OSError as error:
             raise usage_error(f"no model at {path}: {error.strerror}.") from error
+        raise explain_missing_model(path)
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
@@ -202,21 +200,6 @@ class ModelFolder:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
         if self._checksums:
             check_files(self.path / METADATA, self._checksums, names)
-
-
-def _explain_absence(path: Path) -> str:
-    if (path / "best").exists():
-        return f"in {path}, which is a sweep. Its best model: {path / 'best'}"
-    if (path / "run.json").is_file():
-        return f"in {path} yet: that run has not ended. Repeat or resume its command."
-    if path.exists():
-        return f"at {path}: it has neither {CONFIG} nor model/{CONFIG}."
-    siblings = [each.name for each in path.parent.iterdir() if each.is_dir()] if path.parent.is_dir() else []
-    if near := difflib.get_close_matches(path.name, siblings, n=1):
-        return f"at {path}. Did you mean {path.parent / near[0]}?"
-    if _HUB_ID.fullmatch(str(path)):
-        return f"at {path}. bertkit does not download models: download it and name its folder."
-    return f"at {path}."
 
 
 def _check_depth(config: Any, source: Path, weights: Path, tensors: int) -> None:

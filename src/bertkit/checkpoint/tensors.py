@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertkit.errors import data_error
+from bertkit.storage.locations import refuse_lfs_pointers
 
 MOST_HEADER_BYTES = 4_000_000
 """The longest header that is read: some 30,000 names. A million names would take a minute."""
@@ -34,6 +35,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a file, on the CPU; a missing or damaged file is a data error that names it."""
+    refuse_lfs_pointers([path])
     try:
         _check_header(path)
         return load_file(path)

@@ -13,6 +13,7 @@ from bertkit.checkpoint import tensorflow
 from bertkit.checkpoint.tensors import read_tensors
 from bertkit.errors import data_error
 from bertkit.storage.atomic import read_json
+from bertkit.storage.locations import refuse_lfs_pointers
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -66,6 +67,7 @@ def _read_parts(index: Path, pattern: str, read: Callable[[Path], dict[str, Tens
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:
     """torch's own format. torch refuses code in it; a file that unpacks to more than its size is refused here."""
+    refuse_lfs_pointers([path])
     size, unpacked = path.stat().st_size, _unpacked_size(path)
     if unpacked > size:
         raise data_error(

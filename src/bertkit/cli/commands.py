@@ -14,6 +14,7 @@ import cyclopts
 
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.description import Option, describe, list_options
+from bertkit.options.inputs import check_inputs
 from bertkit.options.job import JobOptions, Options
 
 SWITCHES = {
@@ -39,7 +40,9 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
         given = {option.name: values.arguments[option.name] for option in options}
         if issubclass(record, JobOptions):
             given["progress"] = values.arguments["verbosity"].mode
-        verb(record(**given), **{each.name: values.arguments[each.name] for each in own})
+        checked = record(**given)
+        check_inputs(checked)  # before the verb imports PyTorch
+        verb(checked, **{each.name: values.arguments[each.name] for each in own})
 
     command.__name__ = verb.__name__
     command.__doc__ = _as_plain_text(describe(record))

@@ -26,6 +26,7 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import data_error
 from bertkit.storage.atomic import write_file
 from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
+from bertkit.storage.locations import require_data
 from bertkit.text.loading import load_tokenizer
 
 Split = Literal["train", "heldout"]
@@ -35,6 +36,9 @@ TOKENIZER = "tokenizer"
 FORMAT = 2
 TokenIds = NDArray[np.integer]
 """(N,) ids of tokens; uint16 in shards whose vocabulary has at most 65,536 entries, else uint32."""
+
+_TEXTS = (".txt", ".jsonl", ".parquet", ".gz", ".zst")
+"""Suffixes of files that are prepared, and are not shards."""
 
 _DTYPES = {"U16": np.uint16, "U32": np.uint32, "I64": np.int64}
 
@@ -233,13 +237,22 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a DATA folder. Raises a data error if it is missing, damaged or of another format."""
     path = folder / MANIFEST
-    if not folder.is_dir():
-        raise data_error(f"no data at {folder}. Make it with: bertkit prepare FILE... --tokenizer TOK -o {folder}")
+    require_data(folder)
     if not path.is_file():
-        raise data_error(f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command.")
+        raise data_error(_explain_missing_manifest(folder))
     record = read_checked(path, "Prepare the corpus again.")
     require_format(path, record, FORMAT, "Prepare the corpus again.")
     return config.from_json(Manifest, record, source=str(path))
+
+
+def _explain_missing_manifest(folder: Path) -> str:
+    texts = sorted(each for each in folder.iterdir() if each.suffix.lower() in _TEXTS)
+    if texts and not any(folder.glob("*.safetensors")):
+        return (
+            f"{folder} has texts, not token ids. Prepare them first: "
+            f"bertkit prepare {folder}/*{texts[0].suffix} --tokenizer TOK -o DATA"
+        )
+    return f"{folder} has no {MANIFEST}: it is unfinished. Repeat its bertkit prepare command."
 
 
 def verify_shard(folder: Path, record: ShardRecord) -> None:

@@ -142,10 +142,16 @@ class Table:
         if len(row.cells) != len(self.columns):
             raise data_error(
                 f"{at_line(self.path, row.line)}: {len(row.cells):,} cells, but {len(self.columns):,} columns "
-                f"({', '.join(self.columns[:12])}). Fix the row."
+                f"({', '.join(self.columns[:12])}). {self._advise_on_width(len(row.cells))}"
             )
         if tuple(row.cells) == self.columns:
             raise data_error(f"{at_line(self.path, row.line)}: the line of column names again. Delete it.")
+
+    def _advise_on_width(self, cells: int) -> str:
+        marks = {",": "comma", ";": "semicolon", "|": "bar"}
+        if cells > len(self.columns) and self.form.quotes and self.form.delimiter in marks:
+            return f"Put quotes around a cell that contains a {marks[self.form.delimiter]}."
+        return "Fix the row."
 
 
 def sniff(path: Path) -> Format:

@@ -157,7 +157,13 @@ class Pipeline(EncoderPipeline):
         """The encoder with its masked-LM head."""
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        return self._models[0].load_model(_build_masked_lm).to(default_device()).eval()
+        model = self._models[0].load_model(_build_masked_lm, only_present=True)
+        if not model.objectives:
+            raise data_error(
+                f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
+                "it gives vectors of texts."
+            )
+        return model.to(default_device()).eval()
 
     @cached_property
     def task_model(self) -> Model | Ensemble:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bertkit.options.inputs import InputFile, InputPath, ModelPath
 from bertkit.options.job import AnyPath, JobOptions, Options, Precision
 from bertkit.ranges import FiniteFloat
 
@@ -14,9 +15,9 @@ from bertkit.ranges import FiniteFloat
 class EvaluateOptions(JobOptions):
     """Score a fine-tuned model with the official metrics and confidence intervals, and write a report."""
 
-    run: AnyPath = field(kw_only=False)
+    run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
-    data: AnyPath | None = None
+    data: InputPath | None = None
     """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
     text: str | None = None
     """Column of the text in the file DATA. [default: that of the fine-tuning, or guessed]"""
@@ -34,7 +35,7 @@ class EvaluateOptions(JobOptions):
     """Replace the report in OUTPUT."""
     no_baseline: bool = False
     """Do not compare with the most frequent answer and a bag of words."""
-    ensemble: Sequence[AnyPath] = ()
+    ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
     precision: Precision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
@@ -44,11 +45,11 @@ class EvaluateOptions(JobOptions):
 class CompareOptions(JobOptions):
     """Test whether one of two fine-tuned models is better than the other by more than chance."""
 
-    first: AnyPath = field(kw_only=False)
+    first: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
-    second: AnyPath = field(kw_only=False)
+    second: ModelPath = field(kw_only=False)
     """Run folder of another fine-tuning for the same task."""
-    data: AnyPath | None = field(default=None, kw_only=False)
+    data: InputPath | None = field(default=None, kw_only=False)
     """File with labels, or folder with the task's files. [default: the files of FIRST]"""
     split: str = "dev"
     """Which of the task's files."""
@@ -61,7 +62,7 @@ class CompareOptions(JobOptions):
 class GlueTableOptions(Options):
     """Show the dev scores of runs on GLUE's tasks side by side, with the paper's average."""
 
-    runs: Sequence[AnyPath] = field(kw_only=False)
+    runs: Sequence[ModelPath] = field(kw_only=False)
     """Run folders, one per task."""
 
 
@@ -69,11 +70,11 @@ class GlueTableOptions(Options):
 class GlueSubmitOptions(JobOptions):
     """Write the test predictions of runs on GLUE's tasks as the files that GLUE's server scores."""
 
-    runs: Sequence[AnyPath] = field(kw_only=False)
+    runs: Sequence[ModelPath] = field(kw_only=False)
     """Run folders, one per task; the run of glue:mnli predicts the diagnostic set too."""
     output: AnyPath
     """Folder for CoLA.tsv, SST-2.tsv and the others."""
-    data: AnyPath | None = None
+    data: InputPath | None = None
     """Folder that holds CoLA, SST-2 and the others. [default: the files of the fine-tunings]"""
     overwrite: bool = False
     """Replace files in OUTPUT."""
@@ -86,11 +87,11 @@ class SquadScoreOptions(Options):
     The predictions may come from any program. Scores are in per cent.
     """
 
-    questions: AnyPath = field(kw_only=False)
+    questions: InputFile = field(kw_only=False)
     """File in SQuAD's format, with gold answers."""
-    predictions: AnyPath = field(kw_only=False)
+    predictions: InputFile = field(kw_only=False)
     """JSON object of id -> answer."""
-    null_odds: AnyPath | None = None
+    null_odds: InputFile | None = None
     """JSON object of id -> odds that the question has no answer. The best threshold for them is shown too."""
     null_threshold: FiniteFloat | None = None
     """Answers whose null odds are above it are taken as none. [default: 1, as in the official program]"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bertkit.options.inputs import ModelPath
 from bertkit.options.job import AnyPath, JobOptions
 
 
@@ -27,7 +28,7 @@ class ImportOptions(JobOptions):
 class ExportOptions(JobOptions):
     """Write a model in the format of another library."""
 
-    run: AnyPath = field(kw_only=False)
+    run: ModelPath = field(kw_only=False)
     """Run folder, or any model folder."""
     to: Literal["huggingface"]
     """The library that is to load the model."""

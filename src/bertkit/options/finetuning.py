@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
+from bertkit.options.inputs import Input, InputPath, ModelPath
 from bertkit.options.job import AnyPath, JobOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
@@ -28,20 +29,20 @@ class TaskValue(Protocol):
 class TaskTrainingOptions(JobOptions):
     """What finetune and tune have in common: the task, its files, the model and the settings of training."""
 
-    task: str | Path | TaskValue = field(kw_only=False)
+    task: Annotated[str | Path | TaskValue, Input("task")] = field(kw_only=False)
     """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl or .parquet file, or a
     folder of train, dev and test files."""
-    model: AnyPath
+    model: ModelPath
     """Run folder, Hugging Face folder or TensorFlow checkpoint of a pre-trained model."""
     output: AnyPath
     """Run folder: record, metrics, plots, the best model."""
-    data: AnyPath | None = None
+    data: InputPath | None = None
     """Folder with the task's files. [default: the task's folder under BERTKIT_DATA]"""
-    train: Sequence[AnyPath] = ()
+    train: Sequence[InputPath] = ()
     """Training files, instead of the task's own."""
-    dev: AnyPath | None = None
+    dev: InputPath | None = None
     """Development file, which picks the best epoch; without one, a tenth of your own table is held out."""
-    test: AnyPath | None = None
+    test: InputPath | None = None
     """Test file."""
     text: str | None = None
     """Column of the text in your own table. [default: guessed, and printed]"""
@@ -89,7 +90,7 @@ class FinetuneOptions(TaskTrainingOptions):
     ``bertkit finetune reviews.csv --model MODEL -o RUN`` guesses the columns of the table and prints its guess.
     """
 
-    then: str | Path | TaskValue | None = None
+    then: Annotated[str | Path | TaskValue, Input("task")] | None = None
     """Another task or file, on which the result is fine-tuned again; the first model goes into RUN/first, with one
     seed."""
 

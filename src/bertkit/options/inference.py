@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bertkit.options.inputs import InputPath, ModelPath
 from bertkit.options.job import AnyPath, JobOptions, Options, Precision
 from bertkit.ranges import VocabularySize
 
@@ -16,7 +17,7 @@ class FillOptions(Options):
     ``bertkit fill MODEL "Paris is the [MASK] of France."``
     """
 
-    model: AnyPath = field(kw_only=False)
+    model: ModelPath = field(kw_only=False)
     """Run folder or Hugging Face folder of a BERT, RoBERTa or ModernBERT with its masked-LM head."""
     text: str = field(kw_only=False)
     """Text with at least one [MASK], which is <mask> for RoBERTa."""
@@ -33,9 +34,9 @@ class PredictOptions(JobOptions):
     The same command continues after an interruption.
     """
 
-    run: AnyPath = field(kw_only=False)
+    run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
-    input: AnyPath = field(kw_only=False)
+    input: InputPath = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
@@ -45,7 +46,7 @@ class PredictOptions(JobOptions):
     """Column of the second text."""
     id: str | None = None
     """Column of the ids. [default: that of the fine-tuning, or one named id]"""
-    ensemble: Sequence[AnyPath] = ()
+    ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
     precision: Precision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bertkit.options.inputs import DataFolder, InputFile, ModelPath
 from bertkit.options.job import AnyPath, JobOptions
 from bertkit.ranges import BatchSize, LearningRate, Length, Minutes, PositiveInt, Seed
 
@@ -18,16 +19,16 @@ class PretrainOptions(JobOptions):
     checkpoint, bit for bit. Settings without an option of their own are changed with --set or --config.
     """
 
-    data: AnyPath | None = field(default=None, kw_only=False)
+    data: DataFolder | None = field(default=None, kw_only=False)
     """Folder that bertkit prepare has written."""
     output: AnyPath | None = None
     """Run folder: record, metrics, checkpoints, loss curve, model."""
-    resume: AnyPath | None = None
+    resume: ModelPath | None = None
     """Continue this run from its newest valid checkpoint, possibly with changes such as --set save_every=N."""
-    from_: AnyPath | None = None
+    from_: ModelPath | None = None
     """Start from the weights of this model: a run folder, or a Hugging Face folder. DATA has its tokenizer, possibly
     with added words. Size and architecture are those of the model; the defaults are for continued training."""
-    also_evaluate: AnyPath | None = None
+    also_evaluate: DataFolder | None = None
     """A second folder that bertkit prepare has written: its held-out text is evaluated too, to measure with --from what
     the model forgets."""
     architecture: str | None = None
@@ -51,7 +52,7 @@ class PretrainOptions(JobOptions):
     """Random seed; the same seed gives the same run. [default: 0]"""
     shard: bool | None = None
     """Shard weights and optimizer state over the processes of torchrun (FSDP2), for models that do not fit on one."""
-    config: AnyPath | None = None
+    config: InputFile | None = None
     """TOML or JSON file with any settings of the run; options take precedence over it."""
     set: Sequence[str] = ()
     """Any settings, such as optimizer.beta2=0.98 task.masking.whole_word=true."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bertkit.options.job import AnyPath, Options
+from bertkit.options.inputs import ModelPath
+from bertkit.options.job import Options
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrackOptions(Options):
     """Write the metrics of a run for TensorBoard, into RUN/tensorboard."""
 
-    run: AnyPath = field(kw_only=False)
+    run: ModelPath = field(kw_only=False)
     """Run folder."""
     follow: bool = False
     """Continue until the run has ended."""
@@ -21,5 +22,5 @@ class TrackOptions(Options):
 class ConfigShowOptions(Options):
     """Show the settings of a run, and where each came from."""
 
-    run: AnyPath = field(kw_only=False)
+    run: ModelPath = field(kw_only=False)
     """Run folder."""

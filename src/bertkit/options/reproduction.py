@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bertkit.options.inputs import InputFile, InputPath
 from bertkit.options.job import AnyPath, JobOptions
 
 
@@ -20,13 +21,13 @@ class ReproduceOptions(JobOptions):
     """table1 to table8, figure5, budget (baselines matched by parameters and by FLOPs), or all."""
     output: AnyPath | None = None
     """Folder for every model, run, table and plot."""
-    data: AnyPath | None = None
+    data: InputPath | None = None
     """Folder with glue, squad, swag, conll2003 and corpora. [default: BERTKIT_DATA]"""
     scale: str = "tiny"
     """smoke (minutes, to see that it runs), tiny (a day on two cores) or paper (the paper's own recipe)."""
-    corpus: Sequence[AnyPath] = ()
+    corpus: Sequence[InputFile] = ()
     """Text files to pre-train on. [default: enwiki* and books/* in DATA/corpora]"""
-    vectors: AnyPath | None = None
+    vectors: InputFile | None = None
     """Word vectors in GloVe's text format. [default: trained on the corpus]"""
     set: Sequence[str] = ()
     """Settings of the scale, such as steps=2000 limit=1000 seeds=2."""

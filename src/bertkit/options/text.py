@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bertkit.options.inputs import InputFile, InputPath, ModelPath
 from bertkit.options.job import AnyPath, JobOptions, Options
 from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
 
@@ -19,7 +20,7 @@ class CorpusCheckOptions(Options):
     file cannot be prepared as it is.
     """
 
-    files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
+    files: Sequence[InputFile] = dataclasses.field(kw_only=False)
     """Text files."""
 
 
@@ -27,11 +28,11 @@ class CorpusCheckOptions(Options):
 class TokenizerTrainOptions(JobOptions):
     """Train a tokenizer on text files."""
 
-    files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
+    files: Sequence[InputFile] = dataclasses.field(kw_only=False)
     """Text files."""
     output: AnyPath
     """Folder for tokenizer.json and its companions."""
-    from_: AnyPath | None = None
+    from_: ModelPath | None = None
     """Keep the WordPiece tokenizer of this model, and add the words of the text files that it splits, up to
     --vocab-size. A pretrain --from the same model starts their embeddings from those of their parts."""
     kind: Literal["wordpiece", "bpe", "byte-bpe", "words"] = "wordpiece"
@@ -53,7 +54,7 @@ class TokenizerTrainOptions(JobOptions):
 class TokenizerShowOptions(Options):
     """Show the tokens of a text: subwords, ids and character offsets."""
 
-    tokenizer: AnyPath = dataclasses.field(kw_only=False)
+    tokenizer: InputPath = dataclasses.field(kw_only=False)
     """Folder of a tokenizer or of a model, or a vocab.txt."""
     text: str = dataclasses.field(kw_only=False)
     """Any text."""
@@ -66,9 +67,9 @@ class PrepareOptions(JobOptions):
     The same command continues after an interruption.
     """
 
-    files: Sequence[AnyPath] = dataclasses.field(kw_only=False)
+    files: Sequence[InputFile] = dataclasses.field(kw_only=False)
     """Text files (.txt .jsonl .parquet, plain, .gz or .zst)."""
-    tokenizer: AnyPath
+    tokenizer: InputPath
     """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
     output: AnyPath
     """Folder for shards, manifest and tokenizer."""

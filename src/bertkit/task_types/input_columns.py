@@ -77,9 +77,15 @@ def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | N
         columns = ", ".join(table.columns)
         raise usage_error(
             f'{table.path} has no column "{first}". Its columns: {columns}.'
-            f"{did_you_mean(first, table.columns)} Name it: --text COLUMN."
+            f"{did_you_mean(first, table.columns) or _propose_text(table, second)}"
         )
     return replace(known, first=first, second=second, id=known.id if known.id in table.columns else None)
+
+
+def _propose_text(table: Table, second: str | None) -> str:
+    """What to type for the column that looks most like a text."""
+    name = guess_texts(table, text=None, pair=second).first
+    return f" Name it with --text {name}." if _NAME.fullmatch(name) else " Name it: --text COLUMN."
 
 
 def _labels(task: TextTask) -> set[str | None]:

@@ -1,0 +1,94 @@
+"""Options that name something that must exist. The kind is part of their type, and is checked before any work.
+
+    model: ModelPath
+
+The command line checks before it imports PyTorch, so that a wrong path is reported at once.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from bertkit.options.job import AnyPath
+from bertkit.storage.locations import require_any, require_data, require_files, require_model
+
+STREAM = "-"
+"""stdin or stdout in place of a file."""
+
+_TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A note in the type of an option: what is at the path that it names."""
+
+    kind: Literal["file", "model", "data", "any", "task"]
+
+
+InputFile = Annotated[AnyPath, Input("file")]
+"""A file, or ``-`` for stdin."""
+
+ModelPath = Annotated[AnyPath, Input("model")]
+"""A run folder, or the folder of a model."""
+
+DataFolder = Annotated[AnyPath, Input("data")]
+"""A folder that ``bertkit prepare`` has written."""
+
+InputPath = Annotated[AnyPath, Input("any")]
+"""A file or a folder."""
+
+
+def looks_like_table(name: str) -> bool:
+    """Whether the name of a task ends as that of a file does."""
+    return Path(name).suffix in _TABLES
+
+
+def check_inputs(options: object) -> None:
+    """Raise an error for the first option whose path does not exist; ``options`` is a record of options."""
+    for name, kind in _inputs_of(type(options)).items():
+        value = getattr(options, name)
+        values = value if isinstance(value, list | tuple) else [value]
+        paths = [Path(each) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
+        _CHECKS[kind](paths)
+
+
+def _check_task(paths: Sequence[Path]) -> None:
+    """A name with the suffix of a table is a file; any other one is that of a task."""
+    require_files([path for path in paths if looks_like_table(str(path)) and not path.is_dir()])
+
+
+def _each(check: Callable[[Path], None]) -> Callable[[Sequence[Path]], None]:
+    def check_all(paths: Sequence[Path]) -> None:
+        for path in paths:
+            check(path)
+
+    return check_all
+
+
+_CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
+    "file": require_files,
+    "model": _each(require_model),
+    "data": _each(require_data),
+    "any": _each(require_any),
+    "task": _check_task,
+}
+
+
+@cache
+def _inputs_of(record: type[object]) -> dict[str, str]:
+    """The options of a record that name an input, with their kinds."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    kinds = {name: _find_kind(hint) for name, hint in hints.items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _find_kind(hint: object) -> str | None:
+    arguments = typing.get_args(hint)
+    notes = [each.kind for each in arguments if isinstance(each, Input)]
+    below = (_find_kind(each) for each in arguments)
+    return notes[0] if notes else next((kind for kind in below if kind is not None), None)

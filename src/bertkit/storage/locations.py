@@ -1,0 +1,91 @@
+"""Paths that a user names and that must exist: an error says what is there instead. Nothing slow is imported."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.storage.atomic import recoverable_path
+
+_MODEL_FILES = ("run.json", "config.json", "model/config.json")
+"""A folder with one of them is a run or a model."""
+
+_MOST_SHOWN = 5
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_LFS_POINTER = b"version https://git-lfs"
+
+
+def require_files(paths: Sequence[Path]) -> None:
+    """Raise a usage error for the first path that is a folder or does not exist."""
+    for path in paths:
+        if path.is_dir():
+            raise usage_error(f"{path} is a folder; name its files, such as {path}/*.txt.")
+        if not path.is_file():
+            raise usage_error(f"no file at {path}.{suggest_path(path)}")
+
+
+def require_model(path: Path) -> None:
+    """Raise a usage error if there is nothing at the path of a model or a run."""
+    if not recoverable_path(path).exists():
+        raise explain_missing_model(path)
+
+
+def require_data(path: Path) -> None:
+    """Raise a data error if there is no folder at the path of a prepared corpus."""
+    if not path.is_dir():
+        hint = suggest_path(path) or f" Make it with: bertkit prepare FILE... --tokenizer TOK -o {path}"
+        raise data_error(f"no data at {path}.{hint}")
+
+
+def require_any(path: Path) -> None:
+    """Raise a data error if there is neither a file nor a folder at ``path``."""
+    if not path.exists():
+        raise data_error(f"no file or folder at {path}.{suggest_path(path)}")
+
+
+def explain_missing_model(path: Path) -> BertkitError:
+    """The error for a path at which there is no model: what is there, or which models are near."""
+    try:
+        return usage_error(f"no model {_explain_absence(path)}")
+    except OSError as error:
+        return usage_error(f"no model at {path}: {error.strerror}.")
+
+
+def _explain_absence(path: Path) -> str:
+    if (path / "best").exists():
+        return f"in {path}, which is a sweep. Its best model: {path / 'best'}"
+    if (path / "run.json").is_file():
+        return f"in {path} yet: that run has not ended. Repeat or resume its command."
+    if path.exists():
+        return f"at {path}: it has neither config.json nor model/config.json."
+    siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
+    models = [each for each in siblings if any((each / name).is_file() for name in _MODEL_FILES)]
+    if near := difflib.get_close_matches(path.name, [each.name for each in models], n=1):
+        return f"at {path}. Did you mean {path.parent / near[0]}?"
+    hint = ""
+    if _HUB_ID.fullmatch(str(path)):
+        hint = f" If that is a model on a hub: hf download {path} --local-dir {path.name}, and name the folder."
+    return f"at {path}.{list_paths(models)}{hint}"
+
+
+def list_paths(paths: Sequence[Path]) -> str:
+    """`` There are: runs/a, runs/b.`` with the first few paths; empty without any."""
+    shown = [*map(str, paths[:_MOST_SHOWN]), *(["..."] if len(paths) > _MOST_SHOWN else [])]
+    return f" There are: {', '.join(shown)}." if paths else ""
+
+
+def suggest_path(path: Path) -> str:
+    """`` Did you mean PATH?`` with the most similar name in the same folder; empty if there is none."""
+    return did_you_mean(str(path), map(str, path.parent.glob("*"))).replace('"', "")
+
+
+def refuse_lfs_pointers(paths: Iterable[Path]) -> None:
+    """Raise a data error for a file that is a pointer of Git LFS, a few lines of text in place of the content."""
+    for path in paths:
+        if path.is_file():
+            with path.open("rb") as file:
+                if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+                    raise data_error(f"{path} is a pointer of Git LFS and not the file itself. Fetch it: git lfs pull")

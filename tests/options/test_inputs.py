@@ -1,0 +1,65 @@
+"""Options that name inputs are checked before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import options
+from bertkit.errors import BertkitError
+from bertkit.options import Options
+from bertkit.options.inputs import check_inputs, looks_like_table
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working folder, with a table, a text and a model."""
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    for name in ("r.csv", "t.txt"):
+        Path(name).write_text("x")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        options.FinetuneOptions("r.csv", model="run", output="new"),
+        options.FinetuneOptions("glue:sst2", model="run", output="new", train=["r.csv"], then=Path("r.csv")),
+        options.FinetuneOptions("run", model=Path("run"), output="new"),
+        options.PredictOptions("run", "-", output="-"),
+        options.EvaluateOptions("run", data="r.csv"),
+        options.PrepareOptions(["t.txt"], tokenizer="run", output="new"),
+        options.PretrainOptions("run", output="new"),
+        options.DoctorOptions(),
+    ],
+)
+def test_inputs_that_exist_are_accepted(record: Options) -> None:
+    check_inputs(record)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (options.FinetuneOptions("q.csv", model="run", output="new"), "no file at q.csv. Did you mean r.csv?"),
+        (options.FinetuneOptions("r.csv", model="rum", output="new"), "no model at rum. Did you mean run?"),
+        (options.FinetuneOptions("r.csv", model="run", output="new", then="x.tsv"), "no file at x.tsv"),
+        (options.FinetuneOptions("r.csv", model="run", output="new", dev="q.csv"), "no file or folder at q.csv"),
+        (options.PredictOptions("rum", "r.csv", output="-"), "no model at rum"),
+        (options.PredictOptions("run", "q.csv", output="-"), "no file or folder at q.csv"),
+        (options.PredictOptions("run", "r.csv", output="-", ensemble=["run", "rum"]), "no model at rum"),
+        (options.EvaluateOptions("run", data="q.csv"), "no file or folder at q.csv"),
+        (options.PrepareOptions(["t.txt", "u.txt"], tokenizer="run", output="new"), "no file at u.txt"),
+        (options.PretrainOptions("dota", output="new"), "no data at dota"),
+        (options.PretrainOptions(resume="rum"), "no model at rum"),
+    ],
+)
+def test_an_input_that_does_not_exist_is_an_error(record: Options, message: str) -> None:
+    with pytest.raises(BertkitError) as caught:
+        check_inputs(record)
+    assert str(caught.value).startswith(message)
+
+
+def test_names_of_tables() -> None:
+    assert looks_like_table("reviews.csv")
+    assert not looks_like_table("glue:sst2")

@@ -1,0 +1,98 @@
+"""Paths that must exist: what an error says about those that do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
+from bertkit.storage.locations import (
+    explain_missing_model,
+    list_paths,
+    refuse_lfs_pointers,
+    require_any,
+    require_data,
+    require_files,
+    require_model,
+    suggest_path,
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with two runs, a model, a folder without one, and a file."""
+    monkeypatch.chdir(tmp_path)
+    for file in ("runs/a/run.json", "runs/reviews/run.json", "runs/theirs/config.json", "runs/notes/x", "reviews.csv"):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text("{}")
+    return tmp_path
+
+
+def test_what_exists_is_accepted(here: Path) -> None:
+    require_files([Path("reviews.csv")])
+    require_model(Path("runs/a"))
+    require_data(Path("runs"))
+    require_any(Path("reviews.csv"))
+
+
+def test_a_model_that_is_being_replaced_is_found_at_its_backup(here: Path) -> None:
+    Path("runs/.bertkit-old-b").mkdir()
+    require_model(Path("runs/b"))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("runs/none", "no model at runs/none. There are: runs/a, runs/reviews, runs/theirs."),
+        ("runs/review", "no model at runs/review. Did you mean runs/reviews?"),
+        ("absent/none", "no model at absent/none. If that is a model on a hub: hf download absent/none"),
+        ("a b/none", "no model at a b/none."),
+    ],
+)
+def test_a_missing_model(here: Path, path: str, message: str) -> None:
+    with pytest.raises(BertkitError) as caught:
+        require_model(Path(path))
+    assert str(caught.value).startswith(message)
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_other_errors_about_paths(here: Path) -> None:
+    for check, path, message, exit_code in (
+        (
+            lambda path: require_files([path]),
+            "review.csv",
+            "no file at review.csv. Did you mean reviews.csv?",
+            WRONG_USAGE,
+        ),
+        (lambda path: require_files([path]), "runs", "runs is a folder; name its files", WRONG_USAGE),
+        (require_data, "dota", "no data at dota. Make it with: bertkit prepare", BAD_DATA),
+        (require_data, "run", "no data at run. Did you mean runs?", BAD_DATA),
+        (require_any, "review.csv", "no file or folder at review.csv. Did you mean reviews.csv?", BAD_DATA),
+    ):
+        with pytest.raises(BertkitError) as caught:
+            check(Path(path))
+        assert str(caught.value).startswith(message)
+        assert caught.value.exit_code == exit_code
+
+
+def test_nothing_is_suggested_where_nothing_is_similar(here: Path) -> None:
+    assert suggest_path(Path("absent/reviews.csv")) == ""
+    assert list_paths([]) == ""
+
+
+def test_a_long_list_is_cut() -> None:
+    assert list_paths([Path(f"r{number}") for number in range(7)]) == " There are: r0, r1, r2, r3, r4, ...."
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path: Path) -> None:
+    assert str(explain_missing_model(tmp_path / ("n" * 300))).startswith("no model at ")
+
+
+def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:
+    pointer, weights = tmp_path / "model.safetensors", tmp_path / "other.safetensors"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    weights.write_bytes(b"version 1")
+    refuse_lfs_pointers([weights, tmp_path / "absent"])
+    with pytest.raises(BertkitError, match=r"model\.safetensors is a pointer of Git LFS .*: git lfs pull$"):
+        refuse_lfs_pointers([weights, pointer])
