@@ -31,7 +31,8 @@ def test_every_verb_is_a_command() -> None:
         ("quickstart --minute 3", "unknown option: --minute. Did you mean --minutes?"),
         ("quickstart --minutes soon", 'invalid value for --minutes: unable to convert "soon" into float.'),
         ("quickstart now", 'unexpected argument "now".'),
-        ("prepare a.txt -o data", 'command "prepare" parameter --tokenizer requires an argument.'),
+        ("prepare a.txt -o data", "prepare needs --tokenizer TOKENIZER, folder of a tokenizer or of a model; the"),
+        ("completion", "completion needs the name of a shell: bash, zsh or fish."),
     ],
 )
 def test_wrong_usage_is_one_line(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,8 +125,8 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
             2,
             "--set: task.max_length is 2; it must be from 3 to",
         ),
-        ("finetune glue:sst2 -o {home}/x", 2, 'command "finetune" parameter --model requires an argument.'),
-        ("finetune", 2, 'command "finetune" parameter TASK requires an argument.'),
+        ("finetune glue:sst2 -o {home}/x", 2, "finetune needs --model MODEL, run folder or Hugging Face folder"),
+        ("finetune", 2, "finetune needs TASK, a task's name such as glue:sst2"),
         ("evaluate {home}/tuned --data {home}/no.csv", 3, "no file or folder at {home}/no.csv."),
         ("evaluate {home}/run", 2, "{home}/run/model is not fine-tuned for a task."),
         (

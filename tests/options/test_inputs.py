@@ -17,7 +17,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The working folder, with a table, a text and a model."""
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
-    for name in ("r.csv", "t.txt"):
+    for name in ("r.csv", "t.txt", "run/run.json"):
         Path(name).write_text("x")
 
 

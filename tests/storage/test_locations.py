@@ -23,7 +23,14 @@ from bertkit.storage.locations import (
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with two runs, a model, a folder without one, and a file."""
     monkeypatch.chdir(tmp_path)
-    for file in ("runs/a/run.json", "runs/reviews/run.json", "runs/theirs/config.json", "runs/notes/x", "reviews.csv"):
+    for file in (
+        "runs/a/run.json",
+        "runs/reviews/run.json",
+        "runs/theirs/config.json",
+        "runs/notes/x",
+        "reviews.csv",
+        "runs/data/manifest.json",
+    ):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         Path(file).write_text("{}")
     return tmp_path
@@ -67,7 +74,7 @@ def test_other_errors_about_paths(here: Path) -> None:
         ),
         (lambda path: require_files([path]), "runs", "runs is a folder; name its files", WRONG_USAGE),
         (require_data, "dota", "no data at dota. Make it with: bertkit prepare", BAD_DATA),
-        (require_data, "run", "no data at run. Did you mean runs?", BAD_DATA),
+        (require_data, "runs/dota", "no data at runs/dota. Did you mean runs/data?", BAD_DATA),
         (require_any, "review.csv", "no file or folder at review.csv. Did you mean reviews.csv?", BAD_DATA),
     ):
         with pytest.raises(BertkitError) as caught:

@@ -10,8 +10,9 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.field_info import FieldInfo
 
 from bertkit._version import __version__
@@ -31,9 +32,11 @@ from bertkit.cli import (
 from bertkit.cli.commands import make_command
 from bertkit.cli.errors import explain
 from bertkit.cli.streams import abandon_stdout
+from bertkit.cli.usage import explain_usage
 from bertkit.errors import BertkitError, usage_error
 from bertkit.escaping import printable
 from bertkit.options.command import spell_usage, spell_verb
+from bertkit.options.help import EXAMPLES
 
 VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     start.quickstart,
@@ -69,6 +72,9 @@ _GROUPS = {
     "squad": "Work with files of SQuAD and KorQuAD.",
     "config": "Look at the settings of a run.",
 }
+_ARGUMENTS = Group("Arguments", sort_key=-1)
+"""The first panel of the help."""
+
 _WITH_ANY_TEXT = {"tokenizer show", "fill", "predict", "embed", "search"}
 """Verbs whose arguments may begin with a dash: a text, or - for stdin and stdout."""
 
@@ -100,11 +106,27 @@ def _build() -> App:
         verb = spell_verb(function.__name__)
         group, _, name = verb.rpartition(" ")
         options = Parameter(allow_leading_hyphen=True) if verb in _WITH_ANY_TEXT else None
-        command = App(name=name, usage=f"Usage: {spell_usage(verb)}\n", default_parameter=options)
+        usage = f"Usage: {spell_usage(verb)}\nExample: {EXAMPLES.get(verb, spell_usage(verb))}\n"
+        command = App(name=name, usage=usage, default_parameter=options, group_arguments=_ARGUMENTS)
         command.default(make_command(function))
         (groups[group] if group else app).command(command)
     app["finetune"].command(finetuning.list_tasks, name="--list")
+    app.command(completion)
     return app
+
+
+def completion(shell: Literal["bash", "zsh", "fish"] | None = None, /) -> None:
+    """Print the script with which a shell completes the words of bertkit.
+
+    Parameters
+    ----------
+    shell
+        Put it where the shell looks: bertkit completion bash > ~/.local/share/bash-completion/completions/bertkit,
+        bertkit completion zsh > ~/.zfunc/_bertkit, bertkit completion fish > ~/.config/fish/completions/bertkit.fish.
+    """
+    if shell is None:
+        raise usage_error("completion needs the name of a shell: bash, zsh or fish.")
+    sys.stdout.write(app.generate_completion(shell=shell))
 
 
 app = _build()
@@ -160,8 +182,5 @@ def _flush_stdout() -> None:
 def _run(words: Sequence[str]) -> None:
     try:
         app(words, exit_on_error=False, print_error=False, verbose=False, result_action="return_none")
-    except UnusedCliTokensError as error:
-        raise usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".') from error
     except CycloptsError as error:
-        message = str(error)
-        raise usage_error(message[:1].lower() + message[1:]) from error
+        raise explain_usage(error) from error

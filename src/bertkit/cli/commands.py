@@ -14,6 +14,7 @@ import cyclopts
 
 from bertkit.cli.verbosity import Verbosity
 from bertkit.options.description import Option, describe, list_options
+from bertkit.options.help import GROUPS, group_of, group_of_switch
 from bertkit.options.inputs import check_inputs
 from bertkit.options.job import JobOptions, Options
 
@@ -22,6 +23,9 @@ SWITCHES = {
     "origin": "Show where each value came from: the default, a line of a file, or the command line.",
 }
 """The help of the options that only the command line has."""
+
+_PANELS = {name: cyclopts.Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
+"""The panels of the help, one for each group of options."""
 
 
 def make_command(verb: Callable[..., None]) -> Callable[..., None]:
@@ -32,7 +36,9 @@ def make_command(verb: Callable[..., None]) -> Callable[..., None]:
     record: type[Options] = typing.get_type_hints(verb)["options"]
     own = [_own_parameter(name) for name in inspect.signature(verb).parameters if name != "options"]
     options = [option for option in list_options(record) if option.name != "progress"]
-    signature = Signature([*map(_parameter, options), *own])
+    has_labels = any(option.name == "label" for option in options)
+    panels = [_PANELS[group_of(option, has_labels=has_labels)] for option in options]
+    signature = Signature([*map(_parameter, options, panels), *own])
 
     def command(*arguments: object, **named: object) -> None:
         values = signature.bind(*arguments, **named)
@@ -61,11 +67,11 @@ def _own_parameter(name: str) -> Parameter:
     """A parameter that only the command line has."""
     if name == "verbosity":
         return Parameter(name, Parameter.KEYWORD_ONLY, default=Verbosity(), annotation=Verbosity)
-    hint = Annotated[bool, cyclopts.Parameter(help=SWITCHES[name])]
+    hint = Annotated[bool, cyclopts.Parameter(help=SWITCHES[name], group=_PANELS[group_of_switch(name)])]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=hint)
 
 
-def _parameter(option: Option) -> Parameter:
+def _parameter(option: Option, panel: cyclopts.Group) -> Parameter:
     hint = _typed_as_text(option.type)
     several = typing.get_origin(hint) is list
     # Where a text may begin with a dash, a list would take the option after it as one more of its values.
@@ -74,6 +80,7 @@ def _parameter(option: Option) -> Parameter:
     )
     converter = _read_whole_number if typing.get_args(hint)[:1] == (int,) or hint is int else None
     help = cyclopts.Parameter(help=option.help, converter=converter)
+    help = help if option.positional else cyclopts.Parameter.combine(help, cyclopts.Parameter(group=panel))
     if option.positional and several:
         return Parameter(option.name, Parameter.VAR_POSITIONAL, annotation=Annotated[typing.get_args(hint)[0], help])
     kind = Parameter.POSITIONAL_ONLY if option.positional else Parameter.KEYWORD_ONLY

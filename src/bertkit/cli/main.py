@@ -23,7 +23,8 @@ bertkit trains, fine-tunes and uses BERT: from raw text to predictions.
 
 usage: bertkit VERB ARGUMENTS [OPTIONS]       bertkit VERB --help shows the options of a verb
 
-{verbs}options of every verb: --help, --debug (show where an error arose)
+{verbs}bertkit completion bash|zsh|fish prints what a shell needs to complete these words
+options of every verb: --help, --debug (show where an error arose)
 options of every job: --quiet, --progress auto|plain|json|quiet
 results go to stdout, everything else to stderr; --json makes results readable for machines
 """

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
+from bertkit.options.help import GROUPS, OUTPUT
 from bertkit.options.job import ProgressMode
 from bertkit.report.progress import Progress
 
 
-@Parameter(name="*")  # its fields are options of the verb itself, without a prefix
+@Parameter(name="*", group=Group(OUTPUT, sort_key=GROUPS.index(OUTPUT)))  # options of the verb itself, without a prefix
 @dataclass(frozen=True, kw_only=True)
 class Verbosity:
     """What a command shows on stderr."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bertkit.options.inputs import InputFile, InputPath, ModelPath
 from bertkit.options.job import AnyPath, JobOptions, Options, Precision
 from bertkit.ranges import Neighbours
 
@@ -16,9 +17,9 @@ class EmbedOptions(JobOptions):
     The same command continues after an interruption.
     """
 
-    model: AnyPath = field(kw_only=False)
+    model: ModelPath = field(kw_only=False)
     """Run folder, model folder or Hugging Face folder."""
-    input: AnyPath = field(kw_only=False)
+    input: InputPath = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, or .txt with one text per line."""
     output: AnyPath
     """.npy, with a record of the model beside it, or .parquet."""
@@ -44,13 +45,13 @@ class SearchOptions(Options):
     The search is exact and reads all vectors for every query.
     """
 
-    vectors: AnyPath = field(kw_only=False)
+    vectors: InputFile = field(kw_only=False)
     """File that embed wrote."""
     query: str = field(kw_only=False)
     """A text."""
-    model: AnyPath
+    model: ModelPath
     """The model that made the vectors."""
     top_k: Neighbours = 10
     """Results."""
-    texts: AnyPath | None = None
+    texts: InputFile | None = None
     """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""

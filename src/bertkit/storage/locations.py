@@ -36,8 +36,12 @@ def require_model(path: Path) -> None:
 def require_data(path: Path) -> None:
     """Raise a data error if there is no folder at the path of a prepared corpus."""
     if not path.is_dir():
-        hint = suggest_path(path) or f" Make it with: bertkit prepare FILE... --tokenizer TOK -o {path}"
-        raise data_error(f"no data at {path}.{hint}")
+        near = did_you_mean(str(path), (str(each.parent) for each in path.parent.glob("*/manifest.json"))).replace(
+            '"', ""
+        )
+        raise data_error(
+            f"no data at {path}.{near or f' Make it with: bertkit prepare FILE... --tokenizer TOK -o {path}'}"
+        )
 
 
 def require_any(path: Path) -> None:

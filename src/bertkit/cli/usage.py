@@ -1,0 +1,63 @@
+"""Errors in the words of a command line, in terms of the options of its verb."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
+
+from bertkit.config import SYNONYMS
+from bertkit.errors import BertkitError, usage_error
+from bertkit.options.command import spell_option
+from bertkit.options.description import Option, list_options
+from bertkit.options.help import EXAMPLES
+from bertkit.options.verbs import VERBS
+
+_OTHER_NAMES = {"model_name_or_path": "model", "output_dir": "output", "train_file": "train", **SYNONYMS}
+"""Options of other programs -> those of bertkit."""
+
+_NOTES = re.compile(r" \[(default:|from |above |at least ).*")
+"""The default and the range at the end of a help text."""
+
+
+def explain_usage(error: CycloptsError) -> BertkitError:
+    """The usage error, in one line, for what cyclopts found wrong with a command line."""
+    verb = " ".join(error.command_chain or ())
+    options = list_options(VERBS[verb]) if verb in VERBS else ()
+    match error:
+        case UnusedCliTokensError():
+            return usage_error(f'unexpected argument "{(error.unused_tokens or [""])[0]}".')
+        case MissingArgumentError() if option := _find(options, error):
+            return usage_error(_explain_missing(verb, option, was_typed=_was_typed(error)))
+        case UnknownOptionError() if near := _known_elsewhere(error, options):
+            return usage_error(f"unknown option: {error.token.keyword or error.token.value}. Did you mean {near}?")
+    message = str(error)
+    return usage_error(message[:1].lower() + message[1:])
+
+
+def _find(options: Sequence[Option], error: MissingArgumentError) -> Option | None:
+    """The option that lacks a value."""
+    names = error.argument.names if error.argument else ()
+    return next((each for each in options if {spell_option(each.name), each.name.upper()} & set(names)), None)
+
+
+def _was_typed(error: MissingArgumentError) -> bool:
+    """Whether the name of the option is on the command line, and only its value is missing."""
+    return error.keyword is not None or bool(error.argument and error.argument.tokens)
+
+
+def _explain_missing(verb: str, option: Option, *, was_typed: bool) -> str:
+    meaning = _NOTES.sub("", option.help).partition(". ")[0].rstrip(".")
+    meaning = meaning if meaning[1:2].isupper() else meaning[:1].lower() + meaning[1:]
+    if not option.required or was_typed:
+        return f"{spell_option(option.name)} needs a value: {meaning}."
+    spelled = option.name.upper() if option.positional else f"{spell_option(option.name)} {option.name.upper()}"
+    return f"{verb} needs {spelled}, {meaning}. Example: {EXAMPLES[verb]}"
+
+
+def _known_elsewhere(error: UnknownOptionError, options: Sequence[Option]) -> str:
+    """The option that other programs call so; empty if there is none."""
+    typed = (error.token.keyword or error.token.value).lstrip("-").replace("-", "_").partition("=")[0]
+    name = _OTHER_NAMES.get(typed)
+    return next((spell_option(each.name) for each in options if each.name == name), "")
