@@ -19,7 +19,7 @@ def test_every_verb_is_a_command() -> None:
     for name in app.app:
         verbs = [verb for verb in app.app[name] if not verb.startswith("-")]
         commands |= {f"{name} {verb}" for verb in verbs} or {name}
-    assert {name for name in commands if not name.startswith("-")} == set(VERBS)
+    assert {name for name in commands if not name.startswith("-")} == {*VERBS, "completion"}
     assert [spell_verb(each.__name__) for each in app.VERB_FUNCTIONS] == list(VERBS)
 
 
@@ -125,7 +125,7 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
             2,
             "--set: task.max_length is 2; it must be from 3 to",
         ),
-        ("finetune glue:sst2 -o {home}/x", 2, "finetune needs --model MODEL, run folder or Hugging Face folder"),
+        ("finetune glue:sst2 -o {home}/x", 2, "finetune needs --model MODEL, run folder, Hugging Face folder"),
         ("finetune", 2, "finetune needs TASK, a task's name such as glue:sst2"),
         ("evaluate {home}/tuned --data {home}/no.csv", 3, "no file or folder at {home}/no.csv."),
         ("evaluate {home}/run", 2, "{home}/run/model is not fine-tuned for a task."),

@@ -8,7 +8,6 @@ of the files. A folder that another library wrote has no such file and can be re
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_any, require_data, require_files, require_model
@@ -48,9 +48,10 @@ def looks_like_table(name: str) -> bool:
     return Path(name).suffix in _TABLES
 
 
-def check_inputs(options: object) -> None:
+def check_inputs(options: Any) -> None:
     """Raise an error for the first option whose path does not exist; ``options`` is a record of options."""
-    for name, kind in _inputs_of(type(options)).items():
+    kind_of_record: Any = type(options)
+    for name, kind in _inputs_of(kind_of_record).items():
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
         paths = [Path(each) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
@@ -80,7 +81,7 @@ _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
 
 
 @cache
-def _inputs_of(record: type[object]) -> dict[str, str]:
+def _inputs_of(record: type[Any]) -> dict[str, str]:
     """The options of a record that name an input, with their kinds."""
     hints = typing.get_type_hints(record, include_extras=True)
     kinds = {name: _find_kind(hint) for name, hint in hints.items()}

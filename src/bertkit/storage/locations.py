@@ -10,7 +10,7 @@ from pathlib import Path
 from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
 from bertkit.storage.atomic import recoverable_path
 
-_MODEL_FILES = ("run.json", "config.json", "model/config.json")
+_MODEL_FILES = ("run.json", "config.json", "model/config.json", "bert_config.json")
 """A folder with one of them is a run or a model."""
 
 _MOST_SHOWN = 5
