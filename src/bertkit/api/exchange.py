@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.errors import usage_error
-from bertkit.inference.conversion import Conversion, convert
+from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.options.exchange import ExportOptions, ImportOptions
-from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
+
+Writer = Callable[[ModelFolder, Path], Conversion]
+"""Writes a model into a new folder."""
 
 
 @verb(ImportOptions)
 def import_(options: ImportOptions) -> Conversion:
     """What was found: ``.lines()`` for a person, ``.left_out`` with the tensors that bertkit does not know."""
-    folder = ModelFolder.open(options.source)
-    return _write(folder, options.output, options)
+    return _write(ModelFolder.open(options.source), convert, options)
 
 
 @verb(ExportOptions)
 def export(options: ExportOptions) -> Conversion:
     """What was written: ``.lines()`` for a person."""
-    folder = ModelFolder.open(options.run)
-    return _write(folder, options.output, options)
+    writers: Mapping[str, Writer] = {
+        "huggingface": convert,
+        "sentence-transformers": convert_to_sentence_transformers,
+    }
+    return _write(ModelFolder.open(options.run), writers[options.to], options)
 
 
-def _write(folder: ModelFolder, target: AnyPath, options: ImportOptions | ExportOptions) -> Conversion:
-    output = Path(target)
+def _write(folder: ModelFolder, write: Writer, options: ImportOptions | ExportOptions) -> Conversion:
+    output = Path(options.output)
     if output.exists() and output.samefile(folder.path):
         raise usage_error(f"{output} is the input. Choose another -o folder.")
     open_output_folder(output, [CONFIG], overwrite=options.overwrite)
     with Progress(options.progress) as bar:
         bar.say(f"converting {folder.path}")
-        return convert(folder, output)
+        return write(folder, output)

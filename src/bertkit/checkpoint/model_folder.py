@@ -21,6 +21,12 @@ from bertkit._version import __version__
 from bertkit.checkpoint import config as _config
 from bertkit.checkpoint import huggingface, tensorflow
 from bertkit.checkpoint.head_classes import possible_classes
+from bertkit.checkpoint.sentence_transformers import (
+    SentenceEmbedding,
+    applies_sigmoid,
+    read_embedding,
+    write_embedding,
+)
 from bertkit.checkpoint.tensors import write_tensors
 from bertkit.checkpoint.weights import WEIGHTS, read_weights
 from bertkit.contracts import Encoder, Objective, SubwordTokenizer
@@ -89,7 +95,8 @@ class ModelFolder:
         labels = _config.labels_from_hf(self._config_file, str(self._config_path))
         several = self._config_file.get("problem_type") == _config.MULTI_LABEL
         architectures = self._config_file.get("architectures") or self._guess_architectures(labels)
-        return {"architectures": architectures, "labels": labels, "several_labels": several}
+        found = {"architectures": architectures, "labels": labels, "several_labels": several}
+        return found | ({"sigmoid": applies_sigmoid(self.path, self._config_file)} if len(labels) == 1 else {})
 
     @cached_property
     def config(self) -> Any:
@@ -105,6 +112,11 @@ class ModelFolder:
     def positions(self) -> int | None:
         """The most tokens that the encoder reads; None where any number is read."""
         return getattr(self.config, "max_positions", None)
+
+    @cached_property
+    def embedding(self) -> SentenceEmbedding | None:
+        """How vectors of texts are made with this model; None for a folder that is not one of sentence-transformers."""
+        return read_embedding(self.path)
 
     @property
     def spec(self) -> EncoderSpec:
@@ -234,11 +246,19 @@ class _SkipNormalInit(TorchFunctionMode):
         return kwargs["tensor"] if func is nn.init.normal_ else func(*args, **kwargs)
 
 
-def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metadata: Mapping[str, Any]) -> None:
+def save_model(
+    folder: Path,
+    model: Model,
+    tokenizer: SubwordTokenizer,
+    *,
+    metadata: Mapping[str, Any],
+    embedding: SentenceEmbedding | None = None,
+) -> None:
     """Write a model folder completely or not at all; a model that is already there is replaced at the end.
 
     ``metadata`` is plain JSON; its ``["task"]["labels"]``, or without a task its ``["labels"]``, name the classes.
-    ``bertkit.json`` has it, and what other libraries read of the folder.
+    ``bertkit.json`` has it, and what other libraries read of the folder. With ``embedding`` sentence-transformers loads
+    the folder too.
     """
     assert tokenizer.vocab_size <= getattr(model.encoder.config, "vocab_size", tokenizer.vocab_size)
     tensors = huggingface.tensors_to_hf(model)
@@ -253,6 +273,9 @@ def save_model(folder: Path, model: Model, tokenizer: SubwordTokenizer, *, metad
         write_json(temporary / CONFIG, config)
         tokenizer.save(temporary)
         _fit_tokenizer_config(temporary / TOKENIZER_CONFIG, model.encoder)
+        if embedding is not None:
+            positions = getattr(model.encoder.config, "max_positions", None)
+            write_embedding(temporary, embedding, hidden_size=model.encoder.hidden_size, positions=positions)
         write_checksums(
             temporary / METADATA,
             {"format": _FORMAT, "bertkit": __version__, OTHERS_READ: others_read(model), **metadata},
@@ -305,4 +328,6 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str
         labels = (metadata.get("task") or metadata).get("labels")
         count = len(outputs[0])
         return config | _config.classes_to_hf(labels, count=count, several=heads == {"labels"})
-    return config | _config.number_to_hf() if heads == {"number"} else config
+    if heads == {"number"}:
+        return config | _config.number_to_hf(sigmoid=bool(metadata.get("sigmoid")))
+    return config

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.checkpoint.huggingface import normalize_state_dict, tensors_to_hf
-from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, save_model
+from bertkit.checkpoint.model_folder import WRITTEN_FACTS, ModelFolder, others_read, save_model
+from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.checkpoint.tensorflow import is_tensorflow, list_names
 from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
@@ -23,6 +24,9 @@ from bertkit.text.tokenizer_files import TOKENIZER
 from bertkit.text.wordpiece_files import VOCABULARY, guess_case
 
 _SHOWN = 3
+
+_CROSS_ENCODER_HEADS = {"class", "number"}
+"""The heads of ``BertForSequenceClassification`` with a single answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,37 @@ def load_whole_model(folder: ModelFolder) -> Model:
 def convert(folder: ModelFolder, output: Path) -> Conversion:
     """Write the whole model into the model folder ``output``, completely or not at all.
 
-    Raises a usage error for an encoder that no other library has.
+    A folder of sentence-transformers remains one. Raises a usage error for an encoder that no other library has.
     """
+    _require_others(folder)
+    return _save(folder, load_whole_model(folder), output, folder.embedding)
+
+
+def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conversion:
+    """Write a folder that sentence-transformers loads: SentenceTransformer an encoder, CrossEncoder a classifier.
+
+    A classifier or a model that predicts a number is written with its head. Any other model is written as its encoder:
+    vectors are made as its folder says, else they are the mean over all tokens.
+    """
+    _require_others(folder)
+    model = load_whole_model(folder)
+    if _find_task(folder) is None:
+        return _save(folder, Model(model.encoder, {}), output, folder.embedding or SentenceEmbedding())
+    if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
+        raise usage_error(
+            f"{folder.path} has a head for {', '.join(model.objectives)} that sentence-transformers lacks; it has "
+            "those for one class or one number on [CLS]. Give --to huggingface."
+        )
+    return _save(folder, model, output, None)
+
+
+def _require_others(folder: ModelFolder) -> None:
     if not folder.spec.huggingface.architectures:
         raise usage_error(f"{folder.path} is {folder.spec.title}, which only bertkit has: no other library reads it.")
-    model = load_whole_model(folder)
-    save_model(output, model, folder.tokenizer, metadata=_describe(folder))
+
+
+def _save(folder: ModelFolder, model: Model, output: Path, embedding: SentenceEmbedding | None) -> Conversion:
+    save_model(output, model, folder.tokenizer, metadata=_describe(folder), embedding=embedding)
     return Conversion(
         output=output,
         encoder=folder.spec.title,

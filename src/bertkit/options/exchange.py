@@ -30,8 +30,9 @@ class ExportOptions(JobOptions):
 
     run: ModelPath = field(kw_only=False)
     """Run folder, or any model folder."""
-    to: Literal["huggingface"]
-    """The library that is to load the model."""
+    to: Literal["huggingface", "sentence-transformers"]
+    """The library that is to load the model. For sentence-transformers, a model that predicts a class or a number
+    becomes a CrossEncoder, and any other the encoder of a SentenceTransformer."""
     output: AnyPath
     """Folder to write."""
     overwrite: bool = False

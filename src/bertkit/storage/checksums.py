@@ -69,9 +69,9 @@ def require_format(path: Path, record: Mapping[str, object], version: int, advic
 
 
 def write_checksums(path: Path, record: Mapping[str, object]) -> None:
-    """Write ``record`` to ``path`` with the checksums of every file that is in its folder by now."""
+    """Write ``record`` to ``path`` with the checksums of every file that is in its folder by now, folders left out."""
     assert not {"files", "sha256"} & set(record), "these keys are reserved for the checksums"
-    files = {each.name: _describe(each) for each in sorted(path.parent.iterdir())}
+    files = {each.name: _describe(each) for each in sorted(path.parent.iterdir()) if each.is_file()}
     path.write_text(encode_checked({**record, "files": files}), encoding="utf-8")
 
 

@@ -1,0 +1,146 @@
+"""What a folder of sentence-transformers says beside the model: how the vector of a text is made.
+
+Written is the form that sentence-transformers before 5.4 and text-embeddings-inference need too: ``modules.json``, one
+flag per kind of pooling, ``max_seq_length``. Read is also the compact form that sentence-transformers writes since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import data_error
+from bertkit.nn.text_pooling import Pooling
+from bertkit.storage.atomic import read_json, read_object, write_json
+
+MODULES = "modules.json"
+
+_POOLING_FOLDER = "1_Pooling"
+_NORMALIZE_FOLDER = "2_Normalize"
+_CONFIG = "config.json"
+_TRANSFORMER_CONFIG = "sentence_bert_config.json"
+_MODEL_CONFIG = "config_sentence_transformers.json"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+
+_FLAGS: Mapping[str, str] = {
+    "cls": "pooling_mode_cls_token",
+    "mean": "pooling_mode_mean_tokens",
+    "max": "pooling_mode_max_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+"""The compact name of each kind of pooling, and its flag in the other form."""
+
+_POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
+_LONGEST = 1_000_000
+"""A larger ``model_max_length`` is how transformers writes that there is no limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceEmbedding:
+    """How the vector of a text is made from the states of the last layer.
+
+    ``pool`` is over all tokens, [CLS] and [SEP] included. With ``normalize`` vectors have length 1. A text keeps its
+    first ``max_length`` tokens; None is as many as the encoder has positions.
+    """
+
+    pool: Pooling = "mean"
+    normalize: bool = False
+    max_length: int | None = None
+
+
+def read_embedding(folder: Path) -> SentenceEmbedding | None:
+    """What the folder says; None for one of another library, and for that of a CrossEncoder, which makes no vectors.
+
+    Raises a data error for a kind of pooling, a module or a prompt that bertkit does not have: vectors would differ.
+    """
+    if not (folder / MODULES).is_file():
+        return None
+    kinds = _read_modules(folder / MODULES)
+    if kinds == ["Transformer"]:
+        return None
+    if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+        raise data_error(
+            f"{folder / MODULES} has the modules {', '.join(kinds)}; bertkit makes vectors of Transformer, Pooling and "
+            "Normalize."
+        )
+    _refuse_prompt(folder / _MODEL_CONFIG)
+    pool = _read_pooling(folder / _POOLING_FOLDER / _CONFIG)
+    return SentenceEmbedding(pool=pool, normalize="Normalize" in kinds, max_length=_read_max_length(folder))
+
+
+def write_embedding(folder: Path, embedding: SentenceEmbedding, *, hidden_size: int, positions: int | None) -> None:
+    """Write the files into a model folder whose encoder is ``hidden_size`` wide and reads ``positions`` tokens."""
+    places = [("", "Transformer"), (_POOLING_FOLDER, "Pooling")]
+    if embedding.normalize:
+        places.append((_NORMALIZE_FOLDER, "Normalize"))
+        (folder / _NORMALIZE_FOLDER).mkdir()
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, (path, kind) in enumerate(places)
+    ]
+    write_json(folder / MODULES, modules)
+    (folder / _POOLING_FOLDER).mkdir()
+    flags = {flag: kind == embedding.pool for kind, flag in _FLAGS.items()}
+    pooling = {"word_embedding_dimension": hidden_size, **flags, "include_prompt": True}
+    write_json(folder / _POOLING_FOLDER / _CONFIG, pooling)
+    # False leaves upper case to the tokenizer; True would lower-case for a second time.
+    transformer = {"max_seq_length": embedding.max_length or positions, "do_lower_case": False}
+    write_json(folder / _TRANSFORMER_CONFIG, transformer)
+    prompts = {"prompts": {"query": "", "document": ""}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    write_json(folder / _MODEL_CONFIG, prompts)
+
+
+def applies_sigmoid(folder: Path, config: Mapping[str, Any]) -> bool:
+    """Whether CrossEncoder applies a sigmoid to the only output of the model in ``folder`` with this ``config.json``.
+
+    That is its default. Another function is named in a file of its own since version 5, before that in ``config.json``.
+    """
+    newest = read_object(folder / _MODEL_CONFIG) if (folder / _MODEL_CONFIG).is_file() else {}
+    older = config.get("sentence_transformers")
+    candidates = [newest, older if isinstance(older, dict) else {}]
+    named = [each["activation_fn"] for each in candidates if each.get("activation_fn") is not None]
+    named.append(config.get("sbert_ce_default_activation_function"))
+    return named[0] is None or str(named[0]).endswith("Sigmoid")
+
+
+def _read_modules(file: Path) -> list[str]:
+    """The kinds of the modules. Their paths are not followed: the files have fixed names."""
+    content = read_json(file)
+    modules = content if isinstance(content, list) else []
+    kinds = [each.get("type") for each in modules if isinstance(each, dict)]
+    if not kinds or not all(isinstance(kind, str) for kind in kinds):
+        raise data_error(f"{file} is not a list of modules.")
+    return [str(kind).rpartition(".")[2] for kind in kinds]
+
+
+def _read_pooling(file: Path) -> Pooling:
+    content = read_object(file)
+    named = content.get("pooling_mode")
+    kinds = named if isinstance(named, list) else [named]
+    if named is None:
+        kinds = [kind for kind, flag in _FLAGS.items() if content.get(flag)] or ["mean"]
+    if len(kinds) != 1 or kinds[0] not in _POOLINGS:
+        raise data_error(f"{file}: the pooling is {' and '.join(map(str, kinds))}; bertkit has {', '.join(_POOLINGS)}.")
+    return _POOLINGS[str(kinds[0])]
+
+
+def _read_max_length(folder: Path) -> int | None:
+    for name, key in ((_TRANSFORMER_CONFIG, "max_seq_length"), (_TOKENIZER_CONFIG, "model_max_length")):
+        value = read_object(folder / name).get(key) if (folder / name).is_file() else None
+        if isinstance(value, int) and 2 < value <= _LONGEST:
+            return value
+    return None
+
+
+def _refuse_prompt(file: Path) -> None:
+    content: Mapping[str, Any] = read_object(file) if file.is_file() else {}
+    prompts, name = content.get("prompts"), content.get("default_prompt_name")
+    if isinstance(prompts, dict) and prompts.get(name):
+        raise data_error(
+            f'{file}: the default prompt is "{prompts[name]}", which bertkit does not add. Put it before every text, '
+            "and set default_prompt_name to null."
+        )
