@@ -128,3 +128,17 @@ def test_tasks_are_listed_with_their_files() -> None:
     assert entries["glue:sst2"].metric == "accuracy"
     assert entries["glue:sst2"].files == "dev.tsv, test.tsv, train.tsv"
     assert all(entry.about for entry in entries.values())
+
+
+def test_a_table_in_another_encoding_with_several_spellings_of_a_label(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "reviews.csv", labels=("bad", "très bon", "Très bon"))
+    table.write_bytes(table.read_bytes().decode().encode("cp1252"))
+    options = TaskTrainingOptions(table, model="m", output="o")
+    with pytest.raises(BertkitError, match=r'it reads as Windows-1252 \("très"\): --encoding cp1252'):
+        choose(options)
+    with pytest.raises(BertkitError, match="--fold-labels treats them as one"):
+        choose(replace(options, encoding="cp1252"))
+    task, shown = choose(replace(options, encoding="cp1252", fold_labels=True))
+    assert task.labels == ("bad", "très bon")
+    assert "2 classes" in shown
+    assert task.files.encoding == "cp1252"

@@ -10,7 +10,7 @@ import pytest
 from tests.opened_files import count_opens
 
 from bertkit.errors import BAD_DATA, BertkitError
-from bertkit.formats.lines import Lines
+from bertkit.formats.lines import Lines, open_lines
 from bertkit.formats.tables import Format, Table
 
 HEADER = b"id,text,label\n"
@@ -78,3 +78,19 @@ def test_an_error_in_the_first_lines_is_an_error_again_when_they_are_read(tmp_pa
     for look in (lines.peek, lines.peek, lines.read):
         with pytest.raises(BertkitError, match=r"a\.txt, line 2: byte 1 of the line is not UTF-8"):
             list(look())
+
+
+def test_lines_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("caf\u00e9\n\u0436\n".encode("cp1251", "replace"))
+    with open_lines(path, "cp1251") as lines:
+        assert list(lines) == ["caf?\n", "\u0436\n"]
+
+
+def test_the_error_for_text_that_is_not_western_asks_for_its_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\u043e\u0447\u0435\u043d\u044c\n".encode("cp1251"))
+    with pytest.raises(BertkitError, match=r"is not UTF-8\. Name the encoding of the file, such as --encoding cp1251"):
+        Lines(path).peek().__next__()
+    with pytest.raises(BertkitError, match=r"is not SHIFT_JIS\. Name the encoding"):
+        next(Lines(path, "shift_jis").read())

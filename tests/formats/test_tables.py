@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.opened_files import count_opens
 
 from bertkit.errors import BertkitError
-from bertkit.formats.tables import Format, Table, sniff
+from bertkit.formats.tables import Format, Row, Table, sniff
 
 HEADER = b"id,text,label\n"
 
@@ -57,7 +57,10 @@ def test_csv(data: bytes, rows: list[tuple[str, ...]], tmp_path: Path) -> None:
         (b'1,"x\ny",a\n2,"open,b\n3,"y",a\n', "t.csv, line 4: text follows a closing quote"),
         (b"1,one\rtwo,a\n", "t.csv, line 2: a carriage return inside the row"),
         (b"1,nul\0nul,a\n", "t.csv, line 2: a NUL character"),
-        (b"1,ok,a\n2,caf\xe9,a\n", "t.csv, line 3: byte 6 of the line is not UTF-8"),
+        (
+            b"1,ok,a\n2,caf\xe9,a\n",
+            "is not UTF-8; it reads as Windows-1252 .*café",
+        ),
         (b"1,ok,a\n" + HEADER, "t.csv, line 3: the line of column names again"),
     ],
 )
@@ -110,7 +113,7 @@ def test_a_first_line_of_data_is_not_taken_for_names(first: bytes, tmp_path: Pat
     [
         (b'{"text": "a"}\n{"text": }\n', "t.jsonl, line 2: not JSON"),
         (b'{"text": "a"}\n[1]\n', "t.jsonl, line 2: not a JSON object"),
-        (b'[{"text": "a"}]\n', "t.jsonl is one JSON list. Write one object per line"),
+        (b'[{"text": "a"}]\n', "t.jsonl is one JSON list. Let its name end in .json, or write one object per line"),
         (b'{"text": "a"}\n{"texte": "b"}\n', 't.jsonl, line 2: no field "text". Did you mean "texte"'),
         (b'{"text": NaN}\n', "t.jsonl, line 1: not JSON .NaN is not a JSON number"),
         (b'{"text": "a"}\n' + b"[" * 100_000 + b"\n", "t.jsonl, line 2: not JSON"),
@@ -208,3 +211,39 @@ def test_kept_rows_keep_the_count_of_broken_ones(tmp_path: Path) -> None:
     for _ in range(2):
         assert [row.cells for row in table.rows("b")] == [["2"], ["4"]]
         assert table.broken == 1
+
+
+def test_a_table_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("nr;opinion\n5;Très \u20acheap\n".encode("cp1252"))
+    table = Table(path, encoding="cp1252")
+    assert table.columns == ("nr", "opinion")
+    assert [row.cells for row in table.rows("opinion", "nr")] == [["Très \u20acheap", "5"]]
+    assert sniff(path, "cp1252").delimiter == ";"
+
+
+def test_a_json_list_of_records_is_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[\n {"nr": 5, "text": "good"},\n {"nr": 6, "text": null, "more": 1}\n]\n')
+    table = Table(path)
+    assert table.form.kind == "json"
+    assert table.columns == ("nr", "text")
+    assert list(table.rows("text", "nr")) == [Row(1, ["good", "5"]), Row(2, ["", "6"])]
+    assert list(table.all_cells()) == table.sample(9) == [["5", "good"], ["6", ""]]
+    assert table.sample(1) == [["5", "good"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "t.json is empty"),
+        ('[{"a": 1}, 3]', "t.json: item 2 of the list is not a JSON object"),
+        ('[{"a": 1}, {"b": 2}]', 't.json, line 2: no field "a"'),
+        ('[{"a": 1}', r"t.json: not JSON"),
+    ],
+)
+def test_a_json_list_that_is_not_a_table(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(content)
+    with pytest.raises(BertkitError, match=message):
+        list(Table(path).rows("a"))

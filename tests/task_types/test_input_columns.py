@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import Columns, Split, TaggingTask, TaskFiles, TextClassificationTask, TextExample
-from bertkit.task_types.input_columns import choose_columns
+from bertkit.task_types.input_columns import choose_columns, with_encoding
 
 OTHERS_FOLDER = TextClassificationTask(name="theirs", metric="accuracy", labels=("x", "y"))
 
@@ -101,3 +101,19 @@ def test_names_of_columns_are_for_tables_of_texts(tmp_path: Path) -> None:
     for task in (OTHERS_FOLDER, TaggingTask(name="tags", labels=("O", "B-x", "I-x"))):
         with pytest.raises(BertkitError, match="leave out --text, --pair and --id"):
             choose_columns(task, lines, text="text")
+
+
+def test_new_input_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes("nr,review\n5,un café\n".encode("cp1252"))
+    task = with_encoding(known(), "cp1252")
+    assert list(task.reader.read(path)) == [TextExample("5", "un café")]
+    assert with_encoding(task, None) == known()
+    lines = tmp_path / "in.txt"
+    lines.write_bytes("un café\n".encode("cp1252"))
+    assert [example.first for example in task.reader.read(lines)] == ["un café"]
+
+
+def test_an_encoding_is_for_tables_of_texts() -> None:
+    with pytest.raises(BertkitError, match="--encoding is for tables of texts; tags reads other files"):
+        with_encoding(TaggingTask(name="tags", labels=("O", "B-X", "I-X")), "cp1252")

@@ -12,9 +12,7 @@ from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import task as task
 
 from bertkit.errors import BAD_DATA, BertkitError
-from bertkit.task_types import (
-    MultiLabelTask,
-)
+from bertkit.task_types import MultiLabelTask, from_record
 from bertkit.task_types.labels import read_labels, write_labels
 from bertkit.task_types.user_tables import guess
 
@@ -29,7 +27,39 @@ def test_a_typo_in_a_label_is_an_error_with_its_line(here: Path) -> None:
     assert guess(path, allow_rare_labels=True).task.labels == ("negative", "positive", "postive")
 
 
-@pytest.mark.parametrize("odd", ["Positive", "POSITIVE", "positve", "poistive", "positivee", "pasitive"])
+@pytest.mark.parametrize("odd", ["Positive", "POSITIVE"])
+def test_spellings_of_one_label_are_counted(odd: str, here: Path) -> None:
+    message = (
+        rf'line 9: 2 spellings of one label \("positive" 25 times, "{odd}" once\). --fold-labels treats them as one'
+    )
+    fails(message, BAD_DATA, write_csv(here / "r.csv", reviews(40, row_7=odd)))
+
+
+def test_spellings_of_one_label_are_one_class_on_request(here: Path) -> None:
+    path = write_csv(here / "r.csv", reviews(40, row_7="Positive", row_8=" POSITIVE", row_9="Negative"))
+    found = guess(path, fold_labels=True)
+    assert found.task.labels == ("negative", "positive")
+    assert "positive 26" in found.sentence
+    assert {example.label for example in found.task.examples("train")} == {"negative", "positive"}
+    assert from_record(found.task.record()).labels == ("negative", "positive")
+    kept = guess(path, allow_rare_labels=True)
+    assert kept.task.labels == ("Negative", "POSITIVE", "Positive", "negative", "positive")
+
+
+def test_a_typo_is_an_error_even_if_spellings_are_one(here: Path) -> None:
+    path = write_csv(here / "r.csv", reviews(40, row_7="Positive", row_10="postive"))
+    fails('label "postive" occurs once; "positive" occurs', BAD_DATA, path, fold_labels=True)
+
+
+def test_spellings_in_cells_with_several_labels_are_one_label_on_request(here: Path) -> None:
+    path = write(here / "films.jsonl", ["dull;long", "Long", "DULL", "long"])
+    found = guess(path, label="tags", kind="labels", fold_labels=True).task
+    assert isinstance(found, MultiLabelTask)
+    assert found.labels == ("dull", "long")
+    assert found.read_label("LONG;Dull", "here") == ("dull", "long")
+
+
+@pytest.mark.parametrize("odd", ["positve", "poistive", "positivee", "pasitive"])
 def test_similar_rare_labels_are_typos(odd: str, here: Path) -> None:
     fails(f'line 9: label "{odd}"', BAD_DATA, write_csv(here / "r.csv", reviews(40, row_7=odd)))
 
@@ -48,7 +78,7 @@ def test_short_codes_and_numbered_names_are_not_typos(here: Path) -> None:
 
 def test_the_same_number_written_in_two_ways_is_an_error(here: Path) -> None:
     rows = [(str(row), sentence(row), "0" if row % 2 else "1.0" if row == 6 else "1") for row in range(30)]
-    fails('line 8: label "1.0" occurs once; "1" occurs 14 times', BAD_DATA, write_csv(here / "n.csv", rows))
+    fails(r'line 8: 2 spellings of one label \("1" 14 times, "1.0" once\)', BAD_DATA, write_csv(here / "n.csv", rows))
 
 
 def test_spaces_around_a_label_do_not_make_a_class(here: Path) -> None:

@@ -117,3 +117,12 @@ def test_a_file_without_column_names_is_read_from_its_first_line(here: Path) -> 
 
 def test_unusual_delimiters_are_mentioned(here: Path) -> None:
     assert guess(write_as(here / "semicolons.csv", reviews())).sentence.endswith("; cells are separated by semicolons")
+
+
+def test_a_json_list_of_records_is_a_table_and_not_questions(here: Path) -> None:
+    rows = [{"id": row, "review": sentence(row), "label": ("bad", "good")[row % 2]} for row in range(40)]
+    path = here / "reviews.json"
+    path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    task = guess(path).task
+    assert isinstance(task, TextClassificationTask)
+    assert len(task.examples("train")) == 36

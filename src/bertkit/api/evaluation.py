@@ -17,7 +17,7 @@ from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import open_output_folder
 from bertkit.task_types import FileTask, same_answers
-from bertkit.task_types.input_columns import choose_columns
+from bertkit.task_types.input_columns import choose_columns, with_encoding
 
 
 @verb(EvaluateOptions)
@@ -32,6 +32,8 @@ def evaluate(options: EvaluateOptions) -> Evaluation:
     model = load(options.run, *options.ensemble, precision=options.precision)
     task = model.task if options.on is None else _with_same_labels(find_task(options.on), model.task)
     data, sentence = optional_path(options.data), ""
+    if data is not None or options.encoding is not None:
+        task = with_encoding(task, options.encoding)
     named = any((options.text, options.pair, options.id))
     has_header = all(split.form is None for split in task.files.splits.values())
     if data is not None and data.is_file() and (named or has_header):

@@ -12,7 +12,7 @@ from bertkit.inference.pipeline import load
 from bertkit.inference.prediction_files import STREAM, predict_file
 from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.report.progress import Progress
-from bertkit.task_types.input_columns import choose_columns
+from bertkit.task_types.input_columns import choose_columns, with_encoding
 
 
 @verb(FillOptions)
@@ -28,9 +28,10 @@ def predict(options: PredictOptions) -> int:
     model = load(options.run, *options.ensemble, precision=options.precision)
     sentence = ""
     if input != STREAM:
+        model.task = with_encoding(model.task, options.encoding)
         model.task, sentence = choose_columns(model.task, input, text=options.text, pair=options.pair, id=options.id)
-    elif any((options.text, options.pair, options.id)):
-        raise usage_error("stdin has lines and no columns: leave out --text, --pair and --id.")
+    elif any((options.text, options.pair, options.id, options.encoding)):
+        raise usage_error("stdin has lines of UTF-8 and no columns: leave out --text, --pair, --id and --encoding.")
     with Progress(options.progress) as bar:
         total, notes = (0, []) if input == STREAM else model.task.reader.inspect_input(input)
         for note in filter(None, [sentence, *notes]):

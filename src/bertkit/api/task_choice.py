@@ -10,6 +10,7 @@ from pathlib import Path
 from bertkit import lookup
 from bertkit.api.paths import existing, optional_path
 from bertkit.errors import usage_error
+from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.splits import holds_tables
 from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
 from bertkit.options.inputs import looks_like_table
@@ -18,6 +19,7 @@ from bertkit.report.progress import Progress
 from bertkit.storage.locations import suggest_path
 from bertkit.task_types import FileTask
 from bertkit.task_types.class_weights import Weightable
+from bertkit.task_types.input_columns import with_encoding
 from bertkit.task_types.user_tables import guess
 
 
@@ -46,6 +48,8 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
         task = _guess_task(Path(str(options.task)), options, bar)
     else:
         task = _name_files(find_task(str(options.task)), options)
+    if options.encoding is not None:
+        task = with_encoding(task, options.encoding)
     if options.class_weights is not None:
         if not isinstance(task, Weightable):
             raise usage_error(f"{task.name} does not classify texts, so its classes cannot have weights.")
@@ -98,6 +102,8 @@ def _guess_task(table: Path, options: TaskTrainingOptions, bar: Progress) -> Fil
         label=options.label,
         kind=options.kind,
         allow_rare_labels=options.allow_rare_labels,
+        fold_labels=options.fold_labels,
+        encoding=UTF_8 if options.encoding is None else check_encoding(options.encoding),
     )
     bar.say(guessed.sentence)
     return guessed.task

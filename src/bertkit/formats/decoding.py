@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import BertkitError, data_error
+from bertkit.formats.encodings import guess_encoding
 
 BadBytes = Literal["error", "replace"]
 
@@ -54,7 +55,7 @@ def decode(path: Path, blocks: Iterable[bytes], on_bad_bytes: BadBytes, log: Dec
             at = line + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
             place = f"{path}, line {at:,}: byte {offset + error.start + 1:,} of the file"
             if on_bad_bytes == "error":
-                raise _not_utf8(place) from error
+                raise _not_utf8(place, data, error.start) from error
             log.first_bad = log.first_bad or place
             text, used = codecs.utf_8_decode(data[:end], "replace", is_last)
             log.replaced += text.count(_REPLACEMENT) - data[:used].count(_REPLACEMENT.encode())
@@ -74,10 +75,12 @@ def _with_end(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield b""
 
 
-def _not_utf8(place: str) -> BertkitError:
+def _not_utf8(place: str, data: bytes, at: int) -> BertkitError:
+    guess = guess_encoding(data, at)
+    name, seen = ("OLD", "") if guess is None else (guess[0], f'; it reads as Windows-1252 ("{guess[1]}")')
     return data_error(
-        f"{place} is not UTF-8. Convert the file (iconv -f OLD -t UTF-8), or replace such bytes and count them "
-        "with --on-bad-bytes replace."
+        f"{place} is not UTF-8{seen}. Convert the file (iconv -f {name} -t UTF-8), or replace such bytes and count "
+        "them with --on-bad-bytes replace."
     )
 
 

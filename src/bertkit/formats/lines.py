@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import expansion_error, most_unpacked
+from bertkit.formats.encodings import UTF_8, guess_encoding
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
@@ -34,7 +35,7 @@ def at_line(path: Path, line: int) -> str:
 
 
 @contextmanager
-def open_lines(path: Path) -> Iterator[Iterator[str]]:
+def open_lines(path: Path, encoding: str = UTF_8) -> Iterator[Iterator[str]]:
     """The lines of a file with their ends, without a byte order mark.
 
     Only a line feed ends a line: U+2028 and the like are characters of the text.
@@ -46,7 +47,7 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
     except OSError as error:
         raise data_error(f"{path} cannot be read: {error.strerror}.") from error
     with file:
-        yield _decoded(path, file)
+        yield _decoded(path, file, encoding)
 
 
 class Lines:
@@ -55,8 +56,9 @@ class Lines:
     ``peek`` keeps what it reads, and ``read`` continues from there. Every further reading opens the file again.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, encoding: str = UTF_8) -> None:
         self.path = path
+        self.encoding = encoding
         self._head: list[str] = []
         self._rest: Iterator[str] | None = None
 
@@ -76,11 +78,11 @@ class Lines:
         """All lines, one at a time; none of them is kept."""
         head, rest = self._head, self._rest
         self._head, self._rest = [], None
-        return chain(head, _all_lines(self.path) if rest is None else rest)
+        return chain(head, _all_lines(self.path, self.encoding) if rest is None else rest)
 
     def _next(self) -> str | None:
         if self._rest is None:
-            self._rest = _all_lines(self.path)
+            self._rest = _all_lines(self.path, self.encoding)
         try:
             return next(self._rest, None)
         except BertkitError:
@@ -89,12 +91,12 @@ class Lines:
             raise
 
 
-def _all_lines(path: Path) -> Iterator[str]:
-    with open_lines(path) as lines:
+def _all_lines(path: Path, encoding: str) -> Iterator[str]:
+    with open_lines(path, encoding) as lines:
         yield from lines
 
 
-def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
+def _decoded(path: Path, file: BufferedIOBase, encoding: str) -> Iterator[str]:
     number = size = 0
     try:
         most = most_unpacked(path) if isinstance(file, gzip.GzipFile) else math.inf
@@ -102,22 +104,33 @@ def _decoded(path: Path, file: BufferedIOBase) -> Iterator[str]:
             number, size = number + 1, size + len(line)
             if size > most:
                 raise expansion_error(path)
-            yield _decode(path, number, line)
+            yield _decode(path, number, line, encoding)
     except (OSError, EOFError, zlib.error) as error:
         raise data_error(f"{at_line(path, number + 1)}: cannot be read ({error}). The file is damaged.") from error
 
 
-def _decode(path: Path, number: int, line: bytes) -> str:
+def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
     if len(line) == _LONGEST_LINE:
         raise data_error(f"{at_line(path, number)}: more than {_LONGEST_LINE:,} bytes without a line end.")
     known = next((kind for start, kind in _OTHER_FORMATS if line.startswith(start)), None) if number == 1 else None
     if known is not None:
         raise data_error(f"{path} is {known}.")
     try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        text = line.decode("utf-8-sig" if number == 1 and encoding == UTF_8 else encoding)
     except UnicodeDecodeError as error:
-        place = f"byte {error.start + 1:,} of the line"
-        raise data_error(f"{at_line(path, number)}: {place} is not UTF-8. Save the file as UTF-8.") from error
+        place = f"{at_line(path, number)}: byte {error.start + 1:,} of the line"
+        raise data_error(
+            f"{place} is not {encoding.upper()}{_advise_on_encoding(line, error.start, encoding)}"
+        ) from error
     if "\0" in text:
         raise data_error(f"{at_line(path, number)}: a NUL character. The file is damaged, or is not UTF-8 text.")
     return text
+
+
+def _advise_on_encoding(line: bytes, at: int, encoding: str) -> str:
+    """The end of the error about a byte that cannot be decoded: what it may be, and what to do."""
+    guess = guess_encoding(line, at) if encoding == UTF_8 else None
+    if guess is None:
+        return ". Name the encoding of the file, such as --encoding cp1251, or save it as UTF-8."
+    name, word = guess
+    return f'; it reads as Windows-1252 ("{word}"): --encoding {name}, or in a spreadsheet: Save as, "CSV UTF-8".'

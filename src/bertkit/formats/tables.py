@@ -17,9 +17,11 @@ from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
 from bertkit.formats.arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
+from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import Lines, at_line
 
 _DELIMITERS = ",;\t|"
+_JSON = ("json", "jsonl")
 _SAMPLE_LINES = 1000
 _MOST_COLUMNS = 10_000
 _LONGEST_FIELD = 1_000_000
@@ -41,7 +43,7 @@ class Format:
     the wrong width; it is for published files that are known to have some.
     """
 
-    kind: Literal["delimited", "jsonl", "parquet", "dataset", "lines"] = "delimited"
+    kind: Literal["delimited", "jsonl", "json", "parquet", "dataset", "lines"] = "delimited"
     delimiter: str = "\t"
     quotes: bool = False
     names: tuple[str, ...] = ()
@@ -55,10 +57,12 @@ class Table:
     ``broken`` counts the rows that the last reading left out.
     """
 
-    def __init__(self, path: Path, form: Format | None = None, *, keeps_rows: bool = False) -> None:
+    def __init__(
+        self, path: Path, form: Format | None = None, *, encoding: str = UTF_8, keeps_rows: bool = False
+    ) -> None:
         self.path = path
         self.keeps_rows = keeps_rows
-        self._lines = Lines(path)
+        self._lines = Lines(path, encoding)
         self.form = form or _guess_format(path, self._lines)
         self.columns = self.form.names or _read_names(path, self._lines, self.form)
         self.broken = 0
@@ -91,20 +95,17 @@ class Table:
 
     def all_cells(self) -> Iterator[Sequence[str]]:
         """Every row with all columns; a field that a JSON object lacks is empty."""
-        if self.form.kind != "jsonl":
+        if self.form.kind not in _JSON:
             yield from (row.cells for row in self._read(self.columns))
             return
-        for number, line in enumerate(self._lines.read(), 1):
-            if line.strip():
-                record = _json_object(self.path, number, line)
-                yield [_cell(record.get(name)) for name in self.columns]
+        for _, record in _json_objects(self.path, self._lines.read(), self.form):
+            yield [_cell(record.get(name)) for name in self.columns]
 
     def sample(self, size: int) -> list[Sequence[str]]:
         """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
-        if self.form.kind == "jsonl":
-            lines = enumerate(self._lines.peek(), 1)
-            records = (_json_object(self.path, number, line) for number, line in lines if line.strip())
-            return [[_cell(record.get(name)) for name in self.columns] for record in islice(records, size)]
+        if self.form.kind in _JSON:
+            records = islice(_json_objects(self.path, self._lines.peek(), self.form), size)
+            return [[_cell(record.get(name)) for name in self.columns] for _, record in records]
         if self.form.kind in ("parquet", "dataset"):
             return [row.cells for row in islice(self._arrow_rows(self.columns), size)]
         return [row.cells for row in islice(self._delimited_rows(self._lines.peek(), self.columns), size)]
@@ -112,10 +113,10 @@ class Table:
     def _read(self, columns: Sequence[str]) -> Iterator[Row]:
         if self.form.kind in ("parquet", "dataset"):
             return self._arrow_rows(columns)
-        if self.form.kind == "jsonl":
+        if self.form.kind in _JSON:
             for column in columns:
                 self.column_index(column)
-            return _json_rows(self.path, self._lines.read(), columns)
+            return _json_rows(self.path, _json_objects(self.path, self._lines.read(), self.form), columns)
         return self._delimited_rows(self._lines.read(), columns)
 
     def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
@@ -154,7 +155,7 @@ class Table:
         return "Fix the row."
 
 
-def sniff(path: Path) -> Format:
+def sniff(path: Path, encoding: str = UTF_8) -> Format:
     """The format of a file, guessed from its name and its first thousand lines.
 
     The delimiter is the one that splits the first line into the most cells. In tab-separated files quotes are plain
@@ -162,7 +163,7 @@ def sniff(path: Path) -> Format:
     line that holds a number, or a cell that recurs further down, is data and not names: the columns are then called
     1, 2, 3.
     """
-    return _guess_format(path, Lines(path))
+    return _guess_format(path, Lines(path, encoding))
 
 
 def _guess_format(path: Path, lines: Lines) -> Format:
@@ -177,7 +178,7 @@ def _guess_format(path: Path, lines: Lines) -> Format:
     if not sample:
         raise data_error(f"{path} is empty.")
     if suffix in (".jsonl", ".ndjson", ".json"):
-        return Format(kind="jsonl")
+        return Format(kind="json" if suffix == ".json" and sample[0].lstrip().startswith("[") else "jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:
         return Format(kind="lines", names=("text",))
     delimiter = max(_DELIMITERS, key=lambda mark: len(next(_readable_rows(path, sample, mark, quotes=True), ())))
@@ -227,8 +228,11 @@ def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
         return parquet_names(path)
     if form.kind == "dataset":
         return dataset_names(path)
-    if form.kind == "jsonl":
-        return tuple(_json_object(path, 1, next(lines.peek(), "")))
+    if form.kind in _JSON:
+        first_record = next(_json_objects(path, lines.peek(), form), None)
+        if first_record is None:
+            raise data_error(f"{path} is empty.")
+        return tuple(first_record[1])
     first = next(_split_rows(path, lines.peek(), form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
@@ -275,27 +279,42 @@ def _explain(error: csv.Error, in_one_line: bool) -> str:
     return f"{cause}."
 
 
-def _json_rows(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Iterator[Row]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        record = _json_object(path, number, line)
+def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], columns: Sequence[str]) -> Iterator[Row]:
+    for number, record in records:
         missing = next((column for column in columns if column not in record), None)
         if missing is not None:
             raise data_error(f'{at_line(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
         yield Row(number, [_cell(record[column]) for column in columns])
 
 
+def _json_objects(path: Path, lines: Iterable[str], form: Format) -> Iterator[tuple[int, dict[str, object]]]:
+    """The objects of JSON Lines with their lines, or those of a JSON list with their numbers."""
+    if form.kind == "jsonl":
+        numbered = enumerate(lines, 1)
+        yield from ((number, _json_object(path, number, line)) for number, line in numbered if line.strip())
+        return
+    records = _parse_json("".join(lines), str(path))
+    for number, record in enumerate(records if isinstance(records, list) else [records], 1):
+        if not isinstance(record, dict):
+            raise data_error(f"{path}: item {number:,} of the list is not a JSON object.")
+        yield number, record
+
+
 def _json_object(path: Path, number: int, line: str) -> dict[str, object]:
     if number == 1 and line.lstrip().startswith("["):
-        raise data_error(f"{path} is one JSON list. Write one object per line instead (.jsonl).")
-    try:
-        record = json.loads(line, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise data_error(f"{at_line(path, number)}: not JSON ({error}).") from error
+        raise data_error(f"{path} is one JSON list. Let its name end in .json, or write one object per line.")
+    record = _parse_json(line, at_line(path, number))
     if not isinstance(record, dict):
         raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object per line.")
     return record
+
+
+def _parse_json(text: str, where: str) -> object:
+    try:
+        value: object = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise data_error(f"{where}: not JSON ({error}).") from error
+    return value
 
 
 def _refuse_constant(name: str) -> float:

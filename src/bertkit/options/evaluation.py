@@ -25,6 +25,8 @@ class EvaluateOptions(JobOptions):
     """Column of the second text."""
     id: str | None = None
     """Column of the ids. [default: that of the fine-tuning, or one named id]"""
+    encoding: str | None = None
+    """Encoding of the table DATA, such as cp1252. [default: UTF-8]"""
     split: str = "dev"
     """Which of the task's files."""
     on: str | None = None

@@ -56,6 +56,10 @@ class TaskTrainingOptions(JobOptions):
     """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies."""
     allow_rare_labels: bool = False
     """Keep a class that occurs once and looks like a misspelling of another."""
+    fold_labels: bool = False
+    """Treat labels that differ in case or spacing only as one, spelled as it is most often."""
+    encoding: str | None = None
+    """Encoding of your own tables, such as cp1252. [default: UTF-8]"""
     seeds: Repetitions = 1
     """Number of restarts, whose mean, standard deviation and best score are shown."""
     first_seed: Seed = 0

@@ -46,6 +46,8 @@ class PredictOptions(JobOptions):
     """Column of the second text."""
     id: str | None = None
     """Column of the ids. [default: that of the fine-tuning, or one named id]"""
+    encoding: str | None = None
+    """Encoding of the table INPUT, such as cp1252. [default: UTF-8]"""
     ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
     precision: Precision | None = None

@@ -69,7 +69,7 @@ class ChoiceReader(Reader[ChoiceExample]):
 
     def read(self, path: Path) -> Iterator[ChoiceExample]:
         """New input without labels: a table with the task's columns."""
-        table = Table(path)
+        table = Table(path, encoding=self.files.encoding)
         for cells in read_choice_cells(table, self._columns_in(table), self._choices_in(table)):
             yield self._example(cells)
 
@@ -80,7 +80,7 @@ class ChoiceReader(Reader[ChoiceExample]):
 
     def columns_of(self, path: Path) -> Columns:
         """The columns of the prompt and the label, found by their names."""
-        table = Table(path)
+        table = Table(path, encoding=self.files.encoding)
         return find_columns(table, self._choices_in(table))
 
     def split_train(self) -> tuple[list[ChoiceExample], list[ChoiceExample]]:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit.errors import did_you_mean, usage_error
+from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.columns import ID_NAMES, guess_columns, guess_texts
+from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.task_files import Columns, Split
 from bertkit.task_types.text_task import TextTask
 
@@ -53,6 +55,14 @@ def choose_columns(
         raise usage_error(f"{task.name} needs two texts, and {path} has one: name the second with --pair COLUMN.")
     columns = columns if id is None else replace(columns, id=id)
     return _with_columns(task, columns), _describe(path, columns) if text is None else ""
+
+
+def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
+    """``task`` with tables in ``encoding``, UTF-8 if it is None; a usage error if it reads no tables of texts."""
+    if encoding is not None and not isinstance(task, TextTask | MultipleChoiceTask):
+        raise usage_error(f"--encoding is for tables of texts; {task.name} reads other files. Convert them to UTF-8.")
+    name = UTF_8 if encoding is None else check_encoding(encoding)
+    return task if task.files.encoding == name else replace(task, files=replace(task.files, encoding=name))
 
 
 def _finds_texts(task: TextTask, path: Path) -> bool:

@@ -105,13 +105,32 @@ def check_spelling(labels: Labels) -> None:
     """
     commonest_first = [label for label, _ in labels.counts.most_common()]
     for suspect, known in [*_same_when_normalized(commonest_first), *_one_typo_away(commonest_first)]:
-        if _plain(suspect) == _plain(known) or _is_rare(labels.counts[suspect], labels.counts[known]):
-            path, line = labels.first_seen[suspect]
+        path, line = labels.first_seen[suspect]
+        if _plain(suspect) == _plain(known):
+            raise data_error(f"{at_line(path, line)}: {_describe_spellings(labels, known)}")
+        if _is_rare(labels.counts[suspect], labels.counts[known]):
             raise data_error(
                 f'{at_line(path, line)}: label "{suspect}" occurs {_times(labels.counts[suspect])}; '
                 f'"{known}" occurs {_times(labels.counts[known])}. '
                 "Fix the row, or keep it as a class of its own with --allow-rare-labels."
             )
+
+
+def merge_spellings(labels: Labels) -> Labels:
+    """The labels with those that differ in case, spacing or the way to write a number as one: the most common one."""
+    counts: Counter[str] = Counter()
+    first_seen: dict[str, tuple[Path, int]] = {}
+    commonest: dict[str, str] = {}
+    for label, count in labels.counts.most_common():
+        known = commonest.setdefault(_plain(label), label)
+        counts[known] += count
+        first_seen[known] = min(first_seen.get(known, labels.first_seen[label]), labels.first_seen[label])
+    return Labels(counts, first_seen)
+
+
+def fold_label(label: str, known: Sequence[str]) -> str:
+    """The known label that differs from ``label`` in case or spacing only; ``label`` itself if there is none."""
+    return label if label in known else next((each for each in known if _plain(each) == _plain(label)), label)
 
 
 def are_numbers(labels: Iterable[str]) -> bool:
@@ -164,6 +183,15 @@ def _one_typo_away(labels: list[str]) -> Iterator[tuple[str, str]]:
             known = first.setdefault(remain, label)
             if known != label:
                 yield label, known
+
+
+def _describe_spellings(labels: Labels, known: str) -> str:
+    spellings = [label for label, _ in labels.counts.most_common() if _plain(label) == _plain(known)]
+    counts = ", ".join(f'"{label}" {_times(labels.counts[label])}' for label in spellings)
+    return (
+        f"{len(spellings)} spellings of one label ({counts}). --fold-labels treats them as one; --allow-rare-labels "
+        "keeps them apart."
+    )
 
 
 def _is_rare(count: int, other: int) -> bool:

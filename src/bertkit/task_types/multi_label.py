@@ -19,7 +19,7 @@ from bertkit.ranges import PositiveFloat, Share
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
-from bertkit.task_types.labels import SEPARATORS, read_labels, write_labels
+from bertkit.task_types.labels import SEPARATORS, fold_label, read_labels, write_labels
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
@@ -47,7 +47,8 @@ class MultiLabelTask(TextTask):
     A cell of the files has the labels with ``separator`` between them, or as a JSON list; ``[]`` means that none
     applies, an empty cell that the labels are not known. A label is predicted where its probability reaches its
     threshold. The weight of a label in ``class_weights`` multiplies the loss of the rows that have it. ``spellings``
-    are the labels as the files write them, where that differs.
+    are the labels as the files write them, where that differs. With ``fold_labels`` a label may be written in any case
+    and spacing.
     """
 
     pipeline_method = "classify"
@@ -57,6 +58,7 @@ class MultiLabelTask(TextTask):
     also: tuple[str, ...] = ("macro_f1", "subset_accuracy")
     spellings: tuple[str, ...] = ()
     class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)
+    fold_labels: bool = False
     separator: str = SEPARATORS[0]
     thresholds: Mapping[str, Share] = field(default_factory=dict)
 
@@ -73,10 +75,9 @@ class MultiLabelTask(TextTask):
 
     def read_label(self, cell: str, where: str) -> tuple[str, ...]:
         """The labels in a cell, each once, in the order of ``labels``."""
-        applying = {
-            parse_class(name, self.labels, self.spellings, task=self.name, where=where)
-            for name in read_labels(cell, self.separator, where)
-        }
+        names = read_labels(cell, self.separator, where)
+        names = [fold_label(name, self.labels) for name in names] if self.fold_labels else names
+        applying = {parse_class(name, self.labels, self.spellings, task=self.name, where=where) for name in names}
         return tuple(label for label in self.labels if label in applying)
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.compression import ByteStream
-from bertkit.formats.lines import at_line
+from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
 from bertkit.task_types.task_files import Columns
 
@@ -125,8 +125,12 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
 
 
 def is_squad(path: Path) -> bool:
-    """Whether a file is read as SQuAD's JSON: its name ends in .json or .json.gz."""
-    return Path(path.name.removesuffix(".gz")).suffix == ".json"
+    """Whether a file is read as SQuAD's JSON: its name ends in .json or .json.gz, and it is not a list of records."""
+    if Path(path.name.removesuffix(".gz")).suffix != ".json":
+        return False
+    with open_lines(path) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    return not first.lstrip().startswith("[")
 
 
 def has_question_columns(table: Table) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.encodings import UTF_8
 from bertkit.formats.tables import Format, Table
 from bertkit.storage.checksums import sha256_of
 
@@ -57,13 +58,14 @@ class TaskFiles:
     """The splits of a task, and the folder that their file names are relative to.
 
     ``home`` is the folder below ``BERTKIT_DATA`` that is used when ``folder`` is not given; a task without a home has
-    absolute file names. A table is opened when it is first needed, and read once: ``table`` returns the opened one
-    until ``close``.
+    absolute file names. ``encoding`` is that of its tables. A table is opened when it is first needed, and read once:
+    ``table`` returns the opened one until ``close``.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
     home: str = ""
     folder: Path | None = None
+    encoding: str = UTF_8
 
     @cached_property
     def _opened(self) -> dict[tuple[Path, Format | None], Table]:
@@ -72,7 +74,7 @@ class TaskFiles:
     def table(self, path: Path, form: Format | None = None) -> Table:
         """The table in a file, which keeps its rows for a second reading."""
         if (path, form) not in self._opened:
-            self._opened[path, form] = Table(path, form, keeps_rows=True)
+            self._opened[path, form] = Table(path, form, encoding=self.encoding, keeps_rows=True)
         return self._opened[path, form]
 
     def adopt(self, tables: Mapping[Path, Table]) -> None:

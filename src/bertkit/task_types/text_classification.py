@@ -18,6 +18,7 @@ from bertkit.ranges import PositiveFloat
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
+from bertkit.task_types.labels import fold_label
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
@@ -43,6 +44,7 @@ class TextClassificationTask(TextTask):
 
     ``spellings`` are the labels as published files write them, where that differs; the names of the labels are
     understood too. The score ``f1`` is that of the second label. ``class_weights`` multiply the loss of some classes.
+    With ``fold_labels`` a label may be written in any case and spacing.
     """
 
     pipeline_method = "classify"
@@ -51,6 +53,7 @@ class TextClassificationTask(TextTask):
 
     spellings: tuple[str, ...] = ()
     class_weights: Mapping[str, PositiveFloat] = field(default_factory=dict)
+    fold_labels: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,7 +70,8 @@ class TextClassificationTask(TextTask):
 
     def read_label(self, cell: str, where: str) -> str:
         """The class that a cell names."""
-        return parse_class(cell, self.labels, self.spellings, task=self.name, where=where)
+        known = fold_label(cell, self.labels) if self.fold_labels else cell
+        return parse_class(known, self.labels, self.spellings, task=self.name, where=where)
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:
         """The index of the class."""

@@ -61,7 +61,7 @@ class TextReader(Reader[TextExample]):
 
     def columns_of(self, path: Path) -> Columns:
         """The columns, guessed as for a user's table."""
-        return guess_columns(Table(path), text=None, pair=None, label=None)
+        return guess_columns(Table(path, encoding=self.files.encoding), text=None, pair=None, label=None)
 
     def split_train(self) -> tuple[list[TextExample], list[TextExample]]:
         """(train, dev): the share of every class that is held out is chosen by the hash of the text."""
@@ -113,12 +113,13 @@ class TextReader(Reader[TextExample]):
 
     def _open(self, path: Path) -> tuple[Table, Columns]:
         """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
-        suffix = path.name.removesuffix(".gz").rpartition(".")[2]
+        suffix, encoding = path.name.removesuffix(".gz").rpartition(".")[2], self.files.encoding
         if suffix == "txt":
             form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
-            return Table(path, form), Columns(first="first", second="second" if self.pair else None)
+            return Table(path, form, encoding=encoding), Columns(first="first", second="second" if self.pair else None)
         keeps_quotes = any(split.form and not split.form.quotes for split in self.files.splits.values())
-        table = Table(path, replace(sniff(path), quotes=False) if suffix == "tsv" and keeps_quotes else None)
+        sniffed = replace(sniff(path, encoding), quotes=False) if suffix == "tsv" and keeps_quotes else None
+        table = Table(path, sniffed, encoding=encoding)
         return table, self._columns_in(table)
 
     def _columns_in(self, table: Table) -> Columns:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from bertkit.errors import data_error
+from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line
 from bertkit.formats.splits import find_splits
 from bertkit.formats.tables import Format, Table
@@ -28,6 +29,7 @@ from bertkit.task_types.labels import (
     collect_labels,
     find_separator,
     may_hold_several,
+    merge_spellings,
     sort_labels,
     split_cells,
 )
@@ -90,12 +92,15 @@ def guess(
     kind: Kind | None = None,
     max_length: int = 128,
     allow_rare_labels: bool = False,
+    fold_labels: bool = False,
+    encoding: str = UTF_8,
 ) -> Guess:
     """The task of the given files, or of the splits of a folder.
 
     ``text``, ``pair``, ``label`` (columns) and ``kind`` replace what is guessed. Every row of every file is checked, so
     that a wrong one is an error before anything is trained. Without a dev file, a tenth of the texts of every class is
-    held out.
+    held out. With ``fold_labels`` labels that differ in case or spacing only are one. ``encoding`` is that of tables of
+    texts.
     """
     given = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
     paths = _splits(given, dev, test)
@@ -103,23 +108,25 @@ def guess(
     columns_given = (text, label, kind) != (None, None, None)
     if not columns_given and is_squad(first):
         return _guess_questions(paths, name)
-    tables = {path: Table(path, keeps_rows=True) for path in paths["train"][:1]}
+    tables = {path: Table(path, encoding=encoding, keeps_rows=True) for path in paths["train"][:1]}
     table = tables[first]
     if not columns_given and has_question_columns(table):
         return _guess_questions(paths, name)
-    if not columns_given and holds_tags(first):
+    if not columns_given and holds_tags(first, encoding):
         return _guess_tags(paths, name, max_length)
     if kind is None and (choices := find_choices(table.columns)):
         columns = find_columns(table, choices, prompt=text, label=label)
-        chosen, sentence = _build_choices(table, _files(columns, paths, tables), choices, max_length)
+        chosen, sentence = _build_choices(table, _files(columns, paths, tables, encoding), choices, max_length)
         return Guess(task=replace(chosen, name=name), sentence=sentence)
     columns = guess_columns(table, text=text, pair=pair, label=label)
-    files = _files(columns, paths, tables)
+    files = _files(columns, paths, tables, encoding)
     labels = collect_labels(files.read(first.name, "train"))
     column = _examine_labels(first, columns, labels, kind)
+    if fold_labels and column.kind != "number":
+        column = replace(column, labels=merge_spellings(column.labels))
     if column.kind != "number" and not allow_rare_labels:
         check_spelling(column.labels)
-    task = _build(first, files, column, max_length, pair=columns.second is not None)
+    task = _build(first, files, column, max_length, pair=columns.second is not None, fold_labels=fold_labels)
     _check_rows(task, files.splits.keys() - {"train"})
     return Guess(task=replace(task, name=name), sentence=_describe(table, columns, column))
 
@@ -206,21 +213,23 @@ def _split_of(files: Sequence[Path], columns: Columns) -> Split:
     return Split(files=tuple(str(file.resolve()) for file in files), columns=columns)
 
 
-def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: Mapping[Path, Table]) -> TaskFiles:
+def _files(
+    columns: Columns, paths: Mapping[str, Sequence[Path]], opened: Mapping[Path, Table], encoding: str
+) -> TaskFiles:
     """The splits that have files, with their opened tables; test files need no label column."""
     splits: dict[str, Split] = {}
     tables: dict[Path, Table] = {}
     for split, files in paths.items():
         if files:
             found = columns
-            own = [opened.get(file) or Table(file, keeps_rows=True) for file in files]
+            own = [opened.get(file) or Table(file, encoding=encoding, keeps_rows=True) for file in files]
             if split == "test" and columns.label not in own[0].columns:
                 found = replace(found, label=None)
             if any(found.id not in table.columns for table in own):
                 found = replace(found, id=None)
             splits[split] = replace(_split_of(files, found), may_lack_labels=True)
             tables |= {file.resolve(): table for file, table in zip(files, own, strict=True)}
-    made = TaskFiles(splits=splits)
+    made = TaskFiles(splits=splits, encoding=encoding)
     made.adopt(tables)
     return made
 
@@ -259,7 +268,9 @@ class _SharedSettings(TypedDict):
     heldout: float
 
 
-def _build(path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, *, pair: bool) -> TextTask:
+def _build(
+    path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, *, pair: bool, fold_labels: bool
+) -> TextTask:
     counts = column.labels.counts
     if not counts:
         raise data_error(f'{path}: no row has a label in column "{files.splits["train"].columns.label}".')
@@ -275,9 +286,13 @@ def _build(path: Path, files: TaskFiles, column: _LabelColumn, max_length: int, 
     if column.kind == "number":
         return RegressionTask(metric="pearson", also=("spearman",), numbers=_scale(path, column.labels), **shared)
     if column.kind == "labels":
-        return MultiLabelTask(labels=sort_labels(counts), separator=column.separator, **shared)
+        return MultiLabelTask(labels=sort_labels(counts), separator=column.separator, fold_labels=fold_labels, **shared)
     return TextClassificationTask(
-        metric="accuracy", also=("macro_f1", "matthews"), labels=sort_labels(counts), **shared
+        metric="accuracy",
+        also=("macro_f1", "matthews"),
+        labels=sort_labels(counts),
+        fold_labels=fold_labels,
+        **shared,
     )
 
 

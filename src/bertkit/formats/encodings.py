@@ -1,0 +1,42 @@
+"""The encoding of a text file: UTF-8, or what the user names; bytes that are not UTF-8 are looked at for the error."""
+
+from __future__ import annotations
+
+import re
+
+from bertkit.errors import usage_error
+
+UTF_8 = "utf-8"
+
+_WESTERN = "cp1252"
+_MANY_BYTES = re.compile(rb"[\x80-\xff]{4}")
+"""Letters beyond ASCII are rarely neighbours in Western languages, and always in Cyrillic or Asian ones."""
+
+_LETTERS = re.compile(r"\w{1,20}")
+
+
+def check_encoding(name: str) -> str:
+    """``name``, if Python has an encoding of this name whose lines end with the byte of a line feed."""
+    try:
+        if "\na".encode(name) == b"\na":
+            return name
+    except LookupError as error:
+        raise usage_error(f"no encoding is called {name}. Give one such as cp1252, cp1251 or shift_jis.") from error
+    raise usage_error(f"--encoding {name} is not supported. Convert the file: iconv -f {name} -t UTF-8")
+
+
+def guess_encoding(content: bytes, at: int) -> tuple[str, str] | None:
+    """(encoding, a word as it reads in it) for bytes that are not UTF-8 from ``at`` on; None if that cannot be told.
+
+    Only the Western one can be told, in which a letter beyond ASCII is among ASCII letters.
+    """
+    nearby = content[max(0, at - 20) : at + 20]
+    if _MANY_BYTES.search(nearby):
+        return None
+    try:
+        before, after = content[max(0, at - 20) : at].decode(_WESTERN), content[at : at + 20].decode(_WESTERN)
+    except UnicodeDecodeError:
+        return None
+    words = (match for match in _LETTERS.finditer(before + after) if match.start() <= len(before) < match.end())
+    word = next((match[0] for match in words), after[:1])
+    return _WESTERN, word
