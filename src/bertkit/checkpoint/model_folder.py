@@ -68,6 +68,8 @@ class ModelFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        is_google = not (path / CONFIG).is_file() and tensorflow.is_tensorflow(path)
+        self._config_path = path / (tensorflow.CONFIG if is_google else CONFIG)
 
     @classmethod
     def open(cls, path: Path | str) -> ModelFolder:
@@ -94,7 +96,7 @@ class ModelFolder:
             return self._checksums
         labels = _config.labels_from_hf(self._config_file, str(self._config_path))
         several = self._config_file.get("problem_type") == _config.MULTI_LABEL
-        architectures = self._config_file.get("architectures") or self._guess_architectures(labels)
+        architectures = self._config_file.get("architectures") or _guess_architectures(self, labels)
         found = {"architectures": architectures, "labels": labels, "several_labels": several}
         return found | ({"sigmoid": applies_sigmoid(self.path, self._config_file)} if len(labels) == 1 else {})
 
@@ -194,23 +196,18 @@ class ModelFolder:
             raise data_error(f"{self._config_path} is not the configuration of a model.")
         return content
 
-    def _guess_architectures(self, labels: Sequence[str]) -> list[str]:
-        try:
-            weights = read_weights(self.path)[1]
-        except BertkitError:  # reported by load_model, where the weights are needed
-            return []
-        return possible_classes(self.spec.huggingface, weights, labels)
-
-    @property
-    def _config_path(self) -> Path:
-        """``config.json``, or what a folder of Google's has instead."""
-        is_google = not (self.path / CONFIG).is_file() and tensorflow.is_tensorflow(self.path)
-        return self.path / (tensorflow.CONFIG if is_google else CONFIG)
-
     def _check(self, *names: str) -> None:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
         if self._checksums:
             check_files(self.path / METADATA, self._checksums, names)
+
+
+def _guess_architectures(folder: ModelFolder, labels: Sequence[str]) -> list[str]:
+    try:
+        weights = read_weights(folder.path)[1]
+    except BertkitError:  # reported by load_model, where the weights are needed
+        return []
+    return possible_classes(folder.spec.huggingface, weights, labels)
 
 
 def _check_depth(config: Any, source: Path, weights: Path, tensors: int) -> None:
