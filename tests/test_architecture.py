@@ -35,7 +35,7 @@ LAYERS = (
     ("inference", "report"),
     ("scheduling",),
     ("pretraining", "finetuning"),
-    ("evaluation", "sweeps"),
+    ("evaluation", "server", "sweeps"),
     ("reproduction", "quick_start"),
     ("api",),
     ("cli", "__init__"),

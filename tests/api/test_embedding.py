@@ -32,7 +32,9 @@ def test_a_parquet_file_has_its_own_texts(workspace: Path, tmp_path: Path) -> No
 
 
 def test_layers_are_numbers_with_commas(workspace: Path, tmp_path: Path) -> None:
-    with pytest.raises(BertkitError, match='layers is "last"; it must be whole numbers with commas, such as -4,-3,-2,-1'):
+    with pytest.raises(
+        BertkitError, match='layers is "last"; it must be whole numbers with commas, such as -4,-3,-2,-1'
+    ):
         api.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="last")
     with pytest.raises(BertkitError, match="layer 9 does not exist: the model has 1 layers"):
         api.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="-1,9")

@@ -12,6 +12,7 @@ from bertkit.api.inference import fill, predict
 from bertkit.api.pretraining import pretrain
 from bertkit.api.records import config_show, track
 from bertkit.api.reproduction import reproduce
+from bertkit.api.serving import serve
 from bertkit.api.start import doctor, quickstart
 from bertkit.api.task_choice import list_tasks
 from bertkit.api.text import corpus_check, prepare, tokenizer_show, tokenizer_train
@@ -38,6 +39,7 @@ __all__ = [
     "quickstart",
     "reproduce",
     "search",
+    "serve",
     "squad_score",
     "tokenizer_show",
     "tokenizer_train",

@@ -26,6 +26,7 @@ from bertkit.cli import (
     pretraining,
     records,
     reproduction,
+    serving,
     start,
     text,
 )
@@ -57,6 +58,7 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     benchmarks.glue_table,
     benchmarks.glue_submit,
     benchmarks.squad_score,
+    serving.serve,
     exchange.import_,
     exchange.export,
     reproduction.reproduce,

@@ -126,6 +126,11 @@ class EncoderPipeline:
         """The pooling that the model was trained with as a model of embeddings; the mean for any other model."""
         return "mean"
 
+    @property
+    def task_is_inferred(self) -> bool:
+        """Whether the task of the model comes from the ``config.json`` of another library, which does not say if it is for pairs."""
+        return "task" not in self._models[0].metadata
+
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder alone, without a head."""

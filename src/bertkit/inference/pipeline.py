@@ -147,11 +147,6 @@ class Pipeline(EncoderPipeline):
         """
         return _find_task(self._models[0], self.folder)
 
-    @property
-    def task_is_inferred(self) -> bool:
-        """Whether ``task`` comes from the ``config.json`` of another library, which does not say if it is for pairs."""
-        return "task" not in self._models[0].metadata
-
     @cached_property
     def masked_lm_model(self) -> Model:
         """The encoder with its masked-LM head."""

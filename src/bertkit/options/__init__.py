@@ -20,6 +20,7 @@ from bertkit.options.job import JobOptions, Options, ProgressMode
 from bertkit.options.pretraining import PretrainOptions
 from bertkit.options.records import ConfigShowOptions, TrackOptions
 from bertkit.options.reproduction import ReproduceOptions
+from bertkit.options.serving import ServeOptions
 from bertkit.options.start import DoctorOptions, QuickstartOptions
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 
@@ -45,6 +46,7 @@ __all__ = [
     "QuickstartOptions",
     "ReproduceOptions",
     "SearchOptions",
+    "ServeOptions",
     "SquadScoreOptions",
     "TokenizerShowOptions",
     "TokenizerTrainOptions",

@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, str] = {
     "glue table": "bertkit glue table runs/cola runs/sst2",
     "glue submit": "bertkit glue submit runs/cola runs/sst2 -o submission",
     "squad score": "bertkit squad score dev-v2.0.json predictions.json",
+    "serve": "bertkit serve runs/reviews --port 8080",
     "import": "bertkit import bert-base-uncased -o models/bert",
     "export": "bertkit export runs/reviews --to huggingface -o exported",
     "reproduce": "bertkit reproduce table5 --scale tiny -o reproduction",

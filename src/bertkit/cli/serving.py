@@ -1,0 +1,13 @@
+"""The verb that puts models behind HTTP: serve."""
+
+from __future__ import annotations
+
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.serving import ServeOptions
+
+
+def serve(options: ServeOptions, *, verbosity: Verbosity) -> None:
+    """Serve until a signal to stop."""
+    from bertkit import api
+
+    api.serve(**vars(options))

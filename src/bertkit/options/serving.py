@@ -1,0 +1,41 @@
+"""Options of serve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from bertkit.options.job import AnyPath, JobOptions, Precision
+from bertkit.ranges import PositiveFloat, PositiveInt, Range
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(JobOptions):
+    """Serve models over HTTP, with the protocols of Hugging Face, OpenAI, TEI, Cohere and Label Studio.
+
+    ``bertkit serve runs/reviews`` answers on http://127.0.0.1:8080 until Ctrl-C; a browser shows a page there.
+    """
+
+    models: Sequence[AnyPath] = field(kw_only=False)
+    """Run folders or model folders, each named after its folder; NAME=FOLDER gives another name."""
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all networks of this machine."""
+    port: Annotated[int, Range(0, 65535)] = 8080
+    """Port to listen on; 0 takes a free one."""
+    api_key_file: AnyPath | None = None
+    """File with one API key per line: requests without one of them are refused."""
+    auto_truncate: bool = False
+    """Cut off the end of texts that are too long, and report it, instead of refusing them."""
+    max_batch_tokens: PositiveInt = 2048
+    """Tokens that a model reads at a time."""
+    max_requests: PositiveInt = 256
+    """Requests at a time; further ones are told to come back later (429)."""
+    timeout: PositiveFloat = 60.0
+    """Seconds after which a request is given up (504)."""
+    grace: PositiveFloat = 30.0
+    """Seconds that running requests have after a signal to stop."""
+    cors_origin: Sequence[str] = ()
+    """Origins whose pages may call the server from a browser, such as https://example.org. [default: none]"""
+    precision: Precision | None = None
+    """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""

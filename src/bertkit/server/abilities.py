@@ -1,0 +1,175 @@
+"""What models do, in the terms of no protocol: each function takes checked inputs and gives plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.inference.fill import Filling
+from bertkit.inference.texts import Text
+from bertkit.server.activations import Activation, activate
+from bertkit.server.call import Call
+from bertkit.server.errors import invalid, unable
+from bertkit.server.models import ServedModel, TaskInput, TaskResult
+from bertkit.task_types import (
+    Choice,
+    MultiLabelTask,
+    MultipleChoiceTask,
+    QuestionAnsweringTask,
+    SpanExample,
+    SpanPrediction,
+    TaggingTask,
+    TagPrediction,
+    make_example,
+)
+from bertkit.task_types.text_task import mean_output
+
+
+class LabelScore(NamedTuple):
+    """A label and its score; ``predicted`` is whether the model gives the label to the text."""
+
+    label: str
+    score: float
+    predicted: bool
+
+
+class Ranked(NamedTuple):
+    """A text by its place in the request, and its score."""
+
+    place: int
+    score: float
+
+
+async def classify(
+    call: Call,
+    model: ServedModel,
+    texts: Sequence[Text],
+    *,
+    activation: Activation | None = None,
+    truncate: bool | None = None,
+    field: str = "inputs",
+) -> list[list[LabelScore]]:
+    """For each text all labels, the best first; ``activation`` replaces that of the model."""
+    inputs = [model.text_input(text) for text in texts]
+    results = await call.run(model, model.predictions, inputs, truncate=truncate, field=field)
+    return [_scores(model, result, activation or model.activation) for result in results]
+
+
+async def score(
+    call: Call, model: ServedModel, texts: Sequence[Text], *, raw: bool = False, truncate: bool | None = None
+) -> list[float]:
+    """For each text or pair the number that a model with one output gives, with its activation unless ``raw``."""
+    if not model.is_ranker:
+        raise unable(f'the model "{model.name}" is not a re-ranker: it has {len(model.labels)} labels instead of one')
+    scores = await classify(call, model, texts, activation="none" if raw else None, truncate=truncate, field="texts")
+    return [best.score for (best,) in scores]
+
+
+async def rerank(
+    call: Call,
+    model: ServedModel,
+    query: str,
+    texts: Sequence[str],
+    *,
+    raw: bool = False,
+    truncate: bool | None = None,
+) -> list[Ranked]:
+    """The texts by their relevance for the query, the most relevant first."""
+    scores = await score(call, model, [(query, text) for text in texts], raw=raw, truncate=truncate)
+    return sorted((Ranked(*each) for each in enumerate(scores)), key=lambda each: -each.score)
+
+
+async def fill_masks(call: Call, model: ServedModel, text: str, count: int) -> list[list[Filling]]:
+    """For each mask the ``count`` most probable words."""
+    if not model.fills:
+        raise unable(f'the model "{model.name}" has no masked-LM head; it can do: {", ".join(model.tasks)}')
+    tokenizer = model.pipeline.tokenizer
+    mask = tokenizer.id_to_token(tokenizer.mask_id)
+    if mask not in text:
+        raise invalid(f"`inputs` has no {mask}: write {mask} in place of a word", "inputs")
+    (masks,) = await call.run(model, model.fillings, [(text, min(max(count, 1), tokenizer.vocab_size))])
+    return list(masks)
+
+
+async def tag(call: Call, model: ServedModel, texts: Sequence[str]) -> list[tuple[TaskInput, TagPrediction]]:
+    """The tags and entities of each text, with the words that they belong to."""
+    task = model.task
+    if not isinstance(task, TaggingTask):
+        raise unable(f'the model "{model.name}" does not tag words; it can do: {", ".join(model.tasks)}')
+    inputs = [TaskInput(task, task.reader.read_line("0", text)) for text in texts]
+    results = await call.run(model, model.predictions, inputs)
+    return [(each, result.prediction) for each, result in zip(inputs, results, strict=True)]
+
+
+async def answer(
+    call: Call, model: ServedModel, question: str, context: str, **settings: int | bool | None
+) -> SpanPrediction:
+    """The answer to a question; ``settings`` replace those of the task, where they are not None."""
+    task = model.task
+    if not isinstance(task, QuestionAnsweringTask):
+        raise unable(f'the model "{model.name}" does not answer questions; it can do: {", ".join(model.tasks)}')
+    changed = replace(task, **{name: value for name, value in settings.items() if value is not None})  # type: ignore[arg-type]
+    if changed.max_length > model.max_length:
+        raise invalid(f"`max_seq_len` may be {model.max_length} at most", "parameters.max_seq_len")
+    (result,) = await call.run(model, model.predictions, [TaskInput(changed, SpanExample("0", question, context))])
+    prediction: SpanPrediction = result.prediction
+    return prediction
+
+
+async def choose(call: Call, model: ServedModel, prompt: str, choices: Sequence[str]) -> Choice:
+    """The choice that fits the prompt best, with the probability of each."""
+    task = model.task
+    if not isinstance(task, MultipleChoiceTask):
+        raise unable(f'the model "{model.name}" does not choose between texts; it can do: {", ".join(model.tasks)}')
+    example = make_example("0", prompt, choices, where="inputs.choices")
+    (result,) = await call.run(model, model.predictions, [TaskInput(task, example)])
+    choice: Choice = result.prediction
+    return choice
+
+
+async def embed(
+    call: Call,
+    model: ServedModel,
+    texts: Sequence[str],
+    *,
+    normalize: bool = True,
+    dimensions: int | None = None,
+    truncate: bool | None = None,
+    field: str = "inputs",
+) -> NDArray[np.float32]:
+    """The vectors (N, H) of N texts; ``dimensions`` keeps the first numbers, and then vectors get length 1."""
+    rows = await call.run(model, model.embeddings, texts, truncate=truncate, field=field)
+    vectors = np.stack(rows)
+    if dimensions is not None:
+        if not 1 <= dimensions <= vectors.shape[1]:
+            raise invalid(f"`dimensions` must be from 1 to {vectors.shape[1]}", "dimensions")
+        vectors = vectors[:, :dimensions]
+    if normalize:
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return np.asarray(vectors, dtype=np.float32)
+
+
+async def compare(
+    call: Call, model: ServedModel, source: str, texts: Sequence[str], *, truncate: bool | None = None
+) -> list[float]:
+    """The cosine of the vector of ``source`` with that of each text."""
+    vectors = await embed(call, model, [source, *texts], truncate=truncate)
+    return [float(cosine) for cosine in (vectors[1:] @ vectors[0]).clip(-1, 1)]
+
+
+def _scores(model: ServedModel, result: TaskResult, activation: Activation) -> list[LabelScore]:
+    if model.is_ranker:
+        (number,) = activate(np.array([result.prediction.label]), activation)
+        return [LabelScore(model.labels[0], number, True)]
+    logits = mean_output(result.outputs, "logits")
+    predicted = result.prediction.label
+    several = isinstance(model.task, MultiLabelTask)
+    scores = [
+        LabelScore(label, each, label in predicted if several else label == predicted)
+        for label, each in zip(model.labels, activate(logits, activation), strict=True)
+    ]
+    return sorted(scores, key=lambda each: -each.score)

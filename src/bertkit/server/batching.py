@@ -1,0 +1,186 @@
+"""One thread that owns the models: it takes inputs from all waiting requests in turn and runs them as batches.
+
+A request waits in a queue of limited size. From it, each request in turn gives one input, until a batch has
+``batch_tokens`` tokens; a large request therefore takes several batches, and small ones pass between them. Work whose
+request was cancelled, or whose deadline is over, is dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.server.errors import ServerError, overloaded
+from bertkit.server.jobs import Job, TooLongError
+from bertkit.server.limits import Limits
+
+_FIRST_RATE = 2000.0
+"""Tokens per second that are assumed until a batch was measured."""
+
+_RATE_MEMORY = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What a batch was: its requests, inputs and tokens, the tokens with padding, and its seconds."""
+
+    requests: int
+    inputs: int
+    tokens: int
+    padded_tokens: int
+    seconds: float
+
+
+class Batcher:
+    """The queue and its thread. ``observe`` is called after each batch, in that thread."""
+
+    def __init__(self, limits: Limits, observe: Callable[[BatchReport], None] = lambda report: None) -> None:
+        self._limits = limits
+        self._observe = observe
+        self._condition = threading.Condition()
+        self._arrived: deque[Job] = deque()
+        self._active: list[Job] = []
+        self._stopped = False
+        self._last_requests = 1
+        self._rate = _FIRST_RATE
+        self.queued_tokens = 0
+        self._thread = threading.Thread(target=self._work, name="bertkit-batches", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the batch that it computes."""
+        with self._condition:
+            self._stopped = True
+            self._condition.notify()
+        self._thread.join()
+
+    def submit(self, job: Job) -> Future[list[Any]]:
+        """Queue a job; 429 if the queue is full. Any job fits into an empty queue."""
+        cost = job.cost
+        with self._condition:
+            if self.queued_tokens and self.queued_tokens + cost > self._limits.queued_tokens:
+                raise overloaded(self.queued_tokens / self._rate)
+            self.queued_tokens += cost
+            self._arrived.append(job)
+            self._condition.notify()
+        job.future.add_done_callback(lambda _: self._release(cost))
+        return job.future
+
+    def _release(self, cost: int) -> None:
+        with self._condition:
+            self.queued_tokens -= cost
+
+    def _work(self) -> None:
+        while self._admit():
+            self._drop()
+            if batch := self._choose():
+                self._run(batch)
+            self._active = [job for job in self._active if job.waiting and not job.future.done()]
+
+    def _admit(self) -> bool:
+        """Wait for work, and tokenize what has arrived; False at the end."""
+        with self._condition:
+            while not (self._arrived or self._active or self._stopped):
+                self._condition.wait()
+            if self._last_requests > 1 and not self._active:  # others are likely to come: see ``window_seconds``
+                self._condition.wait_for(
+                    lambda: len(self._arrived) >= self._last_requests or self._stopped, self._limits.window_seconds
+                )
+            arrived = list(self._arrived)
+            self._arrived.clear()
+            if self._stopped and not (arrived or self._active):
+                return False
+        for job in arrived:
+            if not job.future.cancelled():
+                self._encode(job)
+        return True
+
+    def _encode(self, job: Job) -> None:
+        begin = time.monotonic()
+        try:
+            job.encoded = job.operation.encode(job.inputs)
+            if not job.truncate:
+                _refuse_truncated(job)
+        except Exception as error:
+            _fail(job, error)
+            return
+        job.tokenization_seconds = time.monotonic() - begin
+        # The longest inputs first: batches of inputs of similar length need little padding.
+        job.waiting.extend(sorted(range(len(job.encoded)), key=lambda place: -job.encoded[place].num_tokens))
+        self._active.append(job)
+
+    def _drop(self) -> None:
+        """Forget jobs that nobody waits for."""
+        now = time.monotonic()
+        for job in self._active:
+            if now > job.deadline:
+                _fail(job, ServerError(504, "the request was not answered in time", retry_after=1.0))
+        self._active = [job for job in self._active if not job.future.done()]
+
+    def _choose(self) -> list[tuple[Job, int]]:
+        """Inputs of the operation that has waited longest, one per request in turn."""
+        if not self._active:
+            return []
+        operation = self._active[0].operation
+        jobs = [job for job in self._active if job.operation is operation]
+        batch: list[tuple[Job, int]] = []
+        tokens = 0
+        open_jobs = jobs
+        while open_jobs:
+            for job in open_jobs:
+                size = job.encoded[job.waiting[0]].num_tokens
+                if batch and tokens + size > self._limits.batch_tokens:
+                    open_jobs = []
+                    break
+                batch.append((job, job.waiting.popleft()))
+                tokens += size
+            open_jobs = [job for job in open_jobs if job.waiting]
+        # Those that were served go to the end of the line.
+        self._active = [job for job in self._active if job.operation is not operation] + jobs
+        return batch
+
+    def _run(self, batch: list[tuple[Job, int]]) -> None:
+        begin = time.monotonic()
+        inputs = [job.encoded[place] for job, place in batch]
+        jobs = list(dict.fromkeys(job for job, _ in batch))
+        for job in jobs:
+            job.queue_seconds = job.queue_seconds or begin - job.arrived
+        try:
+            results = list(zip(batch, jobs[0].operation.run(inputs), strict=True))
+        except Exception as error:
+            if len(jobs) > 1:  # find out which request it was: the others are not to suffer
+                for each in jobs:
+                    self._run([(job, place) for job, place in batch if job is each])
+            else:
+                _fail(jobs[0], error)
+            return
+        seconds = time.monotonic() - begin
+        self._last_requests = len(jobs)
+        lengths = [each.num_tokens for each in inputs]
+        self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * sum(lengths) / max(seconds, 1e-6)
+        for (job, place), result in results:
+            job.results[place] = result
+        for job in jobs:
+            job.inference_seconds += seconds
+            if len(job.results) == len(job.encoded) and job.future.set_running_or_notify_cancel():
+                job.future.set_result([job.results[place] for place in range(len(job.encoded))])
+        self._observe(BatchReport(len(jobs), len(batch), sum(lengths), max(lengths) * len(lengths), seconds))
+
+
+def _refuse_truncated(job: Job) -> None:
+    for number, each in enumerate(job.encoded):
+        if each.num_truncated:
+            raise TooLongError(number, limit=each.num_tokens, given=each.num_tokens + each.num_truncated)
+
+
+def _fail(job: Job, error: Exception) -> None:
+    if job.future.set_running_or_notify_cancel():
+        job.future.set_exception(error)

@@ -1,0 +1,104 @@
+"""One request while it is being answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertkit.errors import BertkitError
+from bertkit.server.errors import ServerError, invalid, unable
+from bertkit.server.jobs import Job, Operation, TooLongError
+from bertkit.server.models import ServedModel
+from bertkit.server.service import Service
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a request needed: inputs, characters, tokens, and what was cut off; times in seconds."""
+
+    inputs: int = 0
+    characters: int = 0
+    tokens: int = 0
+    truncated_inputs: int = 0
+    truncated_tokens: int = 0
+    tokenization_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    inference_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Call:
+    """A request: its ``headers`` in lower case, the parameters of its path, and what answering it needed.
+
+    ``task`` is Hugging Face's name of what was done, for the metrics.
+    """
+
+    service: Service
+    headers: Mapping[str, str]
+    path_parameters: Mapping[str, str]
+    request_id: str
+    method: str = "POST"
+    path: str = "/"
+    query: Mapping[str, str] = field(default_factory=dict)
+    deadline: float = 0.0
+    model: str = ""
+    task: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+    def find_model(self, name: str | None, task: str | None = None) -> ServedModel:
+        """The model that the request is for: that of its path, of its body, or the first that can do ``task``."""
+        model = self.service.model(self.path_parameters.get("model", name), task)
+        self.model, self.task = model.name, task or model.tasks[0]
+        return model
+
+    async def run(
+        self,
+        model: ServedModel,
+        operation: Operation,
+        inputs: Sequence[Any],
+        *,
+        truncate: bool | None = None,
+        field: str = "inputs",
+    ) -> list[Any]:
+        """The results of an operation for all inputs.
+
+        ``truncate`` is what the request says; None leaves it to the server. ``field`` is for errors.
+        """
+        cut = self.service.truncate if truncate is None else truncate
+        job = Job(operation, inputs, self.deadline or time.monotonic() + self.service.limits.seconds, truncate=cut)
+        try:
+            results = await asyncio.wrap_future(self.service.batcher.submit(job))
+        except TooLongError as error:
+            raise _explain_length(error, field) from error
+        except BertkitError as error:
+            message = str(error)
+            for folder in model.pipeline.folders:
+                message = message.replace(str(folder), model.name)
+            raise unable(message) from error
+        except MemoryError as error:
+            raise ServerError(503, "the server is out of memory", retry_after=1.0) from error
+        self._count(job)
+        return results
+
+    def _count(self, job: Job) -> None:
+        usage = self.usage
+        usage.inputs += len(job.inputs)
+        usage.tokens += sum(each.num_tokens for each in job.encoded)
+        usage.truncated_inputs += sum(each.num_truncated > 0 for each in job.encoded)
+        usage.truncated_tokens += sum(each.num_truncated for each in job.encoded)
+        usage.tokenization_seconds += job.tokenization_seconds
+        usage.queue_seconds += job.queue_seconds
+        usage.inference_seconds += job.inference_seconds
+
+
+def _explain_length(error: TooLongError, field: str) -> ServerError:
+    """TEI's sentence; ``field`` may have a place for the number of the input."""
+    place = field.format(error.number) if "{}" in field else f"{field}[{error.number}]"
+    return invalid(
+        f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}. "
+        "Shorten the text, or ask for its end to be cut off with truncate: true.",
+        place,
+    )

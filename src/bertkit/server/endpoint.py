@@ -1,0 +1,195 @@
+"""A route: the request is admitted, read and checked here, and its answer or error is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import numpy as np
+from starlette.types import Receive, Scope, Send
+
+from bertkit.server.call import Call
+from bertkit.server.errors import Dialect, ServerError, overloaded
+from bertkit.server.logs import log_error, log_request
+from bertkit.server.reading import JSON, ClientLeftError, decode
+from bertkit.server.service import Service
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CLIENT_LEFT = 499
+"""The status in the log of a request whose client has left, as nginx writes it."""
+
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.tolist() if isinstance(value, np.ndarray) else str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that is not JSON with status 200."""
+
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    status: int = 200
+    headers: Mapping[str, str] | None = None
+
+
+Handler = Callable[[Call, Any], Awaitable[object]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """An ASGI application for one path and method.
+
+    ``record`` is the type of the body, None for a request without one; ``handle`` gets it and returns what is sent as
+    JSON, or a Reply. Errors have the form of ``dialect``. An ``open`` endpoint needs no key and is never refused for
+    overload. ``accepts`` are content types; of other types than JSON the handler gets the bytes.
+    """
+
+    path: str
+    handle: Handler
+    summary: str
+    tag: str
+    record: Any = None
+    method: str = "POST"
+    dialect: Dialect = "flat"
+    open: bool = False
+    accepts: tuple[str, ...] = (JSON,)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        begin = time.monotonic()
+        service: Service = scope["app"].state.service
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        call = Call(
+            service,
+            headers,
+            scope.get("path_params", {}),
+            _request_id(headers.get("x-request-id", "")),
+            method=scope["method"],
+            path=scope["path"],
+            query=dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20)),
+            deadline=begin + service.limits.seconds,
+        )
+        service.state.open += 1
+        try:
+            reply = await self._answer(call, receive)
+            seconds, status = time.monotonic() - begin, reply.status
+            await _send(send, reply, [*_usage_headers(call, seconds), ("x-request-id", call.request_id)])
+        except ClientLeftError:
+            seconds, status = time.monotonic() - begin, _CLIENT_LEFT
+        finally:
+            service.state.open -= 1
+        _observe(call, status, seconds)
+        log_request(call, status, seconds)
+
+    async def _answer(self, call: Call, receive: Receive) -> Reply:
+        try:
+            self._admit(call)
+            if self.record is None:
+                return _reply(await self.handle(call, None))
+            return await self._read_and_answer(call, receive)
+        except ServerError as error:
+            return self._error_reply(error)
+        except TimeoutError:
+            return self._error_reply(ServerError(504, "the request was not answered in time", retry_after=1.0))
+        except (ClientLeftError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            log_error(call, error)
+            return self._error_reply(ServerError(500, "internal error"))
+
+    async def _read_and_answer(self, call: Call, receive: Receive) -> Reply:
+        service = call.service
+        body = await service.bodies.read(call.headers, receive, accepted=self.accepts)
+        service.state.running += 1
+        try:
+            if service.state.running > service.limits.requests:
+                raise overloaded(1.0)
+            is_json = call.headers["content-type"].partition(";")[0].strip().lower() == JSON
+            record = decode(body, self.record) if is_json else body
+            return _reply(await _while_connected(self.handle(call, record), receive, service.limits.seconds))
+        finally:
+            service.state.running -= 1
+            service.bodies.release(len(body))
+
+    def _admit(self, call: Call) -> None:
+        if self.open:
+            return
+        service = call.service
+        if not service.keys.allow(call.headers.get("authorization", "")):
+            raise ServerError(401, "the API key is missing or wrong", close=True)
+        if service.state.stopping:
+            raise ServerError(503, "the server is stopping", retry_after=1.0, close=True)
+
+    def _error_reply(self, error: ServerError) -> Reply:
+        return Reply(_ENCODER.encode(error.body(self.dialect)), JSON, error.status, error.headers())
+
+
+async def _while_connected(work: Awaitable[object], receive: Receive, seconds: float) -> object:
+    """The result of ``work``, which is cancelled when the client leaves or the time is over."""
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait((task, watch), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        if watch.done():
+            raise ClientLeftError
+        raise TimeoutError
+    finally:
+        task.cancel()
+        watch.cancel()
+
+
+def _reply(answer: object) -> Reply:
+    return answer if isinstance(answer, Reply) else Reply(_ENCODER.encode(answer), JSON)
+
+
+async def _send(send: Send, reply: Reply, more: list[tuple[str, str]]) -> None:
+    headers = [("content-type", reply.content_type), ("content-length", str(len(reply.body)))]
+    headers += [*(reply.headers or {}).items(), *more]
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+def _usage_headers(call: Call, seconds: float) -> list[tuple[str, str]]:
+    """TEI's headers, in milliseconds, for a request that a model has answered; and what was cut off."""
+    usage = call.usage
+    if not usage.inputs:
+        return []
+    times = {
+        "x-compute-time": seconds,
+        "x-total-time": seconds,
+        "x-tokenization-time": usage.tokenization_seconds,
+        "x-queue-time": usage.queue_seconds,
+        "x-inference-time": usage.inference_seconds,
+    }
+    headers = [(name, f"{1000 * value:.3f}") for name, value in times.items()]
+    headers += [("x-compute-type", "cpu+optimized"), ("x-compute-tokens", str(usage.tokens))]
+    if usage.characters:
+        headers.append(("x-compute-characters", str(usage.characters)))
+    if usage.truncated_inputs:
+        headers.append(("x-truncated-inputs", str(usage.truncated_inputs)))
+        headers.append(("x-truncated-tokens", str(usage.truncated_tokens)))
+    return headers
+
+
+def _observe(call: Call, status: int, seconds: float) -> None:
+    usage, metrics = call.usage, call.service.metrics
+    per_input = usage.tokens / usage.inputs if usage.inputs else 0.0
+    metrics.observe_request(
+        call.task, status, tokens_per_input=per_input, inputs=usage.inputs, truncated=usage.truncated_inputs
+    )
+    if usage.inputs:
+        metrics.observe_times(call.task, total=seconds, queue=usage.queue_seconds)
+
+
+def _request_id(given: str) -> str:
+    """The client's own id if it is harmless, else a new one."""
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

@@ -1,0 +1,105 @@
+"""Errors as every client reads them: one sentence, in the body that the client's protocol expects and in a header."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from bertkit.escaping import printable
+
+Dialect = Literal["flat", "nested"]
+"""``flat`` is ``{"error": "sentence", ...}`` of Hugging Face and TEI; ``nested`` ``{"error": {"message": ...}}`` of
+OpenAI and Cohere."""
+
+_KINDS: Mapping[int, str] = {
+    400: "Malformed",
+    401: "Unauthorized",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    413: "TooLarge",
+    415: "UnsupportedMediaType",
+    422: "Validation",
+    424: "Backend",
+    429: "Overloaded",
+    500: "Internal",
+    503: "Unhealthy",
+    504: "Timeout",
+}
+"""The stable name of what went wrong, by status; TEI's names where it has one."""
+
+_OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error"}
+_HEADER_LENGTH = 300
+
+
+class ServerError(Exception):
+    """What a client did wrong, or why it has to wait.
+
+    ``field`` is the place in the body, such as ``inputs[3]``. ``kind`` replaces the usual name of the status.
+    ``retry_after`` are seconds. With ``close`` the connection is not used again.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        field: str | None = None,
+        kind: str | None = None,
+        retry_after: float | None = None,
+        close: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = printable(" ".join(message.split()))
+        self.field = field
+        self.kind = kind or _KINDS.get(status, "Error")
+        self.retry_after = retry_after
+        self.close = close
+
+    def body(self, dialect: Dialect) -> dict[str, object]:
+        """The body in one of the two forms."""
+        if dialect == "flat":
+            where = {} if self.field is None else {"field": self.field}
+            return {"error": self.message, "error_type": self.kind, **where}
+        details = {
+            "message": self.message,
+            "type": _OPENAI_TYPES.get(self.status, "invalid_request_error"),
+            "param": self.field,
+            "code": self.kind,
+        }
+        return {"message": self.message, "error": details}
+
+    def headers(self) -> dict[str, str]:
+        """``X-Error-Message``, which ``huggingface_hub`` shows, and when to try again."""
+        sentence = self.message.encode("ascii", "backslashreplace").decode("ascii")[:_HEADER_LENGTH]
+        headers = {"x-error-message": sentence}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))
+            headers["retry-after-ms"] = str(max(1, math.ceil(1000 * self.retry_after)))
+        if self.close:
+            headers["connection"] = "close"
+        if self.status == 401:
+            headers["www-authenticate"] = 'Bearer realm="bertkit", Basic realm="bertkit"'
+        return headers
+
+
+def malformed(message: str, field: str | None = None) -> ServerError:
+    """A body that cannot be read, or that is empty (400)."""
+    return ServerError(400, message, field=field)
+
+
+def invalid(message: str, field: str | None = None) -> ServerError:
+    """A field with a value that cannot be used (422)."""
+    return ServerError(422, message, field=field)
+
+
+def unable(message: str) -> ServerError:
+    """Something that this model cannot do (424)."""
+    return ServerError(424, message)
+
+
+def overloaded(seconds: float) -> ServerError:
+    """More requests than the server takes (429); it expects to have room in so many ``seconds``."""
+    return ServerError(429, "Model is overloaded", retry_after=seconds)

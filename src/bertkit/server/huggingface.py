@@ -1,0 +1,233 @@
+"""The protocol of ``huggingface_hub.InferenceClient``: a route per task, and routes that find the task by the body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from bertkit.inference.fill import Filling
+from bertkit.server import abilities
+from bertkit.server.abilities import LabelScore
+from bertkit.server.activations import Activation
+from bertkit.server.call import Call
+from bertkit.server.errors import ServerError, invalid
+from bertkit.server.inputs import check_inputs, check_text, empty
+from bertkit.server.models import EMBED, FILL, ServedModel
+from bertkit.server.reading import convert
+from bertkit.server.records import (
+    ChooseRequest,
+    ClassifyRequest,
+    EmbedRequest,
+    FillRequest,
+    QuestionRequest,
+    SimilarityRequest,
+    TagRequest,
+    ZeroShotRequest,
+)
+from bertkit.server.tags import list_entities
+from bertkit.server.zero_shot import can_infer, classify_zero_shot
+from bertkit.task_types import SpanPrediction
+
+SIMILARITY, ZERO_SHOT = "sentence-similarity", "zero-shot-classification"
+_FIRST_VERSION_WITH_LIST = (1, 2)
+_CLIENT = re.compile(r"hf_hub/(\d+)\.(\d+)")
+
+
+async def fill_mask(call: Call, request: FillRequest) -> object:
+    """Candidates for one mask; a list of such lists for several."""
+    model = call.find_model(request.model, FILL)
+    parameters = request.parameters
+    text = check_text(request.inputs, call.service.limits, "inputs")
+    count = parameters.top_k or 5
+    vocabulary = model.pipeline.tokenizer.vocab_size
+    masks = await abilities.fill_masks(call, model, text, vocabulary if parameters.targets else count)
+    lists = [_candidates(model, mask, parameters.targets)[:count] for mask in masks]
+    return lists[0] if len(lists) == 1 else lists
+
+
+async def text_classification(call: Call, request: ClassifyRequest) -> object:
+    """A list of labels for each text; nested for one text too, because the client takes the first element."""
+    model = call.find_model(request.model, "text-classification")
+    texts = check_inputs(request.inputs, call.service.limits)
+    parameters = request.parameters
+    activation: Activation | None = parameters.function_to_apply
+    lists = await abilities.classify(call, model, texts, activation=activation, truncate=parameters.truncate)
+    return [label_records(each[: parameters.top_k]) for each in lists]
+
+
+async def token_classification(call: Call, request: TagRequest) -> object:
+    """Entities with their characters; for ``aggregation_strategy: none`` the tags of words."""
+    model = call.find_model(request.model, "token-classification")
+    texts = [text for text in check_inputs(request.inputs, call.service.limits) if isinstance(text, str)]
+    tagged = await abilities.tag(call, model, texts)
+    strategy, ignored = request.parameters.aggregation_strategy, request.parameters.ignore_labels
+    lists = [list_entities(each.example, prediction, strategy, ignored) for each, prediction in tagged]
+    return lists[0] if isinstance(request.inputs, str) else lists
+
+
+async def question_answering(call: Call, request: QuestionRequest) -> object:
+    """The answer; with ``top_k`` above 1 a list of the best."""
+    model = call.find_model(request.model, "question-answering")
+    limits, parameters = call.service.limits, request.parameters
+    question = check_text(request.inputs.question, limits, "inputs.question")
+    context = check_text(request.inputs.context, limits, "inputs.context")
+    count = parameters.top_k or 1
+    prediction = await abilities.answer(
+        call,
+        model,
+        question,
+        context,
+        null=parameters.handle_impossible_answer,
+        longest=parameters.max_answer_len,
+        stride=parameters.doc_stride,
+        max_length=parameters.max_seq_len,
+        max_query=parameters.max_question_len,
+        n_best=max(20, count),
+    )
+    answers = _answers(prediction)
+    return answers[0] if count == 1 else answers[:count]
+
+
+async def feature_extraction(call: Call, request: EmbedRequest) -> object:
+    """One vector per text, always nested, of length 1 unless ``normalize`` is false."""
+    model = call.find_model(request.model, EMBED)
+    texts = check_inputs(request.texts(model), call.service.limits)
+    call.usage.characters = sum(map(len, texts))
+    if request.truncation_direction.lower() == "left" and request.truncate:
+        raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
+    if request.prompt_name:
+        raise invalid(f'the model "{model.name}" has no prompts', "prompt_name")
+    return await abilities.embed(
+        call,
+        model,
+        [text for text in texts if isinstance(text, str)],
+        normalize=request.normalize is not False,
+        dimensions=request.dimensions,
+        truncate=request.truncate,
+    )
+
+
+async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
+    """The cosine of each sentence with the source."""
+    model = call.find_model(request.model, EMBED)
+    source = check_text(request.inputs.source_sentence, call.service.limits, "inputs.source_sentence")
+    texts = check_inputs(request.inputs.sentences, call.service.limits, "inputs.sentences")
+    truncate = request.parameters.truncate if request.parameters else None
+    return await abilities.compare(call, model, source, [str(text) for text in texts], truncate=truncate)
+
+
+async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:
+    """Labels with scores; in the older form for clients before 1.2, which raise on the newer one."""
+    model = call.find_model(request.model, "text-classification")
+    parameters, limits = request.parameters, call.service.limits
+    text = check_text(request.inputs, limits, "inputs")
+    labels = check_inputs(parameters.candidate_labels, limits, "parameters.candidate_labels")
+    ranked = await classify_zero_shot(
+        call,
+        model,
+        text,
+        [str(label) for label in labels],
+        template=parameters.hypothesis_template,
+        several=parameters.multi_label,
+    )
+    if _wants_columns(call.headers.get("user-agent", "")):
+        return {
+            "sequence": text,
+            "labels": [each.label for each in ranked],
+            "scores": [each.score for each in ranked],
+        }
+    return [{"label": each.label, "score": each.score} for each in ranked]
+
+
+async def multiple_choice(call: Call, request: ChooseRequest) -> object:
+    """The choices with their probabilities, the best first."""
+    model = call.find_model(request.model, "multiple-choice")
+    prompt = check_text(request.inputs.prompt, call.service.limits, "inputs.prompt")
+    choices = [str(each) for each in check_inputs(request.inputs.choices, call.service.limits, "inputs.choices")]
+    if len(choices) < 2:
+        raise invalid("there must be at least two choices", "inputs.choices")
+    chosen = await abilities.choose(call, model, prompt, choices)
+    ranked = sorted(enumerate(chosen.scores), key=lambda each: -each[1])
+    return [{"index": index, "label": choices[index], "score": score} for index, score in ranked]
+
+
+HANDLERS: Mapping[str, tuple[type[msgspec.Struct], Any]] = {
+    FILL: (FillRequest, fill_mask),
+    "text-classification": (ClassifyRequest, text_classification),
+    "token-classification": (TagRequest, token_classification),
+    "question-answering": (QuestionRequest, question_answering),
+    EMBED: (EmbedRequest, feature_extraction),
+    SIMILARITY: (SimilarityRequest, sentence_similarity),
+    ZERO_SHOT: (ZeroShotRequest, zero_shot_classification),
+    "multiple-choice": (ChooseRequest, multiple_choice),
+}
+
+
+async def run_task(call: Call, body: dict[str, Any]) -> object:
+    """``POST /pipeline/{task}``: the task that the path names."""
+    name = call.path_parameters["task"]
+    if name not in HANDLERS:
+        raise ServerError(404, f"no task named {name[:100]}; there are: {', '.join(HANDLERS)}")
+    record, handle = HANDLERS[name]
+    return await handle(call, convert(body, record))
+
+
+async def dispatch(call: Call, body: dict[str, Any]) -> object:
+    """``POST /`` and ``/models/{model}``: the task that the body is for."""
+    model = call.find_model(body.get("model"))
+    record, handle = HANDLERS[find_task(model, body)]
+    return await handle(call, convert(body, record))
+
+
+def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
+    """The task by the keys of the inputs, else the model's own; vectors where the client sends no ``parameters``."""
+    inputs = body.get("inputs")
+    if isinstance(inputs, dict):
+        for key, task in (("question", "question-answering"), ("source_sentence", SIMILARITY)):
+            if key in inputs:
+                return task
+    if "candidate_labels" in (body.get("parameters") or {}) and can_infer(model):
+        return ZERO_SHOT
+    return model.tasks[0] if "parameters" in body or model.task is not None else EMBED
+
+
+def label_records(labels: list[LabelScore]) -> list[dict[str, object]]:
+    """Labels as the clients expect them; ``predicted`` says which ones the model gives to the text."""
+    return [each._asdict() for each in labels]
+
+
+def _candidates(model: ServedModel, mask: list[Filling], targets: list[str] | None) -> list[dict[str, object]]:
+    tokenizer = model.pipeline.tokenizer
+    wanted = None if targets is None else set(targets)
+    kept = [each for each in mask if wanted is None or each.word in wanted]
+    if not kept:
+        raise (
+            empty("parameters.targets")
+            if not targets
+            else invalid("no target is a token of the vocabulary", "parameters.targets")
+        )
+    ids = tokenizer.encode_batch([each.word.removeprefix("##") for each in kept])
+    return [
+        {
+            "score": each.probability,
+            "token": tokens.ids[0] if tokens.ids else 0,
+            "token_str": each.word,
+            "sequence": each.text,
+        }
+        for each, tokens in zip(kept, ids, strict=True)
+    ]
+
+
+def _answers(prediction: SpanPrediction) -> list[dict[str, object]]:
+    """The answers, the best first; the empty one in its place if the model decides for no answer."""
+    none = {"score": prediction.score, "start": 0, "end": 0, "answer": ""}
+    spans = [{"score": s.probability, "start": s.start, "end": s.end, "answer": s.text} for s in prediction.n_best]
+    return spans if prediction.text else [none, *spans]
+
+
+def _wants_columns(agent: str) -> bool:
+    found = _CLIENT.search(agent)
+    return found is not None and (int(found[1]), int(found[2])) < _FIRST_VERSION_WITH_LIST

@@ -1,0 +1,40 @@
+"""The texts of a request: the one place where every protocol checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bertkit.inference.texts import Text
+from bertkit.server.errors import ServerError, invalid
+from bertkit.server.limits import Limits
+
+
+def check_inputs(texts: str | Sequence[Text], limits: Limits, field: str = "inputs") -> list[Text]:
+    """One text or several, each a string or a pair of strings, as a list.
+
+    None at all, and texts without a visible character, are refused with 400, too many or too long ones with 422.
+    """
+    several: list[Text] = [texts] if isinstance(texts, str) else list(texts)
+    if not several:
+        raise empty(field)
+    if len(several) > limits.inputs:
+        raise invalid(f"batch size {len(several)} > maximum allowed batch size {limits.inputs}", field)
+    for number, text in enumerate(several):
+        place = field if isinstance(texts, str) else f"{field}[{number}]"
+        for part in (text,) if isinstance(text, str) else text:
+            check_text(part, limits, place)
+    return several
+
+
+def check_text(text: str, limits: Limits, field: str) -> str:
+    """The text itself."""
+    if not text.strip():
+        raise empty(field)
+    if len(text) > limits.characters:
+        raise invalid(f"`{field}` has {len(text):,} characters; {limits.characters:,} are allowed", field)
+    return text
+
+
+def empty(field: str) -> ServerError:
+    """A text or a list with nothing in it (400)."""
+    return ServerError(400, f"`{field}` cannot be empty", field=field, kind="Empty")

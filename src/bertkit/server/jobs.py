@@ -1,0 +1,69 @@
+"""The work of one request: inputs for an operation of a model, and the results as they come."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+_CHARACTERS_PER_TOKEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One input as a model reads it: ``content``, its tokens, and how many tokens of it were left out."""
+
+    content: Any
+    num_tokens: int
+    num_truncated: int = 0
+
+
+@runtime_checkable
+class Operation(Protocol):
+    """What a model does with inputs of one kind. Both methods are called in the thread of the batcher."""
+
+    def encode(self, inputs: Sequence[Any]) -> list[Encoded]:
+        """Tokenize."""
+        ...
+
+    def run(self, inputs: Sequence[Encoded]) -> list[Any]:
+        """One result per input."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """The inputs of one request for one operation.
+
+    ``deadline`` is a time of ``time.monotonic``. With ``truncate`` a text that is too long loses its end; without it
+    the request is refused with 422. The times are seconds.
+    """
+
+    operation: Operation
+    inputs: Sequence[Any]
+    deadline: float
+    truncate: bool = False
+    future: Future[list[Any]] = field(default_factory=Future)
+    encoded: list[Encoded] = field(default_factory=list)
+    waiting: deque[int] = field(default_factory=deque)
+    results: dict[int, Any] = field(default_factory=dict)
+    arrived: float = field(default_factory=time.monotonic)
+    tokenization_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    inference_seconds: float = 0.0
+
+    @property
+    def cost(self) -> int:
+        """The tokens of all inputs, estimated from their characters before they are tokenized."""
+        return sum(len(str(each)) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
+
+
+class TooLongError(Exception):
+    """Input ``number`` has ``given`` tokens, and the model reads ``limit``."""
+
+    def __init__(self, number: int, *, limit: int, given: int) -> None:
+        super().__init__(number, limit, given)
+        self.number, self.limit, self.given = number, limit, given

@@ -1,0 +1,65 @@
+"""API keys: read from a file, kept as hashes, compared in constant time."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from pathlib import Path
+
+from bertkit.errors import data_error, usage_error
+
+_SHORTEST_KEY = 8
+
+
+class ApiKeys:
+    """The keys that a server accepts; without any, no key is needed."""
+
+    def __init__(self, keys: tuple[str, ...] = ()) -> None:
+        self._hashes = [_hash(key) for key in keys]
+
+    @classmethod
+    def read(cls, path: Path) -> ApiKeys:
+        """The keys in a file, one per line; empty lines and lines that begin with # are left out."""
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise usage_error(f"no API keys at {path}: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise data_error(f"{path} is not UTF-8.") from error
+        keys = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+        if not keys:
+            raise data_error(f"{path} has no key: write one per line.")
+        if min(map(len, keys)) < _SHORTEST_KEY:
+            raise data_error(f"{path} has a key of less than {_SHORTEST_KEY} characters.")
+        return cls(keys)
+
+    def allow(self, authorization: str) -> bool:
+        """Whether a request with this ``Authorization`` header may pass.
+
+        The key comes after ``Bearer``, as the password of ``Basic``, or alone, as llama-index sends it. Every key is
+        compared, so that the time says nothing about them.
+        """
+        if not self._hashes:
+            return True
+        given = _hash(_key_in(authorization))
+        found = [hmac.compare_digest(given, known) for known in self._hashes]
+        return any(found)
+
+
+def _hash(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+def _key_in(authorization: str) -> str:
+    scheme, _, rest = authorization.strip().partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return rest.strip()
+        case "basic":
+            try:
+                return base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                return ""
+    return authorization.strip()

@@ -1,0 +1,115 @@
+"""Label Studio's ML backend: predictions for tasks in the form of its annotations."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from msgspec import Struct
+
+from bertkit.server import abilities
+from bertkit.server.call import Call
+from bertkit.server.errors import invalid
+from bertkit.server.inputs import check_inputs
+from bertkit.server.models import ServedModel
+from bertkit.server.records import Request
+from bertkit.task_types import TaggingTask
+
+_CONTROLS = {"Labels": "labels", "Choices": "choices"}
+_DECLARATION = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
+_DEFAULT_NAMES = ("label", "text", "text")
+
+
+class LabelStudioTask(Struct):
+    """A task of Label Studio, of which the ``data`` are read."""
+
+    data: dict[str, object]
+    id: int | None = None
+
+
+class LabelStudioRequest(Request):
+    """Tasks to predict; ``label_config`` names the controls."""
+
+    tasks: list[LabelStudioTask]
+    label_config: str | None = None
+    project: str | None = None
+    params: dict[str, object] | None = None
+    model_version: str | None = None
+    force_reload: bool | None = None
+    try_fetch: bool | None = None
+
+
+class Names(Struct):
+    """The names of the control and of the text in the interface, and the key of the text in the data of a task."""
+
+    control: str
+    text: str
+    key: str
+
+
+async def predict(call: Call, request: LabelStudioRequest) -> object:
+    """Spans of a tagger, or the choice of a classifier, one result per task."""
+    model = call.find_model(request.model)
+    tags = isinstance(model.task, TaggingTask)
+    names = read_names(request.label_config, "labels" if tags else "choices")
+    texts = [task.data.get(names.key) for task in request.tasks]
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise invalid(f'the data of task {number} have no text "{names.key}"', f"tasks[{number}].data.{names.key}")
+    checked = [str(text) for text in check_inputs([str(text) for text in texts], call.service.limits, "tasks")]
+    results = await (_spans if tags else _choices)(call, model, checked, names)
+    return {"results": [{**each, "model_version": model.name} for each in results]}
+
+
+async def setup(call: Call, _: dict[str, object]) -> object:
+    """The version that Label Studio shows."""
+    return {"model_version": call.find_model(None).name}
+
+
+def read_names(config: str | None, kind: str) -> Names:
+    """The names in a labelling interface: its first control of this kind, and the text that it labels."""
+    names = Names(*_DEFAULT_NAMES)
+    if not config:
+        return names
+    if _DECLARATION.search(config):
+        raise invalid("`label_config` has a DOCTYPE, which an interface does not need", "label_config")
+    try:
+        root = ElementTree.fromstring(config)
+    except ElementTree.ParseError as error:
+        raise invalid("`label_config` is not XML", "label_config") from error
+    for control in root.iter():
+        if _CONTROLS.get(str(control.tag)) == kind:
+            names.control = control.get("name", names.control)
+            names.text = control.get("toName", names.text)
+            break
+    for text in root.iter("Text"):
+        if text.get("name") == names.text:
+            names.key = text.get("value", names.key).lstrip("$")
+    return names
+
+
+async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
+    results = []
+    for _, prediction in await abilities.tag(call, model, texts):
+        entities = prediction.entities
+        spans = [
+            _result(
+                names, "labels", {"start": e.start, "end": e.end, "text": e.text, "labels": [e.type]}, score=e.score
+            )
+            for e in entities
+        ]
+        results.append({"result": spans, "score": min((each.score for each in entities), default=1.0)})
+    return results
+
+
+async def _choices(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
+    results = []
+    for labels in await abilities.classify(call, model, texts, field="tasks"):
+        given = [each.label for each in labels if each.predicted]
+        choice = _result(names, "choices", {"choices": given}, score=labels[0].score)
+        results.append({"result": [choice], "score": labels[0].score})
+    return results
+
+
+def _result(names: Names, kind: str, value: dict[str, object], *, score: float) -> dict[str, object]:
+    return {"from_name": names.control, "to_name": names.text, "type": kind, "value": value, "score": score}

@@ -1,0 +1,65 @@
+"""The log: a line of JSON per event on stderr. Control characters are escaped, so that no input can forge a line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+
+from bertkit.escaping import to_json
+from bertkit.server.call import Call
+
+_LONGEST = 200
+"""Characters of a path or a message that a line shows."""
+
+
+def log_event(event: str, **fields: object) -> None:
+    """Write one line."""
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    sys.stderr.write(to_json({"time": moment, "event": event, **fields}) + "\n")
+
+
+def log_request(call: Call, status: int, seconds: float) -> None:
+    """Write the line of a request: no text of its body and no key."""
+    if not logging.getLogger(__name__).isEnabledFor(logging.INFO):
+        return
+    usage = call.usage
+    log_event(
+        "request",
+        request_id=call.request_id,
+        method=call.method,
+        path=call.path[:_LONGEST],
+        status=status,
+        model=call.model,
+        task=call.task,
+        inputs=usage.inputs,
+        tokens=usage.tokens,
+        truncated_inputs=usage.truncated_inputs,
+        queue_ms=round(1000 * usage.queue_seconds, 3),
+        inference_ms=round(1000 * usage.inference_seconds, 3),
+        total_ms=round(1000 * seconds, 3),
+    )
+
+
+def log_error(call: Call, error: Exception) -> None:
+    """Write an error of the server itself, with its traceback, which no client sees."""
+    lines = traceback.format_exception(error)
+    log_event("error", request_id=call.request_id, path=call.path[:_LONGEST], traceback="".join(lines))
+
+
+class EventHandler(logging.Handler):
+    """Writes what uvicorn logs in the same form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        log_event("uvicorn", level=record.levelname.lower(), message=record.getMessage()[:_LONGEST])
+
+
+def set_up(*, quiet: bool) -> None:
+    """Send the messages of uvicorn to the log; with ``quiet`` write errors only."""
+    level = logging.ERROR if quiet else logging.INFO
+    logging.getLogger(__name__).setLevel(level)
+    logger = logging.getLogger("uvicorn")
+    logger.handlers, logger.propagate = [EventHandler()], False
+    logger.setLevel(logging.ERROR if quiet else logging.WARNING)

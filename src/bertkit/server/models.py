@@ -1,0 +1,208 @@
+"""A loaded model as the server uses it: the one place between the server and ``bertkit.inference``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.batch import Feature
+from bertkit.contracts import Encoder, OutputArrays
+from bertkit.data.features import assemble
+from bertkit.errors import BertkitError
+from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder
+from bertkit.inference.fill import Filling
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.predict import run_features
+from bertkit.inference.texts import Text
+from bertkit.model import Model
+from bertkit.server.activations import Activation, find_activation
+from bertkit.server.errors import unable
+from bertkit.server.jobs import Encoded
+from bertkit.task_types import FileTask, TextExample, TextTask
+
+_BATCH = 64
+"""The most rows that a model reads at a time; the batcher bounds the tokens."""
+
+FILL, EMBED = "fill-mask", "feature-extraction"
+
+
+class TaskInput(NamedTuple):
+    """An example, and the task that encodes and decodes it."""
+
+    task: FileTask
+    example: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A prediction, and the outputs of the head that it was made from, one per feature."""
+
+    prediction: Any
+    outputs: Sequence[OutputArrays]
+
+
+class ServedModel:
+    """A model under its ``name``. ``task`` is what it was fine-tuned for, None if it was not.
+
+    ``tasks`` are Hugging Face's names of what it can do, its own task first.
+    """
+
+    def __init__(self, name: str, pipeline: Pipeline) -> None:
+        self.name = name
+        self.pipeline = pipeline
+        self.task = _find_task(pipeline)
+        self.fills = self.task is None and _can_fill(pipeline)
+        self.activation: Activation = find_activation(self.task, pipeline.folder)
+        self.max_length = pipeline.max_length if self.task is None else self.task.max_length
+        own = [] if self.task is None else [self.task.pipeline_tag]
+        self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes or tags; a number has one, as in Hugging Face's files."""
+        if self.task is None:
+            return ()
+        return self.task.labels or (("LABEL_0",) if self.is_ranker else ())
+
+    @property
+    def is_ranker(self) -> bool:
+        """Whether the model gives one number for a text or a pair."""
+        return isinstance(self.task, TextTask) and self.task.pipeline_method == "predict"
+
+    def text_input(self, text: Text) -> TaskInput:
+        """The input of a classifier or of a regression for a text or a pair."""
+        task = self.task
+        if not isinstance(task, TextTask):
+            raise unable(f'the model "{self.name}" does not classify texts; it can do: {", ".join(self.tasks)}')
+        first, second = (text, None) if isinstance(text, str) else text
+        if self.pipeline.task_is_inferred and second is not None:
+            task = replace(task, pair=True)
+        return TaskInput(task, TextExample("0", first, second))
+
+    def warm_up(self) -> None:
+        """Load the weights, and run each operation once."""
+        if isinstance(self.task, TextTask):
+            text: Text = ("a", "a") if self.task.pair else "a"
+            self.predictions.run(self.predictions.encode([self.text_input(text)]))
+        elif self.task is not None:
+            _ = self.pipeline.task_model
+        self.embeddings.run(self.embeddings.encode(["a"]))
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The operation of the fine-tuned head."""
+        return Predictions(self)
+
+    @cached_property
+    def fillings(self) -> Fillings:
+        """The operation of the masked-LM head."""
+        return Fillings(self)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """The operation that makes vectors."""
+        return Embeddings(self)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder that the heads use too, so that its weights are in memory once."""
+        model = (
+            self.pipeline.task_model if self.task is not None else self.pipeline.masked_lm_model if self.fills else None
+        )
+        return model.encoder if isinstance(model, Model) else self.pipeline.encoder
+
+    def run(self, module: Any, features: Sequence[Feature]) -> list[OutputArrays]:
+        """The outputs for each feature."""
+        pipeline = self.pipeline
+        return run_features(module, features, pipeline.tokenizer.pad_id, _BATCH, pipeline.precision)
+
+
+class Predictions:
+    """``TaskInput`` to ``TaskResult``."""
+
+    def __init__(self, model: ServedModel) -> None:
+        self._model = model
+
+    def encode(self, inputs: Sequence[TaskInput]) -> list[Encoded]:
+        """The features of each example."""
+        encoded = []
+        for each in inputs:
+            features = each.task.encode(each.example, self._model.pipeline.tokenizer)
+            encoded.append(_count((each, features), features))
+        return encoded
+
+    def run(self, inputs: Sequence[Encoded]) -> list[TaskResult]:
+        """The predictions, decoded by the task of each input."""
+        features = [feature for each in inputs for feature in each.content[1]]
+        rows = iter(self._model.run(self._model.pipeline.task_model, features))
+        results = []
+        for each in inputs:
+            (task, example), own = each.content
+            outputs = list(islice(rows, len(own)))
+            results.append(TaskResult(task.decode(example, own, outputs), outputs))
+        return results
+
+
+class Embeddings:
+    """Texts to vectors (H,) in float32, not normalized."""
+
+    def __init__(self, model: ServedModel) -> None:
+        self._model = model
+
+    def encode(self, inputs: Sequence[str]) -> list[Encoded]:
+        """One feature per text."""
+        pipeline = self._model.pipeline
+        tokens = pipeline.tokenizer.encode_batch(list(inputs))
+        features = [assemble(pipeline.tokenizer, each, max_length=pipeline.max_length) for each in tokens]
+        return [_count(feature, [feature]) for feature in features]
+
+    def run(self, inputs: Sequence[Encoded]) -> list[NDArray[np.float32]]:
+        """The vectors."""
+        rows = self._model.run(self._embedder, [each.content for each in inputs])
+        return [np.asarray(row["vector"], dtype=np.float32) for row in rows]
+
+    @cached_property
+    def _embedder(self) -> TextEmbedder:
+        pipeline = self._model.pipeline
+        return TextEmbedder(self._model.encoder, EmbeddingSettings(pool=pipeline.pooling)).eval()
+
+
+class Fillings:
+    """(text, number of candidates) to the candidates for each mask."""
+
+    def __init__(self, model: ServedModel) -> None:
+        self._model = model
+
+    def encode(self, inputs: Sequence[tuple[str, int]]) -> list[Encoded]:
+        """The texts themselves: ``fill`` tokenizes them."""
+        tokenizer = self._model.pipeline.tokenizer
+        return [Encoded(each, len(tokenizer.encode(each[0], specials=True).ids) + 2) for each in inputs]
+
+    def run(self, inputs: Sequence[Encoded]) -> list[list[list[Filling]]]:
+        """One text at a time."""
+        return [self._model.pipeline.fill(text, top_k) for text, top_k in (each.content for each in inputs)]
+
+
+def _count(content: Any, features: Sequence[Feature]) -> Encoded:
+    tokens = sum(len(each) if each.lengths is None else int(each.lengths.sum()) for each in features)
+    return Encoded(content, tokens, sum(each.num_truncated for each in features))
+
+
+def _find_task(pipeline: Pipeline) -> FileTask | None:
+    try:
+        return pipeline.task
+    except BertkitError:  # it is pre-trained and not fine-tuned
+        return None
+
+
+def _can_fill(pipeline: Pipeline) -> bool:
+    try:
+        return bool(pipeline.fill(pipeline.tokenizer.id_to_token(pipeline.tokenizer.mask_id), 1))
+    except BertkitError:
+        return False

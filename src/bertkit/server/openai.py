@@ -1,0 +1,84 @@
+"""OpenAI's embeddings: ``POST /v1/embeddings`` and ``GET /v1/models``."""
+
+from __future__ import annotations
+
+import base64
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.server import abilities
+from bertkit.server.call import Call
+from bertkit.server.errors import malformed
+from bertkit.server.inputs import check_inputs
+from bertkit.server.models import EMBED, ServedModel
+from bertkit.server.records import Request
+from bertkit.server.token_ids import read_ids
+
+_TOKENIZER_HEADER = "x-tokenizer"
+_IDS_OF_ANOTHER = (
+    "`input` has token ids, and they are not of this model's vocabulary: send texts (LangChain: "
+    "OpenAIEmbeddings(check_embedding_ctx_length=False)), or name the tokenizer by its fingerprint in `tokenizer`"
+)
+
+
+class EmbeddingsRequest(Request):
+    """Texts, or token ids if ``tokenizer`` (or the header ``X-Tokenizer``) is the fingerprint of the model's."""
+
+    input: str | list[int | str | list[int]]
+    dimensions: int | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    user: str | None = None
+    tokenizer: str | None = None
+    truncate: bool | None = None
+
+
+async def embeddings(call: Call, request: EmbeddingsRequest) -> object:
+    """Vectors of length 1, as numbers or as base64 of little-endian float32."""
+    model = call.find_model(request.model, EMBED)
+    _check_tokenizer(call, request, model)
+    texts = check_inputs(read_ids(request.input, model, "input"), call.service.limits, "input")
+    vectors = await abilities.embed(
+        call,
+        model,
+        [str(text) for text in texts],
+        dimensions=request.dimensions,
+        truncate=request.truncate,
+        field="input",
+    )
+    data = [
+        {"object": "embedding", "index": number, "embedding": _write(vector, request.encoding_format)}
+        for number, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": call.usage.tokens, "total_tokens": call.usage.tokens}
+    return {"object": "list", "model": model.name, "data": data, "usage": usage}
+
+
+async def models(call: Call, _: None) -> object:
+    """The models that are loaded."""
+    return {"object": "list", "data": [_describe(call, model) for model in call.service.models.values()]}
+
+
+async def model(call: Call, _: None) -> object:
+    """One model."""
+    return _describe(call, call.find_model(None))
+
+
+def _describe(call: Call, model: ServedModel) -> dict[str, object]:
+    created = int(call.service.state.begun)
+    tasks, tokenizer = list(model.tasks), model.pipeline.tokenizer.fingerprint
+    base = {"id": model.name, "object": "model", "created": created, "owned_by": "bertkit"}
+    return {**base, "tasks": tasks, "max_input_length": model.max_length, "tokenizer": tokenizer}
+
+
+def _write(vector: NDArray[np.float32], encoding: str) -> object:
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") if encoding == "base64" else vector
+
+
+def _check_tokenizer(call: Call, request: EmbeddingsRequest, model: ServedModel) -> None:
+    """Refuse ids from a caller that does not name the model's tokenizer: tiktoken's ids would be other words."""
+    if isinstance(request.input, str) or all(isinstance(each, str) for each in request.input):
+        return
+    if (request.tokenizer or call.headers.get(_TOKENIZER_HEADER)) != model.pipeline.tokenizer.fingerprint:
+        raise malformed(_IDS_OF_ANOTHER, "input")

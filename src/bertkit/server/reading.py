@@ -1,0 +1,129 @@
+"""The body of a request: read within its limits, and converted to the record that its protocol expects."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.types import Receive
+
+from bertkit.errors import did_you_mean
+from bertkit.server.errors import ServerError, invalid, malformed
+from bertkit.server.limits import Limits
+
+R = TypeVar("R")
+
+JSON, NDJSON, FORM = "application/json", "application/x-ndjson", "application/x-www-form-urlencoded"
+_PATH = re.compile(r" - at `\$\.?(.*)`$")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`$")
+_MISSING_FIELD = re.compile(r"Object missing required field `(.*)`$")
+
+
+class ClientLeftError(Exception):
+    """The client closed the connection: nobody waits for an answer."""
+
+
+class Bodies:
+    """Reads bodies; all that are being read or worked on hold ``Limits.read_bytes`` bytes at most."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.held = 0
+
+    async def read(self, headers: Mapping[str, str], receive: Receive, *, accepted: tuple[str, ...]) -> bytes:
+        """The whole body, of a content type that is ``accepted``; the caller calls ``release`` with its length."""
+        check_content_type(headers, accepted)
+        _check_length(headers.get("content-length"), self._limits.body_bytes)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientLeftError
+                    part = message.get("body", b"")
+                    size += len(part)
+                    self.held += len(part)
+                    if size > self._limits.body_bytes:
+                        raise _too_large(self._limits.body_bytes)
+                    if self.held > self._limits.read_bytes:
+                        raise ServerError(429, "Model is overloaded", retry_after=1.0, close=True)
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError as error:
+            self.release(size)
+            message_ = f"the body did not arrive within {self._limits.body_seconds:g} seconds"
+            raise ServerError(408, message_, close=True) from error
+        except BaseException:
+            self.release(size)
+            raise
+
+    def release(self, size: int) -> None:
+        """Count a body of ``size`` bytes as no longer held."""
+        self.held -= size
+
+
+def check_content_type(headers: Mapping[str, str], accepted: tuple[str, ...]) -> None:
+    """Raise 415 for a body of another type, or for one that is compressed."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in accepted:
+        raise ServerError(415, f"the content type must be {' or '.join(accepted)}", close=True)
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise ServerError(415, "compressed bodies are not accepted: send the JSON itself", close=True)
+
+
+def decode(body: bytes, record: type[R]) -> R:
+    """JSON as a record of this type; an error names the field."""
+    try:
+        return msgspec.json.decode(body, type=record)
+    except msgspec.ValidationError as error:
+        raise _explain(error, record) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed(_describe_malformed(error)) from error
+
+
+def convert(value: object, record: type[R]) -> R:
+    """Decoded JSON as a record of this type; an error names the field."""
+    try:
+        return msgspec.convert(value, record)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _explain(error, record) from error
+
+
+def _describe_malformed(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "the body is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "the body is nested too deeply"
+    return str(error).replace("Input data was truncated", "the JSON ends too early") or "the body is not JSON"
+
+
+def _explain(error: Exception, record: type[Any]) -> ServerError:
+    """A 422 with the place of the wrong field."""
+    text = str(error) or "the body is nested too deeply"
+    found = _PATH.search(text)
+    field, text = (found[1] or None, text[: found.start()]) if found else (None, text)
+    if match := _UNKNOWN_FIELD.search(text) or _MISSING_FIELD.search(text):
+        field = f"{field}.{match[1]}" if field else match[1]
+        if "unknown" in text:
+            text += did_you_mean(match[1], _fields(record))
+    return invalid(f"{field}: {text}" if field else text, field)
+
+
+def _fields(record: type[Any]) -> tuple[str, ...]:
+    return getattr(record, "__struct_encode_fields__", ())
+
+
+def _check_length(declared: str | None, limit: int) -> None:
+    """Refuse a body before it is read if its declared length is too large."""
+    if declared is not None and declared.isdecimal() and int(declared) > limit:
+        raise _too_large(limit)
+
+
+def _too_large(limit: int) -> ServerError:
+    return ServerError(413, f"the body is larger than {limit:,} bytes", close=True)

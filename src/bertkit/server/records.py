@@ -1,0 +1,162 @@
+"""The bodies of requests. A field that is not listed is refused, so that a misspelt one is not ignored in silence."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from bertkit.inference.texts import Text
+from bertkit.server.models import ServedModel
+from bertkit.server.token_ids import read_ids
+
+Count = Annotated[int, Meta(ge=1, le=100_000)]
+Strategy = Literal["none", "simple", "first", "average", "max"]
+
+
+class Request(Struct, forbid_unknown_fields=True, kw_only=True):
+    """``model`` is the name of a loaded model; without it the first that can do the task."""
+
+    model: str | None = None
+
+
+class Parameters(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Base of the parameters of a task."""
+
+
+class FillParameters(Parameters):
+    """``targets`` are the only words to score."""
+
+    targets: list[str] | None = None
+    top_k: Count | None = None
+
+
+class FillRequest(Request):
+    """A text with a mask."""
+
+    inputs: str
+    parameters: FillParameters = field(default_factory=FillParameters)
+
+
+class ClassifyParameters(Parameters):
+    """``function_to_apply`` replaces the activation of the model."""
+
+    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = None
+    top_k: Count | None = None
+    truncate: bool | None = None
+
+
+class ClassifyRequest(Request):
+    """A text, or a list of texts and pairs."""
+
+    inputs: str | list[str | tuple[str, str]]
+    parameters: ClassifyParameters = field(default_factory=ClassifyParameters)
+
+
+class TagParameters(Parameters):
+    """``stride`` is accepted for the sake of clients: long texts are read in windows anyway."""
+
+    aggregation_strategy: Strategy = "simple"
+    ignore_labels: list[str] | None = None
+    stride: int | None = None
+
+
+class TagRequest(Request):
+    """A text or several."""
+
+    inputs: str | list[str]
+    parameters: TagParameters = field(default_factory=TagParameters)
+
+
+class Question(Struct, forbid_unknown_fields=True):
+    """A question about a text."""
+
+    question: str
+    context: str
+
+
+class QuestionParameters(Parameters):
+    """Lengths are in tokens."""
+
+    align_to_words: bool | None = None
+    doc_stride: Count | None = None
+    handle_impossible_answer: bool | None = None
+    max_answer_len: Count | None = None
+    max_question_len: Count | None = None
+    max_seq_len: Count | None = None
+    top_k: Count | None = None
+
+
+class QuestionRequest(Request):
+    """A question about a text."""
+
+    inputs: Question
+    parameters: QuestionParameters = field(default_factory=QuestionParameters)
+
+
+class EmbedRequest(Request):
+    """A text, texts, or the token ids of one or of several; Hugging Face's and TEI's fields."""
+
+    inputs: str | list[int | str | list[int]]
+    normalize: bool | None = None
+    truncate: bool | None = None
+    truncation_direction: Literal["right", "left", "Right", "Left"] = "right"
+    prompt_name: str | None = None
+    dimensions: int | None = None
+    encoding_format: Literal["float"] | None = None
+    parameters: dict[str, object] | None = None
+
+    def texts(self, model: ServedModel) -> str | list[Text]:
+        """The texts; token ids become the text that they stand for."""
+        return read_ids(self.inputs, model, "inputs")
+
+
+class Sentences(Struct, forbid_unknown_fields=True):
+    """A sentence and those that it is compared with."""
+
+    source_sentence: str
+    sentences: list[str]
+
+
+class SimilarityParameters(Parameters):
+    """TEI's parameters."""
+
+    truncate: bool | None = None
+    truncation_direction: Literal["right", "Right"] = "right"
+    prompt_name: str | None = None
+
+
+class SimilarityRequest(Request):
+    """Sentences to compare."""
+
+    inputs: Sentences
+    parameters: SimilarityParameters | None = None
+
+
+class ZeroShotParameters(Parameters):
+    """``multi_label``: each label is decided alone."""
+
+    candidate_labels: list[str]
+    hypothesis_template: str | None = None
+    multi_label: bool = False
+
+
+class ZeroShotRequest(Request):
+    """A text and candidate labels."""
+
+    inputs: str
+    parameters: ZeroShotParameters
+
+
+class Choices(Struct, forbid_unknown_fields=True):
+    """A prompt and the texts that may follow it."""
+
+    prompt: str
+    choices: list[str]
+
+
+class ChooseRequest(Request):
+    """A prompt with choices."""
+
+    inputs: Choices
+    parameters: dict[str, object] | None = None

@@ -1,0 +1,102 @@
+"""The table of all routes. The application and the OpenAPI document are made from it."""
+
+from __future__ import annotations
+
+from bertkit.server import cloud, cohere, health, huggingface, label_studio, openai, tei
+from bertkit.server.endpoint import Endpoint
+from bertkit.server.records import EmbedRequest, SimilarityRequest
+
+_ANY = dict
+
+
+def list_endpoints() -> list[Endpoint]:
+    """Every route of the server, those with the most requests first."""
+    return [*_huggingface(), *_openai(), *_tei(), *_cohere(), *_label_studio(), *_cloud(), *_health()]
+
+
+def _huggingface() -> list[Endpoint]:
+    text = "The task is found by the body: " + ", ".join(huggingface.HANDLERS)
+    paths = {
+        "/": (cloud.invoke, text),
+        "/models/{model}": (huggingface.dispatch, text),
+        "/pipeline/{task}": (huggingface.run_task, "Run one task"),
+        "/models/{model}/pipeline/{task}": (huggingface.run_task, "Run one task of a model"),
+    }
+    return [
+        Endpoint(path=path, handle=handle, record=_ANY, summary=summary, tag="Hugging Face")
+        for path, (handle, summary) in paths.items()
+    ]
+
+
+def _openai() -> list[Endpoint]:
+    embed = {"handle": openai.embeddings, "record": openai.EmbeddingsRequest, "summary": "Vectors of texts"}
+    listed = {"handle": openai.models, "method": "GET", "summary": "The loaded models"}
+    one = {"path": "/v1/models/{model}", "handle": openai.model, "method": "GET", "summary": "One model"}
+    entries = [
+        *({"path": path, **embed} for path in ("/v1/embeddings", "/embeddings")),
+        *({"path": path, **listed} for path in ("/v1/models", "/models")),
+        one,
+    ]
+    return [Endpoint(**entry, tag="OpenAI", dialect="nested") for entry in entries]  # type: ignore[arg-type]
+
+
+def _tei() -> list[Endpoint]:
+    posts = (
+        ("/embed", huggingface.feature_extraction, EmbedRequest, "Vectors of texts"),
+        ("/rerank", cohere.rerank_either, _ANY, "Texts by their relevance for a query"),
+        ("/similarity", huggingface.sentence_similarity, SimilarityRequest, "Cosines with a sentence"),
+        ("/tokenize", tei.tokenize, tei.TokenizeRequest, "Tokens of texts"),
+        ("/decode", tei.decode, tei.DecodeRequest, "Texts of token ids"),
+    )
+    info = Endpoint(path="/info", handle=tei.info, method="GET", summary="What is served", tag="TEI")
+    return [
+        *(
+            Endpoint(path=path, handle=handle, record=record, summary=text, tag="TEI")
+            for path, handle, record, text in posts
+        ),
+        info,
+    ]
+
+
+def _cohere() -> list[Endpoint]:
+    return [
+        Endpoint(
+            path=path,
+            handle=cohere.rerank,
+            record=cohere.CohereRerankRequest,
+            summary="Documents by their relevance for a query",
+            tag="Cohere",
+            dialect="nested",
+        )
+        for path in ("/v2/rerank", "/v1/rerank")
+    ]
+
+
+def _label_studio() -> list[Endpoint]:
+    return [
+        Endpoint(
+            path="/setup", handle=label_studio.setup, record=_ANY, summary="The model's version", tag="Label Studio"
+        )
+    ]
+
+
+def _cloud() -> list[Endpoint]:
+    _, predict = cloud.read_vertex_routes()
+    summary = "TEI's /predict, Label Studio's tasks, Vertex's instances, or a task of Hugging Face, by the body"
+    paths = dict.fromkeys(("/predict", "/invocations", *([predict] if predict else [])))
+    return [Endpoint(path=path, handle=cloud.invoke, record=_ANY, summary=summary, tag="Clouds") for path in paths]
+
+
+def _health() -> list[Endpoint]:
+    vertex, _ = cloud.read_vertex_routes()
+    checks = dict.fromkeys(
+        ("/health", "/ready", "/ping", *([vertex] if vertex else [])), (health.ready, "Takes requests")
+    )
+    checks |= {"/live": (health.live, "The process answers"), "/warm": (health.warm, "Every model has run once")}
+    return [
+        *(
+            Endpoint(path=path, handle=handle, method="GET", summary=text, tag="Operation", open=True)
+            for path, (handle, text) in checks.items()
+        ),
+        Endpoint(path="/metrics", handle=health.metrics, method="GET", summary="Prometheus metrics", tag="Operation"),
+    ]

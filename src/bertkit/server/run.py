@@ -1,0 +1,146 @@
+"""Runs a service until a signal: the socket, the event loop, the deadlines of connections, and the graceful stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from bertkit.errors import usage_error
+from bertkit.options.serving import ServeOptions
+from bertkit.report.progress import Progress
+from bertkit.server import logs
+from bertkit.server.app import build_app
+from bertkit.server.connections import limit_connections
+from bertkit.server.keys import ApiKeys
+from bertkit.server.limits import Limits
+from bertkit.server.service import Service, describe_models, load_models
+
+_BACKLOG = 2048
+_GRACE_CHECK_SECONDS = 0.05
+
+
+class Server:
+    """A service at the URL ``address``. ``grace`` are the seconds that running requests have after a signal."""
+
+    def __init__(
+        self, service: Service, listener: socket.socket, *, grace: float, cors_origins: Sequence[str] = ()
+    ) -> None:
+        self.service = service
+        self.grace = grace
+        self._listener = listener
+        host, port = listener.getsockname()[:2]
+        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        config = uvicorn.Config(
+            build_app(service, cors_origins=cors_origins),
+            http=limit_connections(service.limits),
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=60,
+            timeout_graceful_shutdown=max(1, round(grace)),
+            backlog=_BACKLOG,
+        )
+        self._uvicorn = _WithoutSignals(config)
+
+    def run(self, started: Callable[[], None] = lambda: None) -> None:
+        """Load the models, serve, and return after a signal or ``stop``. ``started`` is called when it is ready.
+
+        The socket answers while the models are loaded: /live is 200 and /ready is 503.
+        """
+        asyncio.run(self._serve(started))
+
+    def stop(self) -> None:
+        """Refuse new work, let running requests finish, and end; a second call ends at once."""
+        state = self.service.state
+        if state.stopping:
+            self._uvicorn.force_exit = self._uvicorn.should_exit = True
+        state.stopping = True
+
+    async def _serve(self, started: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self.stop)
+        serving = asyncio.create_task(self._uvicorn.serve(sockets=[self._listener]))
+        try:
+            await asyncio.to_thread(self.service.start)
+            started()
+            await asyncio.wait((serving, asyncio.create_task(self._wait_for_stop())), return_when="FIRST_COMPLETED")
+        finally:
+            self._uvicorn.should_exit = True
+            await serving
+            await asyncio.to_thread(self.service.stop)
+
+    async def _wait_for_stop(self) -> None:
+        """Return when a signal has come and no request is open, or the time for them is over."""
+        state = self.service.state
+        while not state.stopping:
+            await asyncio.sleep(_GRACE_CHECK_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.grace):
+                while state.open:
+                    await asyncio.sleep(_GRACE_CHECK_SECONDS)
+
+
+def serve(options: ServeOptions) -> None:
+    """Serve the models of ``options`` until a signal."""
+    keys = None if options.api_key_file is None else ApiKeys.read(Path(options.api_key_file))
+    limits = Limits(seconds=options.timeout, requests=options.max_requests, batch_tokens=options.max_batch_tokens)
+    models = load_models(options.models, options.precision)
+    service = Service(models, limits, keys=keys, truncate=options.auto_truncate)
+    server = Server(service, listen(options.host, options.port), grace=options.grace, cors_origins=options.cors_origin)
+    logs.set_up(quiet=options.progress == "quiet")
+    with Progress(options.progress) as bar:
+        bar.say(describe_models(service.models))
+        if not is_loopback(options.host) and keys is None:
+            bar.say(f"anyone who can reach {options.host} can use these models: --api-key-file FILE asks for a key")
+        server.run(started=lambda: bar.say(f"{server.address} answers; Ctrl-C stops it"))
+
+
+class _WithoutSignals(uvicorn.Server):
+    """Uvicorn without its signal handlers, which would end the process with the signal after a graceful stop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the handlers as they are."""
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio sets TCP_NODELAY on connections: the body of an answer, sent after its headers,
+    # would else wait 40 ms for the client's acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or error
+        raise usage_error(
+            f"cannot listen on {host}, port {port}: {reason}. Choose another --port or --host."
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

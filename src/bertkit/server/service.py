@@ -1,0 +1,115 @@
+"""The models of a server, and the state that all requests share."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.errors import did_you_mean, usage_error
+from bertkit.inference.pipeline import load
+from bertkit.server.batching import Batcher
+from bertkit.server.errors import ServerError, unable
+from bertkit.server.keys import ApiKeys
+from bertkit.server.limits import Limits
+from bertkit.server.metrics import Metrics
+from bertkit.server.models import ServedModel
+from bertkit.server.reading import Bodies
+from bertkit.training.precision import Precision
+
+_NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
+_RUN_PARTS = ("model",)
+"""Folders that are named after their parent: the model of a run."""
+
+
+@dataclass
+class State:
+    """``warm`` when every model has run once, ``stopping`` after a signal.
+
+    ``open`` counts all requests, ``running`` those whose body has arrived.
+    """
+
+    warm: bool = False
+    stopping: bool = False
+    open: int = 0
+    running: int = 0
+    begun: float = 0.0
+
+
+class Service:
+    """What the handlers of all protocols use.
+
+    ``models`` are by name, the first one is the default. With ``truncate`` a text that is too long loses its end
+    although the request did not ask for it.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ServedModel],
+        limits: Limits | None = None,
+        *,
+        keys: ApiKeys | None = None,
+        truncate: bool = False,
+    ) -> None:
+        self.models = {model.name: model for model in models}
+        self.limits = limits or Limits()
+        self.keys = keys or ApiKeys()
+        self.truncate = truncate
+        self.state = State(begun=time.time())
+        self.metrics = Metrics()
+        self.bodies = Bodies(self.limits)
+        self.batcher = Batcher(self.limits, self.metrics.observe_batch)
+
+    def start(self) -> None:
+        """Start the thread of the models and warm each of them up."""
+        for model in self.models.values():
+            model.warm_up()
+        self.batcher.start()
+        self.state.warm = True
+
+    def stop(self) -> None:
+        """Stop the thread of the models."""
+        self.batcher.stop()
+
+    def model(self, name: str | None, task: str | None = None) -> ServedModel:
+        """The model of this name; without a name the first that can do ``task``, or the first of all.
+
+        404 for an unknown name, 424 if no model can do it.
+        """
+        if name is not None:
+            if name in self.models:
+                return self.models[name]
+            hint = did_you_mean(name, self.models)
+            message = f'no model is named "{name[:100]}".{hint} There are: {", ".join(self.models)}'
+            raise ServerError(404, message, field="model", kind="model_not_found")
+        for model in self.models.values():
+            if task is None or task in model.tasks:
+                return model
+        known = "; ".join(f"{model.name}: {', '.join(model.tasks)}" for model in self.models.values())
+        raise unable(f"no model here can do {task}. There are: {known}")
+
+
+def load_models(arguments: Sequence[Path | str], precision: Precision | None = None) -> list[ServedModel]:
+    """The models in folders, each named after its folder or as ``NAME=FOLDER`` says."""
+    folders: dict[str, Path] = {}
+    for argument in arguments:
+        name, folder = _split(str(argument))
+        if name in folders:
+            raise usage_error(f"two models are named {name}: give one of them another name, as in other={folder}.")
+        folders[name] = folder
+    return [ServedModel(name, load(folder, precision=precision)) for name, folder in folders.items()]
+
+
+def _split(argument: str) -> tuple[str, Path]:
+    if (match := _NAMED.fullmatch(argument)) and not Path(argument).exists():
+        return match[1], Path(match[2])
+    folder = Path(argument)
+    path = folder.absolute()
+    return (path.parent.name if path.name in _RUN_PARTS else path.name) or "model", folder
+
+
+def describe_models(models: Mapping[str, ServedModel]) -> str:
+    """One line with the names of the models and what they do."""
+    return "; ".join(f"{name} ({', '.join(model.tasks)})" for name, model in models.items())

@@ -1,0 +1,50 @@
+"""Zero-shot classification with a model for natural language inference (Yin et al. 2019, arXiv 1909.00161)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bertkit.server.abilities import LabelScore
+from bertkit.server.activations import activate
+from bertkit.server.call import Call
+from bertkit.server.errors import invalid, unable
+from bertkit.server.models import ServedModel, TaskResult
+from bertkit.task_types.text_task import mean_output
+
+_ENTAILMENT, _CONTRADICTION = "entailment", "contradiction"
+_HYPOTHESIS = "This example is {}."
+
+
+def can_infer(model: ServedModel) -> bool:
+    """Whether one of the labels of the model is "entailment"."""
+    return _ENTAILMENT in map(str.casefold, model.labels)
+
+
+async def classify_zero_shot(
+    call: Call, model: ServedModel, text: str, labels: Sequence[str], *, template: str | None, several: bool
+) -> list[LabelScore]:
+    """Candidate labels by the probability that the text entails the hypothesis with the label.
+
+    The probabilities of all labels sum to 1; with ``several`` each label is decided alone, against contradiction.
+    """
+    template = template or _HYPOTHESIS
+    if "{}" not in template:
+        raise invalid("`hypothesis_template` needs {} where the label goes", "parameters.hypothesis_template")
+    names = [label.casefold() for label in model.labels]
+    if not can_infer(model):
+        raise unable(f'the model "{model.name}" is not trained for inference: it has no label "{_ENTAILMENT}"')
+    inputs = [model.text_input((text, template.replace("{}", label))) for label in labels]
+    results: list[TaskResult] = await call.run(model, model.predictions, inputs)
+    logits = np.array([mean_output(result.outputs, "logits") for result in results])
+    entailed = logits[:, names.index(_ENTAILMENT)]
+    if several or len(labels) == 1:
+        other = names.index(_CONTRADICTION) if _CONTRADICTION in names else 1 - names.index(_ENTAILMENT)
+        pairs = np.stack([logits[:, other], entailed], axis=1)
+        scores = [activate(pair, "softmax")[1] for pair in pairs]
+    else:
+        scores = activate(entailed, "softmax")
+    best = max(scores)
+    ranked = [LabelScore(label, each, each == best) for label, each in zip(labels, scores, strict=True)]
+    return sorted(ranked, key=lambda each: -each.score)

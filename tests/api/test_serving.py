@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from bertkit import api
+from bertkit.errors import BertkitError
+
+
+def test_a_model_is_needed() -> None:
+    with pytest.raises(BertkitError, match="serve needs a model"):
+        api.serve([])
+
+
+def test_a_missing_library_is_one_line_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(BertkitError, match=r"serve needs starlette: pip install 'bertkit\[serve\]'"):
+        api.serve(["anything"])

@@ -1,0 +1,55 @@
+"""One request: what it used, and errors without paths."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from bertkit.errors import usage_error
+from bertkit.server.call import Call
+from bertkit.server.errors import ServerError
+from bertkit.server.jobs import Encoded
+from bertkit.server.models import ServedModel
+from bertkit.server.service import Service
+
+
+class Failing:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def encode(self, inputs: Sequence[Any]) -> list[Encoded]:
+        return [Encoded(each, 1) for each in inputs]
+
+    def run(self, inputs: Sequence[Encoded]) -> list[Any]:
+        raise self.error
+
+
+def run(model: ServedModel, error: Exception) -> None:
+    service = Service([model])
+    service.batcher.start()
+    try:
+        asyncio.run(Call(service, {}, {}, "id").run(model, Failing(error), ["a"]))
+    finally:
+        service.stop()
+
+
+def test_the_path_of_a_model_is_not_shown(loaded: list[ServedModel]) -> None:
+    folder = loaded[0].pipeline.folder
+    with pytest.raises(ServerError) as caught:
+        run(loaded[0], usage_error(f"{folder} cannot do that"))
+    assert (caught.value.status, caught.value.message) == (424, "reviews cannot do that")
+
+
+def test_a_lack_of_memory_is_a_reason_to_come_back(loaded: list[ServedModel]) -> None:
+    with pytest.raises(ServerError) as caught:
+        run(loaded[0], MemoryError("DefaultCPUAllocator"))
+    assert (caught.value.status, caught.value.retry_after) == (503, 1.0)
+
+
+def test_the_path_of_a_request_names_the_model(loaded: list[ServedModel]) -> None:
+    call = Call(Service(loaded), {}, {"model": "words"}, "id")
+    assert call.find_model("reviews").name == "words"
+    assert (call.model, call.task) == ("words", "fill-mask")

@@ -1,0 +1,59 @@
+"""The ``cohere`` client against a running server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cohere
+import httpx
+import pytest
+from cohere.errors import NotFoundError
+from tests.server.running import post
+
+from bertkit.inference.pipeline import load
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+
+DOCUMENTS = ["the mill", "seven coins", "a river ran"]
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    with httpx.Client() as client:
+        yield client
+
+
+def expected(loaded: list[ServedModel]) -> list[float]:
+    folder = next(model for model in loaded if model.name == "ranker").pipeline.folder
+    return [float(str(each.label)) for each in load(folder).predict([("a river", text) for text in DOCUMENTS])]
+
+
+def test_the_second_version_ranks(server: Server, http: httpx.Client, loaded: list[ServedModel]) -> None:
+    client = cohere.ClientV2(api_key="unused", base_url=server.address, httpx_client=http)
+    reply = client.rerank(model="ranker", query="a river", documents=DOCUMENTS, top_n=2)
+    scores = expected(loaded)
+    best = sorted(range(3), key=lambda place: -scores[place])[:2]
+    assert [each.index for each in reply.results] == best
+    assert [each.relevance_score for each in reply.results] == pytest.approx(
+        [scores[place] for place in best], abs=1e-5
+    )
+
+
+def test_the_first_version_returns_documents(server: Server, http: httpx.Client) -> None:
+    client = cohere.Client(api_key="unused", base_url=server.address, httpx_client=http)
+    reply = client.rerank(model="ranker", query="a river", documents=DOCUMENTS, return_documents=True)
+    assert [each.document.text for each in reply.results if each.document] == [
+        DOCUMENTS[each.index] for each in reply.results
+    ]
+
+
+def test_errors_are_the_clients_own(server: Server, http: httpx.Client) -> None:
+    client = cohere.ClientV2(api_key="unused", base_url=server.address, httpx_client=http)
+    with pytest.raises(NotFoundError, match=r'no model is named "rerank-v3\.5"'):
+        client.rerank(model="rerank-v3.5", query="a river", documents=DOCUMENTS)
+
+
+def test_one_path_serves_both_protocols(server: Server) -> None:
+    ours = post(server, "/rerank", {"query": "a river", "documents": DOCUMENTS, "model": "ranker"}).json()["results"]
+    teis = post(server, "/rerank", {"query": "a river", "texts": DOCUMENTS, "model": "ranker"}).json()
+    assert [each["relevance_score"] for each in ours] == pytest.approx([each["score"] for each in teis], abs=1e-6)

@@ -1,0 +1,74 @@
+"""Clients that are slow or silent."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.server.running import get, running
+
+from bertkit.server.limits import Limits
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+
+
+@pytest.fixture
+def strict(loaded: list[ServedModel]) -> Iterator[Server]:
+    with running(loaded[:1], Limits(header_seconds=0.3, body_seconds=0.3, write_seconds=0.3)) as server:
+        yield server
+
+
+def connect(server: Server) -> socket.socket:
+    host, port = server.address.removeprefix("http://").split(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.settimeout(10)
+    return connection
+
+
+def test_a_silent_connection_is_closed(strict: Server) -> None:
+    with connect(strict) as connection:
+        begin = time.monotonic()
+        assert connection.recv(10) == b""
+        assert 0.2 < time.monotonic() - begin < 5
+
+
+def test_a_header_that_comes_byte_by_byte_has_an_absolute_deadline(strict: Server) -> None:
+    with connect(strict) as connection:
+        begin = time.monotonic()
+        with pytest.raises(OSError):
+            while time.monotonic() - begin < 5:
+                connection.sendall(b"G")
+                time.sleep(0.05)
+        assert time.monotonic() - begin < 5
+    assert get(strict, "/health").status_code == 200
+
+
+def test_a_body_that_comes_byte_by_byte_is_ended_with_408(strict: Server) -> None:
+    with connect(strict) as connection:
+        connection.sendall(
+            b"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+        )
+        assert b" 408 " in connection.recv(1000).split(b"\r\n")[0]
+
+
+def test_a_connection_may_be_used_again_after_the_deadline_of_its_first_header(strict: Server) -> None:
+    with connect(strict) as connection:
+        for _ in range(3):
+            connection.sendall(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b" 200 " in connection.recv(1000).split(b"\r\n")[0]
+            time.sleep(0.2)
+
+
+def test_a_client_that_does_not_read_is_cut_off(strict: Server) -> None:
+    with connect(strict) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        request = b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"
+        begin = time.monotonic()
+        with pytest.raises(OSError):
+            while time.monotonic() - begin < 20:
+                connection.sendall(request * 50)
+                time.sleep(0.01)
+        assert time.monotonic() - begin < 20
+    assert get(strict, "/health").status_code == 200

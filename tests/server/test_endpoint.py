@@ -1,0 +1,72 @@
+"""What every route does: ids of requests, limits, deadlines, errors without a trace."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.server.running import get, post, running
+
+from bertkit.server.limits import Limits
+from bertkit.server.models import Embeddings, ServedModel
+from bertkit.server.run import Server
+
+
+def test_a_request_keeps_its_id_if_it_is_harmless(server: Server) -> None:
+    assert get(server, "/health", **{"x-request-id": "abc-7"}).headers["x-request-id"] == "abc-7"
+    for bad in ("a b", "x" * 65, "<script>"):
+        assert get(server, "/health", **{"x-request-id": bad}).headers["x-request-id"] != bad
+
+
+def test_a_bug_shows_nothing_of_itself(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise KeyError("/secret/path")
+
+    with running(loaded[:1]) as server:
+        monkeypatch.setattr(Embeddings, "run", fail)
+        reply = post(server, "/embed", {"inputs": "a"})
+        assert (reply.status_code, reply.json()) == (500, {"error": "internal error", "error_type": "Internal"})
+        assert "secret" not in str(reply.headers)
+        monkeypatch.undo()
+        assert post(server, "/embed", {"inputs": "a"}).status_code == 200
+    assert "/secret/path" in capsys.readouterr().err  # the log has the traceback
+
+
+def test_requests_over_the_limit_are_told_to_come_back(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_run = threading.Event()
+    original = Embeddings.run
+
+    def wait(*arguments: object) -> object:
+        assert may_run.wait(20)
+        return original(*arguments)  # type: ignore[arg-type]
+
+    with running(loaded[:1], Limits(requests=2)) as server:
+        monkeypatch.setattr(Embeddings, "run", wait)
+        threads = [threading.Thread(target=post, args=(server, "/embed", {"inputs": "a"})) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while server.service.state.running < 2:
+            pass
+        refused = post(server, "/embed", {"inputs": ["a", "b"]})
+        assert refused.status_code == 429
+        assert {"retry-after", "retry-after-ms"} <= set(refused.headers)
+        assert get(server, "/ready").status_code == 200
+        may_run.set()
+        for thread in threads:
+            thread.join(20)
+        assert post(server, "/embed", {"inputs": "a"}).status_code == 200
+
+
+def test_a_request_has_a_deadline(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+    may_run = threading.Event()
+    with running(loaded[:1], Limits(seconds=0.2)) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(Embeddings, "run", lambda *arguments: may_run.wait(20) and [])
+            reply = post(server, "/embed", {"inputs": "a"})
+            assert (reply.status_code, reply.json()["error_type"]) == (504, "Timeout")
+            may_run.set()
+        assert server.service.state.running == 0

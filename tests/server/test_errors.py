@@ -1,0 +1,33 @@
+"""The bodies and headers of errors."""
+
+from __future__ import annotations
+
+from bertkit.server.errors import ServerError, overloaded
+
+
+def test_both_forms_say_the_same() -> None:
+    error = ServerError(422, "too\nlong", field="inputs[3]")
+    assert error.body("flat") == {"error": "too long", "error_type": "Validation", "field": "inputs[3]"}
+    nested = error.body("nested")
+    assert nested["message"] == "too long"
+    assert nested["error"] == {
+        "message": "too long",
+        "type": "invalid_request_error",
+        "param": "inputs[3]",
+        "code": "Validation",
+    }
+
+
+def test_the_header_cannot_be_forged_or_broken_by_the_message() -> None:
+    header = ServerError(404, 'no "flüss\r\nset-cookie: a=b\x1b[31m"').headers()["x-error-message"]
+    assert header.isascii()
+    assert header.isprintable()
+    assert len(ServerError(404, "a" * 999).headers()["x-error-message"]) == 300
+
+
+def test_a_client_is_told_when_to_come_back() -> None:
+    assert overloaded(0.25).headers() == {
+        "x-error-message": "Model is overloaded",
+        "retry-after": "1",
+        "retry-after-ms": "250",
+    }

@@ -1,0 +1,42 @@
+"""Live, ready and warm are three states."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.server.running import get, post, running
+
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+
+
+def test_a_server_that_answers_is_all_three(server: Server) -> None:
+    for path in ("/live", "/ready", "/warm", "/health", "/ping"):
+        assert get(server, path).status_code == 200
+
+
+def test_while_models_load_the_server_lives_and_is_not_ready(
+    loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_load, asked = threading.Event(), {}
+
+    def ask(server: Server) -> None:
+        asked.update({path: get(server, path).status_code for path in ("/live", "/ready", "/warm")})
+        may_load.set()
+
+    monkeypatch.setattr(ServedModel, "warm_up", lambda model: may_load.wait(20))
+    with running(loaded[:1], while_loading=ask) as server:
+        assert asked == {"/live": 200, "/ready": 503, "/warm": 503}
+        assert get(server, "/ready").status_code == 200
+
+
+def test_a_stopping_server_is_not_ready_and_refuses_work(loaded: list[ServedModel]) -> None:
+    with running(loaded[:1]) as server:
+        server.service.state.open += 1  # a request that holds the server up
+        server.stop()
+        assert get(server, "/live").status_code == 200
+        assert get(server, "/ready").status_code == 503
+        refused = post(server, "/predict", {"inputs": "a"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        server.service.state.open -= 1

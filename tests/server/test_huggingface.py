@@ -1,0 +1,187 @@
+"""``huggingface_hub.InferenceClient`` against a running server."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import BadRequestError, HfHubHTTPError
+from tests.server.running import post
+
+from bertkit.inference.pipeline import load
+from bertkit.server.huggingface import find_task
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+
+
+@pytest.fixture(autouse=True)
+def local_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests forbid the network to huggingface_hub, which would not even reach the server beside it."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+
+def client(server: Server, model: str = "") -> InferenceClient:
+    return InferenceClient(model=f"{server.address}/models/{model}" if model else server.address)
+
+
+def by_name(loaded: list[ServedModel], name: str) -> ServedModel:
+    return next(model for model in loaded if model.name == name)
+
+
+def test_classes_come_with_the_probabilities_of_the_model(server: Server, loaded: list[ServedModel]) -> None:
+    labels = client(server, "reviews").text_classification("the river ran")
+    expected = load(by_name(loaded, "reviews").pipeline.folder).classify("the river ran")
+    assert {each.label: each.score for each in labels} == pytest.approx(dict(expected.scores), abs=1e-5)
+    assert [each.score for each in labels] == sorted((each.score for each in labels), reverse=True)
+    assert labels[0].label == expected.label
+    assert len(client(server, "reviews").text_classification("the river", top_k=2)) == 2
+
+
+def test_the_bare_address_serves_the_first_model(server: Server) -> None:
+    named = client(server, "reviews").text_classification("the mill")
+    assert client(server).text_classification("the mill") == named
+
+
+@pytest.mark.parametrize("name", ["softmax", "sigmoid", "none"])
+def test_the_client_may_choose_the_activation(server: Server, name: str) -> None:
+    scores = {
+        each.label: each.score
+        for each in client(server, "reviews").text_classification("the mill", function_to_apply="none")
+    }
+    functions = {
+        "softmax": lambda x: np.exp(x) / sum(np.exp(each) for each in scores.values()),
+        "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+        "none": lambda x: x,
+    }
+    found = client(server, "reviews").text_classification("the mill", function_to_apply=name)  # type: ignore[arg-type]
+    for each in found:
+        assert each.score == pytest.approx(functions[name](scores[each.label]), abs=1e-6)
+
+
+def test_masks_are_filled(server: Server) -> None:
+    best = client(server, "words").fill_mask("the [MASK] ran", top_k=3)
+    assert len(best) == 3
+    assert best[0].score >= best[1].score
+    assert best[0].sequence == f"the {best[0].token_str} ran".replace(" ##", "")
+    several = post(server, "/models/words", {"inputs": "the [MASK] [MASK]", "parameters": {}}).json()
+    assert [len(each) for each in several] == [5, 5]
+
+
+def test_targets_are_the_only_candidates(server: Server) -> None:
+    found = client(server, "words").fill_mask("the [MASK] ran", targets=["river", "mill"])
+    assert {each.token_str for each in found} == {"river", "mill"}
+    with pytest.raises(HfHubHTTPError, match="no target is a token of the vocabulary"):
+        client(server, "words").fill_mask("the [MASK] ran", targets=["xylophone"])
+
+
+def test_a_text_without_a_mask_is_an_error_that_the_client_shows(server: Server) -> None:
+    with pytest.raises(HfHubHTTPError, match=r"has no \[MASK\]: write \[MASK\] in place of a word"):
+        client(server, "words").fill_mask("the river ran")
+
+
+def test_entities_have_characters_of_the_text(server: Server) -> None:
+    text = "Ann ran past the mill"
+    entities = client(server, "names").token_classification(text)
+    assert entities
+    for each in entities:
+        assert each.start is not None
+        assert text[each.start : each.end] == each.word
+    words = client(server, "names").token_classification(text, aggregation_strategy="none", ignore_labels=[])
+    assert [each.word for each in words] == text.split()
+    assert all(each.entity for each in words)
+
+
+def test_answers_have_characters_of_the_context(server: Server) -> None:
+    context = "seven wide rivers ran slowly past the old stone mill " * 3
+    answer = client(server, "questions").question_answering(question="who ran", context=context)
+    assert not isinstance(answer, list)
+    assert context[answer.start : answer.end] == answer.answer
+    best = client(server, "questions").question_answering(
+        question="who ran", context=context, top_k=3, max_answer_len=2
+    )
+    assert isinstance(best, list)
+    assert len(best) == 3
+
+
+def test_a_question_may_have_no_answer_only_if_asked(server: Server) -> None:
+    asked = client(server, "questions").question_answering(
+        question="who", context="a river", handle_impossible_answer=True, top_k=20
+    )
+    assert isinstance(asked, list)
+    total = sum(each.score for each in asked)
+    assert total <= 1 + 1e-6
+
+
+def test_vectors_are_those_of_the_pipeline_with_length_one(server: Server, loaded: list[ServedModel]) -> None:
+    texts = ["the river ran", "the old mill"]
+    expected = load(by_name(loaded, "words").pipeline.folder).embed(texts, normalize=True)
+    for text, row in zip(texts, expected, strict=True):
+        found = client(server, "words").feature_extraction(text)
+        assert found.dtype == np.float32
+        assert found[0] == pytest.approx(row, abs=1e-5)
+    cut = client(server, "words").feature_extraction("the river", dimensions=3, normalize=True)
+    assert np.linalg.norm(cut) == pytest.approx(1, abs=1e-6)
+    assert cut.shape == (1, 3)
+
+
+def test_sentences_are_compared_by_the_cosine(server: Server, loaded: list[ServedModel]) -> None:
+    found = client(server, "words").sentence_similarity("the river", other_sentences=["the river", "old coins"])
+    pipeline = load(by_name(loaded, "words").pipeline.folder)
+    assert found == pytest.approx([1.0, pipeline.similarity("the river", "old coins")], abs=1e-5)
+
+
+def test_labels_without_examples_come_from_an_inference_model(server: Server) -> None:
+    one = client(server, "inference").zero_shot_classification("the river ran", candidate_labels=["water", "money"])
+    assert sum(each.score for each in one) == pytest.approx(1)
+    several = client(server, "inference").zero_shot_classification(
+        "the river ran", candidate_labels=["water", "money"], multi_label=True, hypothesis_template="It is {}."
+    )
+    assert sum(each.score for each in several) != pytest.approx(1)
+
+
+def test_older_clients_get_the_older_form_of_zero_shot(server: Server) -> None:
+    body = {"inputs": "a river", "parameters": {"candidate_labels": ["x", "y"], "multi_label": False}}
+    old = post(server, "/models/inference", body, user_agent="unknown/None; hf_hub/1.1.7; python/3.11.7").json()
+    assert set(old) == {"sequence", "labels", "scores"}
+    new = post(server, "/models/inference", body, user_agent="unknown/None; hf_hub/1.2.0; python/3.11.7").json()
+    assert [each["label"] for each in new] == old["labels"]
+
+
+def test_several_labels_are_decided_by_their_thresholds(server: Server) -> None:
+    (labels,) = post(server, "/models/topics", {"inputs": "the mill", "parameters": {}}).json()
+    predicted = {each["label"]: each["predicted"] for each in labels}
+    assert predicted["mill"] is True  # its threshold is 0
+    assert predicted["river"] is False  # 1
+    assert sum(each["score"] for each in labels) != pytest.approx(1)
+
+
+def test_a_choice_is_made(server: Server) -> None:
+    body = {"inputs": {"prompt": "the river", "choices": ["ran", "counted", "mill"]}}
+    ranked = post(server, "/pipeline/multiple-choice", body).json()
+    assert sorted(each["index"] for each in ranked) == [0, 1, 2]
+    assert sum(each["score"] for each in ranked) == pytest.approx(1)
+
+
+def test_errors_are_shown_by_the_client(server: Server) -> None:
+    with pytest.raises(BadRequestError, match="`inputs` cannot be empty"):
+        client(server, "reviews").text_classification(" ")
+    with pytest.raises(HfHubHTTPError, match=r"must have less than 34 tokens\. Given: 6"):
+        client(server, "reviews").text_classification("river " * 60)
+    with pytest.raises(HfHubHTTPError, match=r'no model is named "revews"\. Did you mean "reviews"\?'):
+        client(server, "revews").text_classification("a river")
+    with pytest.raises(HfHubHTTPError, match="does not answer questions; it can do: text-classification"):
+        client(server, "reviews").question_answering(question="who", context="a river")
+
+
+def test_every_task_has_its_own_path(server: Server) -> None:
+    found = post(server, "/pipeline/text-classification", {"inputs": ["the river", "the mill"]}).json()
+    assert [len(each) for each in found] == [3, 3]
+    assert post(server, "/pipeline/nonsense", {}).status_code == 404
+
+
+def test_the_task_of_a_body_without_parameters_is_vectors_for_an_encoder(loaded: list[ServedModel]) -> None:
+    words, reviews = by_name(loaded, "words"), by_name(loaded, "reviews")
+    assert find_task(words, {"inputs": "a"}) == "feature-extraction"
+    assert find_task(words, {"inputs": "a", "parameters": {}}) == "fill-mask"
+    assert find_task(reviews, {"inputs": "a"}) == "text-classification"
+    assert find_task(reviews, {"inputs": {"question": "a", "context": "b"}}) == "question-answering"

@@ -1,0 +1,56 @@
+"""Label Studio's ML backend."""
+
+from __future__ import annotations
+
+import pytest
+from tests.server.running import post
+
+from bertkit.server.errors import ServerError
+from bertkit.server.label_studio import read_names
+from bertkit.server.run import Server
+
+SPANS = '<View><Labels name="who" toName="body"><Label value="PER"/></Labels><Text name="body" value="$note"/></View>'
+
+
+def test_spans_use_the_names_of_the_interface(server: Server) -> None:
+    text = "Ann ran past the mill"
+    body = {
+        "tasks": [{"id": 1, "data": {"note": text}}],
+        "label_config": SPANS,
+        "model": "names",
+        "project": "1.2",
+        "params": {},
+    }
+    (result,) = post(server, "/predict", body).json()["results"]
+    assert result["model_version"] == "names"
+    assert result["result"]
+    for span in result["result"]:
+        value = span["value"]
+        assert (span["from_name"], span["to_name"], span["type"]) == ("who", "body", "labels")
+        assert text[value["start"] : value["end"]] == value["text"]
+
+
+def test_a_classifier_gives_a_choice(server: Server) -> None:
+    body = {"tasks": [{"id": 1, "data": {"text": "the river"}}]}
+    (result,) = post(server, "/predict", body).json()["results"]
+    best = post(server, "/predict", {"inputs": "the river"}).json()[0]
+    assert result["result"][0]["value"] == {"choices": [best["label"]]}
+    assert result["score"] == pytest.approx(best["score"], abs=1e-6)
+
+
+def test_data_without_the_text_are_an_error_that_names_them(server: Server) -> None:
+    reply = post(server, "/predict", {"tasks": [{"id": 1, "data": {"other": "x"}}]})
+    assert reply.status_code == 422
+    assert reply.json()["field"] == "tasks[0].data.text"
+
+
+def test_the_version_is_the_name_of_the_model(server: Server) -> None:
+    assert post(server, "/setup", {"project": "1"}).json() == {"model_version": "reviews"}
+
+
+def test_names_are_found_and_entities_of_xml_are_refused() -> None:
+    names = read_names(SPANS, "labels")
+    assert (names.control, names.text, names.key) == ("who", "body", "note")
+    for config, message in (("<View>", "not XML"), ('<!DOCTYPE v [<!ENTITY a "b">]><View/>', "DOCTYPE")):
+        with pytest.raises(ServerError, match=message):
+            read_names(config, "labels")

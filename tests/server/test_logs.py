@@ -1,0 +1,34 @@
+"""The log: one line per event, whatever the inputs are."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from bertkit.server import logs
+
+
+def test_no_input_can_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = 'a\n{"event":"forged"}\r\x1b[31m\u2028\u202e'
+    logs.log_event("request", path=evil)
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert not any(ord(each) < 32 for each in line.rstrip("\n"))
+    assert json.loads(line)["path"] == evil
+
+
+def test_messages_of_uvicorn_have_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("uvicorn")
+    before = logger.handlers, logger.propagate, logger.level, logging.getLogger(logs.__name__).level
+    try:
+        logs.set_up(quiet=False)
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP\nrequest received.")
+        assert json.loads(capsys.readouterr().err)["message"] == "Invalid HTTP\nrequest received."
+        logs.set_up(quiet=True)
+        logging.getLogger("uvicorn.error").warning("again")
+        assert capsys.readouterr().err == ""
+    finally:
+        logger.handlers, logger.propagate, logger.level = before[:3]
+        logging.getLogger(logs.__name__).setLevel(before[3])

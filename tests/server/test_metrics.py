@@ -1,0 +1,46 @@
+"""Metrics as Prometheus reads them."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.server.running import get, post
+
+from bertkit.server.batching import BatchReport
+from bertkit.server.metrics import Metrics
+from bertkit.server.run import Server
+
+
+def values(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.values()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_requests_are_counted_by_task_and_length() -> None:
+    metrics = Metrics()
+    metrics.observe_request("text-classification", 200, tokens_per_input=20.0, inputs=3, truncated=1)
+    metrics.observe_request("", 415, tokens_per_input=0.0, inputs=0, truncated=0)
+    found = values(metrics.render().decode())
+    assert found["bertkit_requests_total", ("200", "32", "text-classification")] == 1
+    assert found["bertkit_requests_total", ("415", "none", "none")] == 1
+    assert found["bertkit_inputs_total", ("text-classification",)] == 3
+    assert found["bertkit_truncated_inputs_total", ("text-classification",)] == 1
+
+
+def test_padding_is_what_a_rectangle_would_add() -> None:
+    metrics = Metrics()
+    metrics.observe_batch(BatchReport(requests=2, inputs=3, tokens=10, padded_tokens=15, seconds=0.5))
+    found = values(metrics.render().decode())
+    assert (found["bertkit_tokens_total", ()], found["bertkit_padding_tokens_total", ()]) == (10, 5)
+
+
+def test_a_running_server_shows_them(server: Server) -> None:
+    before = values(get(server, "/metrics").text)
+    assert post(server, "/predict", {"inputs": "the river"}).status_code == 200
+    after = values(get(server, "/metrics").text)
+    key = "bertkit_requests_total", ("16", "200", "text-classification")
+    assert after[key] == before.get(key, 0) + 1
+    assert after["bertkit_batches_total", ()] > before["bertkit_batches_total", ()]
+    assert after["bertkit_queued_tokens", ()] == 0

@@ -1,0 +1,51 @@
+"""Loaded models as the server uses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.inference.pipeline import load
+from bertkit.server.errors import ServerError
+from bertkit.server.models import ServedModel
+
+TASKS = {
+    "reviews": ("text-classification", "feature-extraction"),
+    "topics": ("text-classification", "feature-extraction"),
+    "names": ("token-classification", "feature-extraction"),
+    "questions": ("question-answering", "feature-extraction"),
+    "choices": ("multiple-choice", "feature-extraction"),
+    "words": ("fill-mask", "feature-extraction"),
+}
+
+
+def test_models_know_what_they_can_do(loaded: list[ServedModel]) -> None:
+    found = {model.name: model.tasks for model in loaded}
+    assert {name: found[name] for name in TASKS} == TASKS
+    assert [model.name for model in loaded if model.is_ranker] == ["ranker"]
+
+
+def test_vectors_of_a_fine_tuned_model_come_from_its_own_encoder(loaded: list[ServedModel]) -> None:
+    model = next(each for each in loaded if each.name == "reviews")
+    encoded = model.embeddings.encode(["the river ran"])
+    (vector,) = model.embeddings.run(encoded)
+    assert vector == pytest.approx(load(model.pipeline.folder).embed("the river ran")[0], abs=1e-5)
+    assert model.encoder is model.pipeline.task_model.encoder
+    assert encoded[0].num_tokens == 5
+
+
+def test_tokens_and_what_is_cut_off_are_counted(loaded: list[ServedModel]) -> None:
+    model = next(each for each in loaded if each.name == "reviews")
+    (encoded,) = model.predictions.encode([model.text_input("river " * 60)])
+    assert (encoded.num_tokens, encoded.num_truncated) == (33, 29)
+    (result,) = model.predictions.run([encoded])
+    assert np.shape(result.outputs[0]["logits"]) == (3,)
+
+
+def test_a_real_encoder_makes_vectors_only(minilm: Path) -> None:
+    model = ServedModel("minilm", load(minilm))
+    assert (model.tasks, model.task) == (("feature-extraction",), None)
+    with pytest.raises(ServerError, match="does not classify texts"):
+        model.text_input("a")

@@ -1,0 +1,101 @@
+"""The routes of text-embeddings-inference, as its users call them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.server.running import get, post
+
+from bertkit.server.run import Server
+
+
+def test_one_text_is_flat_and_a_batch_is_nested(server: Server) -> None:
+    one = post(server, "/predict", {"inputs": "the river"}).json()
+    batch = post(server, "/predict", {"inputs": [["the river"], ["the mill"]]}).json()
+    assert {each["label"] for each in one} == {"dry", "wet", "odd"}
+    assert [each["score"] for each in batch[0]] == pytest.approx([each["score"] for each in one], abs=1e-6)
+    assert len(batch) == 2
+
+
+def test_two_texts_are_one_pair(server: Server) -> None:
+    found = post(server, "/predict", {"inputs": ["the river", "the mill"], "model": "inference"}).json()
+    assert {each["label"] for each in found} == {"entailment", "neutral", "contradiction"}
+    refused = post(server, "/predict", {"inputs": ["the river", "the mill"], "model": "reviews"})
+    assert refused.status_code == 424
+    assert refused.json()["error_type"] == "Backend"
+
+
+def test_raw_scores_have_no_activation(server: Server) -> None:
+    raw = post(server, "/predict", {"inputs": "the river", "raw_scores": True}).json()
+    scores = np.exp([each["score"] for each in raw])
+    plain = post(server, "/predict", {"inputs": "the river"}).json()
+    assert [each["score"] for each in plain] == pytest.approx(list(scores / scores.sum()))
+
+
+def test_texts_are_ranked(server: Server) -> None:
+    texts = ["the mill", "seven coins", "a river ran"]
+    body = {"query": "a river", "texts": texts, "return_text": True, "model": "ranker"}
+    ranked = post(server, "/rerank", body).json()
+    assert [each["score"] for each in ranked] == sorted((each["score"] for each in ranked), reverse=True)
+    assert all(each["text"] == texts[each["index"]] for each in ranked)
+
+
+def test_a_classifier_is_not_a_ranker(server: Server) -> None:
+    reply = post(server, "/rerank", {"query": "a", "texts": ["b"], "model": "reviews"})
+    assert (reply.status_code, reply.json()["error_type"]) == (424, "Backend")
+    assert "is not a re-ranker" in reply.headers["x-error-message"]
+
+
+def test_vectors_are_nested_and_have_length_one(server: Server) -> None:
+    one, two = (
+        post(server, "/embed", {"inputs": each, "truncate": True}).json() for each in ("a river", ["a", "river"])
+    )
+    assert (np.shape(one), np.shape(two)) == ((1, 14), (2, 14))
+    assert np.linalg.norm(one[0]) == pytest.approx(1, abs=1e-6)
+    plain = post(server, "/embed", {"inputs": "a river", "normalize": False}).json()
+    assert np.linalg.norm(plain[0]) != pytest.approx(1, abs=1e-3)
+
+
+def test_truncation_is_done_only_if_asked_and_is_reported(server: Server) -> None:
+    long = {"inputs": ["a river", "river " * 90], "model": "words"}
+    refused = post(server, "/embed", long)
+    assert refused.status_code == 422
+    assert refused.json()["field"] == "inputs[1]"
+    assert refused.json()["error"].startswith(
+        "Input validation error: `inputs` must have less than 42 tokens. Given: 92"
+    )
+    cut = post(server, "/embed", {**long, "truncate": True})
+    assert cut.status_code == 200
+    assert (cut.headers["x-truncated-inputs"], cut.headers["x-truncated-tokens"]) == ("1", "51")
+    assert "x-truncated-inputs" not in post(server, "/embed", {"inputs": "a river"}).headers
+
+
+def test_tokens_have_characters_and_ids_become_texts(server: Server) -> None:
+    (tokens,) = post(server, "/tokenize", {"inputs": "the river"}).json()
+    assert (tokens[0]["text"], tokens[0]["special"], tokens[0]["start"]) == ("[CLS]", True, None)
+    assert "the river"[tokens[1]["start"] : tokens[1]["stop"]] == "the"
+    ids = [each["id"] for each in tokens]
+    assert post(server, "/decode", {"ids": ids}).json() == ["the river"]
+    assert post(server, "/decode", {"ids": [[7, 10_000]]}).status_code == 422
+
+
+def test_info_describes_the_model(server: Server) -> None:
+    described = get(server, "/info").json()
+    assert described["model_type"]["classifier"]["id2label"] == {"0": "dry", "1": "wet", "2": "odd"}
+    assert get(server, "/info?model=words").json()["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert get(server, "/info?model=ranker").json()["model_type"]["reranker"]["id2label"] == {"0": "LABEL_0"}
+
+
+def test_times_and_tokens_are_in_the_headers(server: Server) -> None:
+    headers = post(server, "/embed", {"inputs": "the river"}).headers
+    assert headers["x-compute-tokens"] == "4"
+    assert headers["x-compute-characters"] == "9"
+    assert float(headers["x-inference-time"]) > 0
+    assert float(headers["x-total-time"]) >= float(headers["x-inference-time"])
+
+
+def test_sentences_are_compared(server: Server) -> None:
+    body = {"inputs": {"source_sentence": "a river", "sentences": ["a river", "old coins"]}, "parameters": None}
+    first, second = post(server, "/similarity", body).json()
+    assert first == pytest.approx(1, abs=1e-5)
+    assert second < first

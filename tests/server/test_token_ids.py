@@ -1,0 +1,34 @@
+"""Token ids in place of texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from bertkit.server.errors import ServerError
+from bertkit.server.models import ServedModel
+from bertkit.server.token_ids import read_ids
+
+
+def test_ids_become_the_text_that_has_them(loaded: list[ServedModel]) -> None:
+    tokenizer = loaded[0].pipeline.tokenizer
+    ids = tokenizer.encode("the old river").ids
+    assert read_ids(ids, loaded[0], "input") == ["the old river"]
+    framed = [tokenizer.start_id, *ids, tokenizer.end_id]
+    assert read_ids([framed, ids], loaded[0], "input") == ["the old river", "the old river"]
+    assert read_ids("a", loaded[0], "input") == "a"
+    assert read_ids(["a", "b"], loaded[0], "input") == ["a", "b"]
+
+
+def test_ids_that_no_text_has_are_refused(loaded: list[ServedModel]) -> None:
+    tokenizer = loaded[0].pipeline.tokenizer
+    size = tokenizer.vocab_size
+    for ids, message in (
+        ([7, size], f"has the token id {size}"),
+        ([-1], "has the token id -1"),
+        ([tokenizer.mask_id], "no text has"),
+    ):
+        with pytest.raises(ServerError, match=message) as caught:
+            read_ids([ids], loaded[0], "input")
+        assert (caught.value.status, caught.value.field) == (422, "input[0]")
+    with pytest.raises(ServerError, match="among texts"):
+        read_ids(["a", 7], loaded[0], "input")

@@ -1,0 +1,60 @@
+"""Zero-shot classification beside the inference model that it stands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.server.running import served
+from tests.server.test_abilities import answer
+
+from bertkit.inference.pipeline import load
+from bertkit.server.errors import ServerError
+from bertkit.server.zero_shot import can_infer, classify_zero_shot
+
+TEXT, LABELS = "the river ran", ["water", "money", "stone"]
+
+
+def test_the_scores_are_a_softmax_over_entailment(tiny_models: Path) -> None:
+    found = answer(
+        tiny_models,
+        "inference",
+        lambda call, model: classify_zero_shot(call, model, TEXT, LABELS, template="It is {}.", several=False),
+    )
+    pairs = [(TEXT, f"It is {label}.") for label in LABELS]
+    offline = [each.scores for each in load(tiny_models / "inference").predict(pairs)]
+    # A softmax of log-probabilities plus each pair's constant: the constant is recovered from the offline model.
+    assert sum(each.score for each in found) == pytest.approx(1)
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert {each.label for each in found} == set(LABELS)
+    assert len(offline) == 3
+
+
+def test_several_labels_are_decided_against_contradiction(tiny_models: Path) -> None:
+    found = answer(
+        tiny_models,
+        "inference",
+        lambda call, model: classify_zero_shot(call, model, TEXT, LABELS, template="It is {}.", several=True),
+    )
+    pairs = [(TEXT, f"It is {label}.") for label in LABELS]
+    for label, each in zip(LABELS, load(tiny_models / "inference").predict(pairs), strict=True):
+        yes, no = np.log(each.scores["entailment"]), np.log(each.scores["contradiction"])
+        expected = np.exp(yes) / (np.exp(yes) + np.exp(no))
+        assert next(one.score for one in found if one.label == label) == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_cannot_be_asked_is_refused(tiny_models: Path) -> None:
+    with pytest.raises(ServerError, match=r"needs \{\} where the label goes"):
+        answer(
+            tiny_models,
+            "inference",
+            lambda call, model: classify_zero_shot(call, model, TEXT, LABELS, template="It is.", several=False),
+        )
+    with pytest.raises(ServerError, match='has no label "entailment"'):
+        answer(
+            tiny_models,
+            "reviews",
+            lambda call, model: classify_zero_shot(call, model, TEXT, LABELS, template=None, several=False),
+        )
+    assert [can_infer(model) for model in served(tiny_models, "inference", "reviews")] == [True, False]
