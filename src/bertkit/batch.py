@@ -123,13 +123,15 @@ class EncoderOutput:
     """What an encoder computes. ``layers`` are the embeddings and the output of every layer, if they were requested.
 
     ``head`` is the encoder's own layer before every output layer, if it has one (see ``PredictionLayer``). ``pooled``
-    has passed through it already.
+    has passed through it already. ``embeddings`` are the states before the first layer of a Transformer; other networks
+    have none of this width.
     """
 
     hidden_states: Float[Tensor, "B T H"]
     pooled: Float[Tensor, "B H"]
     layers: tuple[Float[Tensor, "B T H"], ...] = ()
     head: Callable[[Tensor], Tensor] | None = None
+    embeddings: Float[Tensor, "B T H"] | None = None
 
     def apply_head(self, states: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:
         """Hidden states as an output layer for tokens reads them: through the encoder's ``head``, or as they are."""

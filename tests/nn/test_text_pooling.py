@@ -24,24 +24,28 @@ def pool_by_hand(states: torch.Tensor, kind: Kind) -> torch.Tensor:
 def test_a_row_is_pooled_over_its_real_tokens(kind: Kind) -> None:
     states, pooling = torch.randn(B, T, H), TextPooling(H, kind, pair=False)
     rows = torch.stack([pool_by_hand(states[row, : int(MASK[row].sum())], kind) for row in range(B)])
-    torch.testing.assert_close(pooling(states, MASK, SEGMENTS), torch.tanh(pooling.dense(rows)))
+    found = pooling(states, torch.full((B, T, H), torch.nan), MASK, SEGMENTS)
+    torch.testing.assert_close(found, torch.tanh(pooling.dense(rows)))
 
 
 @pytest.mark.parametrize("kind", ["mean", "max"])
-def test_a_pair_is_compared_by_its_two_texts(kind: Kind) -> None:
-    states, pooling = torch.randn(B, T, H), TextPooling(H, kind, pair=True)
+def test_a_pair_is_compared_by_the_states_and_the_embeddings_of_its_two_texts(kind: Kind) -> None:
+    states, embeddings, pooling = torch.randn(B, T, H), torch.randn(B, T, H), TextPooling(H, kind, pair=True)
     rows = []
     for row in range(B):
         begin, end = int((SEGMENTS[row] == 0).sum()), int(MASK[row].sum())
-        u, v = pool_by_hand(states[row, :begin], kind), pool_by_hand(states[row, begin:end], kind)
+        both = torch.cat([states[row], embeddings[row]], dim=1)
+        u, v = pool_by_hand(both[:begin], kind), pool_by_hand(both[begin:end], kind)
         rows.append(torch.cat([u, v, (u - v).abs(), u * v]))
-    torch.testing.assert_close(pooling(states, MASK, SEGMENTS), torch.tanh(pooling.dense(torch.stack(rows))))
+    expected = torch.tanh(pooling.dense(torch.stack(rows)))
+    torch.testing.assert_close(pooling(states, embeddings, MASK, SEGMENTS), expected)
 
 
 def test_padding_changes_nothing() -> None:
-    states = torch.randn(B, T, H)
-    changed = states.masked_fill(~MASK[..., None], 1e6)
+    states, embeddings = torch.randn(B, T, H), torch.randn(B, T, H)
+    changed, others = (each.masked_fill(~MASK[..., None], 1e6) for each in (states, embeddings))
     for kind in ("mean", "max"):
         for pair in (False, True):
             pooling = TextPooling(H, "mean" if kind == "mean" else "max", pair=pair)
-            assert torch.equal(pooling(states, MASK, SEGMENTS), pooling(changed, MASK, SEGMENTS))
+            expected = pooling(states, embeddings, MASK, SEGMENTS)
+            assert torch.equal(expected, pooling(changed, others, MASK, SEGMENTS))

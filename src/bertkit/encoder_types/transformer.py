@@ -212,7 +212,8 @@ class Transformer(Encoder):
             output_hidden_states=output_hidden_states,
             gradient_checkpointing=self.gradient_checkpointing,
         )
-        return EncoderOutput(hidden_states=hidden, pooled=pick_tokens(hidden, pooled_positions), layers=layers)
+        pooled = pick_tokens(hidden, pooled_positions)
+        return EncoderOutput(hidden_states=hidden, pooled=pooled, layers=layers, embeddings=states)
 
 
 class PooledTransformer(Transformer):

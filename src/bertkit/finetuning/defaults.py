@@ -165,17 +165,17 @@ def count_layer_parameters(folder: ModelFolder) -> int:
 def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     """A pair head on the means of two texts.
 
-    A model that was fine-tuned for the same answers keeps its head, an encoder with a setting for its own pooling keeps
-    that, and one that reads from left to right keeps the state of the last token.
+    A model that was fine-tuned for the same answers keeps its head, and one that reads from left to right keeps the
+    state of the last token.
     """
     if not isinstance(task, TextTask | MultipleChoiceTask):
         return {}
     trained, record = folder.metadata.get("task", {}), task.record()
     if all(trained.get(name) == record[name] for name in ("type", "labels")):
         return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
-    if hasattr(folder.config, "pooling") or context_of(folder.config) != "bidirectional":
+    if context_of(folder.config) != "bidirectional" or not getattr(task, "pair", False):
         return {}
-    return {"task.pooling": "mean", "task.pair_head": True} if getattr(task, "pair", False) else {}
+    return {"task.pooling": "mean", "task.pair_head": True}
 
 
 _HEADS = ("pooling", "pair_head")

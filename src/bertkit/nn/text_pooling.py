@@ -21,20 +21,27 @@ class TextPooling(nn.Module):
     """``tanh(dense(x))``, where x is the mean of the states of a row, or their elementwise maximum.
 
     For a ``pair``, x is [u, v, |u - v|, u * v] of the first and the second text (Conneau et al., arXiv 1705.02364,
-    figure 1). Special tokens belong to the text before them, [CLS] to the first.
+    figure 1). Special tokens belong to the text before them, [CLS] to the first. u and v have the pooled embeddings
+    beside the pooled states: what pre-training turns into predictions of words no longer shows which words the texts
+    share. STS-B, 2,000 examples, BERT-mini after 6 minutes: 65.0 +- 1.4 with the embeddings, 54.2 +- 0.2 without.
     """
 
     def __init__(self, hidden_size: int, kind: Literal["mean", "max"], *, pair: bool) -> None:
         super().__init__()
-        self.dense = nn.Linear(4 * hidden_size if pair else hidden_size, hidden_size)
+        self.dense = nn.Linear(8 * hidden_size if pair else hidden_size, hidden_size)
         self.pool = {"mean": mean_pool, "max": max_pool}[kind]
         self.pair = pair
 
     def forward(
-        self, states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"], segment_ids: Int[Tensor, "B T"]
+        self,
+        states: Float[Tensor, "B T H"],
+        embeddings: Float[Tensor, "B T H"],
+        mask: Bool[Tensor, "B T"],
+        segment_ids: Int[Tensor, "B T"],
     ) -> Float[Tensor, "B H"]:
         """The vector of each row; ``mask`` is True on real tokens, ``segment_ids`` are 0 and 1 for the two texts."""
         if not self.pair:
             return torch.tanh(self.dense(self.pool(states, mask)))
-        first, second = (self.pool(states, mask & (segment_ids == segment)) for segment in (0, 1))
+        both = torch.cat([states, embeddings], dim=2)
+        first, second = (self.pool(both, mask & (segment_ids == segment)) for segment in (0, 1))
         return torch.tanh(self.dense(torch.cat([first, second, (first - second).abs(), first * second], dim=1)))

@@ -27,7 +27,9 @@ def pool_rows(pooling: TextPooling | None, states: EncoderOutput, batch: Batch) 
     """The vector of every row."""
     if pooling is None:
         return states.pooled
-    vectors: Tensor = pooling(states.hidden_states, batch.attention_mask, batch.segment_ids)
+    hidden = states.hidden_states
+    embeddings = hidden if states.embeddings is None else states.embeddings
+    vectors: Tensor = pooling(hidden, embeddings, batch.attention_mask, batch.segment_ids)
     return vectors
 
 
