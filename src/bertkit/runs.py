@@ -166,8 +166,12 @@ def read_run(path: Path) -> dict[str, Any]:
         raise BertkitError(f"{path} is not a run folder: it has no run.json.", exit_code=WRONG_USAGE)
     record = read_record(path / "run.json")
     require_format(path / "run.json", record, FORMAT, "Start the run again in another -o folder.")
-    if "kind" not in record or not isinstance(record.get("run"), dict):
+    data: type = list if record.get("kind") == "pretrain" else dict
+    record = {"origins": {}, "data": data(), "ended": None, **record}
+    if not isinstance(record.get("kind"), str) or not isinstance(record.get("run"), dict):
         raise data_error(f"{path / 'run.json'} is not the record of a run: it has no kind and settings.")
+    if not isinstance(record["origins"], dict) or not isinstance(record["data"], data):
+        raise data_error(f"{path / 'run.json'} is not the record of a run: its origins or data are of another kind.")
     return record
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.workspace import run, run_json
 
 from bertkit.cli import app
+from bertkit.task_types.text_reader import TextExample, TextReader
 
 
 def test_masks_are_filled(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,12 +32,36 @@ def test_every_row_of_a_file_is_predicted(workspace: Path, tmp_path: Path, suffi
 def test_a_stream_is_predicted(
     workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", iter(["river stone\n", "early garden\n"]))
+    monkeypatch.setattr("sys.stdin", stream_of(b"river stone\nearly garden\n"))
     capsys.readouterr()
     run("predict", workspace / "tuned", "-", "-o", "-", "--quiet")
     predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["id"] for each in predictions] == ["1", "2"]
     assert {each["label"] for each in predictions} <= {"bad", "good"}
+
+
+def stream_of(content: bytes) -> io.TextIOWrapper:
+    """A stdin as the C locale decodes it."""
+    return io.TextIOWrapper(io.BytesIO(content), encoding="ascii", errors="surrogateescape")
+
+
+def test_a_stream_is_utf8_whatever_the_locale(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    read_line = TextReader.read_line
+
+    def note(reader: TextReader, name: str, line: str) -> TextExample:
+        seen.append(line)
+        return read_line(reader, name, line)
+
+    monkeypatch.setattr(TextReader, "read_line", note)
+    monkeypatch.setattr("sys.stdin", stream_of("\ufeffn\u00efve \u5b66\r\nstone".encode()))
+    run("predict", workspace / "tuned", "-", "-o", "-", "--quiet")
+    assert seen == ["n\u00efve \u5b66", "stone"]
+    monkeypatch.setattr("sys.stdin", stream_of(b"river\ncaf\xe9\n"))
+    assert app.run(["predict", str(workspace / "tuned"), "-", "-o", "-", "--quiet"]) == 3
+    assert "error: stdin, line 2: byte 4 of the line is not UTF-8" in capsys.readouterr().err
 
 
 def test_a_list_of_runs_ends_at_the_next_option(workspace: Path, tmp_path: Path) -> None:

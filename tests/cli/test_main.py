@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,15 @@ def test_help_lists_every_verb_with_what_it_does() -> None:
     lines = [line for line in main.HELP.splitlines() if line.startswith("    ")]
     assert [line[4:22].strip() for line in lines] == list(VERBS)
     assert all(line[22:] and not line.endswith(".") and len(line) <= 140 for line in lines)
+
+
+def test_output_for_a_file_is_utf8_in_any_locale(tmp_path: Path) -> None:
+    """In the C locale Python's stdout is ASCII, and the escapes that a terminal gets are no JSON."""
+    (tmp_path / "run.json").write_text('{"format": 3, "kind": "x", "run": {"a": "\u00e4\u5b66"}}', encoding="utf-8")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "bertkit", "config", "show", str(tmp_path), "--json"]
+    ended = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert "\u00e4\u5b66" in ended.stdout.decode("utf-8")
 
 
 @pytest.mark.parametrize("word", ["--version", "-V"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -102,6 +103,24 @@ def test_if_one_process_is_killed_the_other_ends_with_one_line_and_the_run_can_b
     assert sum(line.startswith("error: another process of this training has ended") for line in lines) == 1, lines
     assert len(list((run / "checkpoints").glob("step-*/shard-*.safetensors"))) == 4
     api.pretrain(resume=run, progress="quiet")
+    assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
+
+
+def test_if_torchrun_itself_is_killed_its_processes_finish_the_run_or_it_can_be_resumed(
+    data: Path, undisturbed: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """The launcher holds the store in which processes find each other, and nobody is left to restart them."""
+    run = tmp_path / "run"
+    with launch("-m", "bertkit", *words(data, run, *NO_DROPOUT)) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("pretraining: "):
+                break
+        process.kill()
+        lines = wait(process)  # until the last process has closed stderr
+    assert not any("Traceback" in line for line in lines), "".join(lines)
+    if json.loads((run / "run.json").read_text(encoding="utf-8"))["ended"] != "done":
+        api.pretrain(resume=run, progress="quiet")
     assert_same(read_metrics(run / "metrics.jsonl"), undisturbed)
 
 

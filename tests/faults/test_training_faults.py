@@ -122,6 +122,35 @@ def test_a_signal_during_a_save_or_an_evaluation_loses_nothing(
     assert outcome(run) == expected
 
 
+@pytest.mark.parametrize(
+    ("module", "name"), [(store, "write_checksums"), (heldout, "evaluate_losses")], ids=["save", "evaluation"]
+)
+def test_a_run_that_is_suspended_and_continued_has_the_same_result(
+    bench: TinyRun, tmp_path: Path, expected: Outcome, module: object, name: str
+) -> None:
+    """SIGSTOP and SIGCONT, as Ctrl-Z and ``fg`` send them."""
+    run = tmp_path / "run"
+    child = bench.start(bench.command(run), signal_at(module, name, 2, signal.SIGSTOP))
+    assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+    time.sleep(0.2)
+    os.kill(child.pid, signal.SIGCONT)
+    assert child.wait() == 0, child.read_stderr()
+    assert outcome(run) == expected
+
+
+def test_a_signal_to_a_suspended_run_saves_it_when_it_is_continued(
+    bench: TinyRun, tmp_path: Path, expected: Outcome
+) -> None:
+    run = tmp_path / "run"
+    child = bench.start(bench.command(run), signal_at(store, "prune", 2, signal.SIGSTOP))
+    assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+    os.kill(child.pid, signal.SIGTERM)
+    os.kill(child.pid, signal.SIGCONT)
+    assert child.wait() == 143, child.read_stderr()
+    bench.finish(run)
+    assert {**outcome(run), "kept": None} == {**expected, "kept": None}
+
+
 def test_a_second_run_is_refused_until_the_first_has_ended_or_died(
     bench: TinyRun, tmp_path: Path, expected: Outcome
 ) -> None:

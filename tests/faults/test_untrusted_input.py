@@ -299,10 +299,17 @@ def test_missing_null_odds_are_reported_and_taken_as_zero(
     assert app.run([*command, "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["best_f1"] == pytest.approx(100)
-    assert "2 questions have no null odds: they are taken as 0" in shown.err
+    assert "2 questions have no null odds, which are taken as 0: a, c" in shown.err
 
 
-@pytest.mark.parametrize("content", ["[]", "3", "null", '"run"', "[" * 9999, "{}", '{"format": 3}'])
+NO_RECORDS = [
+    *("[]", "3", "null", '"run"', "[" * 9999, "{}", '{"format": 3}'),
+    *('{"format": 3, "kind": 7, "run": {}}', '{"format": 3, "kind": "x", "run": {}, "origins": 3}'),
+    '{"format": 3, "kind": "x", "run": {}, "data": []}',
+]
+
+
+@pytest.mark.parametrize("content", NO_RECORDS)
 @pytest.mark.parametrize("words", [("config", "show"), ("evaluate",), ("pretrain", "--resume")])
 def test_a_record_that_is_no_record_is_refused(
     tmp_path: Path, refuse: Callable[..., str], content: str, words: tuple[str, ...]

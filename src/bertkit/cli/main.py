@@ -73,12 +73,17 @@ def main() -> int:
 
 
 def _prepare_streams() -> None:
-    """Let the streams show any text, and give a closed one something to write to."""
+    """Let the streams show any text, and give a closed one something to write to.
+
+    What a file or another program receives is UTF-8, whatever the locale: it is data, as in any file that is written.
+    """
     sys.stdout = sys.stdout or _ClosedStream()
     sys.stderr = sys.stderr or _ClosedStream()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # this terminal may be unable to show a file name or a token
+            encoding = "utf-8" if stream is sys.stdout and not stream.isatty() else None
+            # This terminal may be unable to show a file name or a token.
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _answer(text: str) -> int:

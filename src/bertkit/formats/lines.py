@@ -47,7 +47,7 @@ def open_lines(path: Path, encoding: str = UTF_8) -> Iterator[Iterator[str]]:
     except OSError as error:
         raise data_error(f"{path} cannot be read: {error.strerror}.") from error
     with file:
-        yield _decoded(path, file, encoding)
+        yield decode_lines(path, file, encoding)
 
 
 class Lines:
@@ -96,7 +96,8 @@ def _all_lines(path: Path, encoding: str) -> Iterator[str]:
         yield from lines
 
 
-def _decoded(path: Path, file: BufferedIOBase, encoding: str) -> Iterator[str]:
+def decode_lines(path: Path, file: BufferedIOBase, encoding: str = UTF_8) -> Iterator[str]:
+    """The lines of an open ``file``, each read when it is asked for; ``path`` names it in errors."""
     number = size = 0
     try:
         most = most_unpacked(path) if isinstance(file, gzip.GzipFile) else math.inf

@@ -12,12 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from io import BufferedIOBase
 from itertools import islice, repeat
 from pathlib import Path
 
 from bertkit.contracts import Example
 from bertkit.errors import usage_error
 from bertkit.escaping import to_json
+from bertkit.formats.lines import decode_lines
 from bertkit.inference.partial_records import fingerprint_of, keep_intact, locked_records, read_records
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
@@ -117,8 +119,10 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
     reader = pipeline.task.reader
     if source != STREAM:
         return reader.read(source)
-    lines = enumerate(sys.stdin, start=1)
-    return (reader.read_line(str(number), line.rstrip("\n")) for number, line in lines)
+    # The bytes, because the text of sys.stdin depends on the locale: half a letter would become another text.
+    assert isinstance(sys.stdin.buffer, BufferedIOBase)
+    lines = enumerate(decode_lines(Path("stdin"), sys.stdin.buffer), start=1)
+    return (reader.read_line(str(number), line.rstrip("\r\n")) for number, line in lines)
 
 
 def _input_cells(task: FileTask, source: Path) -> Iterator[Mapping[str, str]]:
