@@ -254,9 +254,8 @@ def test_the_nearest_name_is_suggested(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_hub_id_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("bert-base-uncased", "google-bert/bert-base-uncased"):
-        with pytest.raises(BertkitError, match=f"hf download {name} --local-dir bert-base-uncased"):
-            ModelFolder.open(name)
+    with pytest.raises(BertkitError, match="bertkit import google-bert/bert-base-uncased -o bert-base-uncased"):
+        ModelFolder.open("google-bert/bert-base-uncased")
 
 
 def test_the_error_of_a_run_without_a_model_yet(tmp_path: Path) -> None:

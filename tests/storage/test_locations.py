@@ -53,7 +53,7 @@ def test_a_model_that_is_being_replaced_is_found_at_its_backup(here: Path) -> No
     [
         ("runs/none", "no model at runs/none. There are: runs/a, runs/reviews, runs/theirs."),
         ("runs/review", "no model at runs/review. Did you mean runs/reviews?"),
-        ("absent/none", "no model at absent/none. If that is a model on a hub: hf download absent/none"),
+        ("absent/none", "no model at absent/none. If that is a model on the hub: bertkit import absent/none"),
         ("a b/none", "no model at a b/none."),
     ],
 )

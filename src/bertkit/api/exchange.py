@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from bertkit.api.verb import verb
+from bertkit.checkpoint.hub import download, is_hub_id
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
@@ -20,7 +22,13 @@ Writer = Callable[[ModelFolder, Path], Conversion]
 @verb(ImportOptions)
 def import_(options: ImportOptions) -> Conversion:
     """What was found: ``.lines()`` for a person, ``.left_out`` with the tensors that bertkit does not know."""
-    return _write(ModelFolder.open(options.source), convert, options)
+    source = str(options.source)
+    if not is_hub_id(source):
+        return _write(ModelFolder.open(options.source), convert, options)
+    with Progress(options.progress) as bar:
+        bar.say(f"downloading {source}")
+        folder = ModelFolder.open(download(source))
+    return _write(folder, partial(convert, origin=f"{source}@{folder.path.name}"), options)
 
 
 @verb(ExportOptions)

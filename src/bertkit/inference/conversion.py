@@ -63,13 +63,14 @@ def load_whole_model(folder: ModelFolder) -> Model:
     return folder.load_model(lambda encoder: _pretraining_heads(folder, encoder), only_present=True)
 
 
-def convert(folder: ModelFolder, output: Path) -> Conversion:
+def convert(folder: ModelFolder, output: Path, *, origin: str | None = None) -> Conversion:
     """Write the whole model into the model folder ``output``, completely or not at all.
 
-    A folder of sentence-transformers remains one. Raises a usage error for an encoder that no other library has.
+    A folder of sentence-transformers remains one. ``origin`` is recorded in place of the path of ``folder``. Raises a
+    usage error for an encoder that no other library has.
     """
     _require_others(folder)
-    return _save(folder, load_whole_model(folder), output, folder.embedding)
+    return _save(folder, load_whole_model(folder), output, folder.embedding, origin)
 
 
 def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conversion:
@@ -95,8 +96,10 @@ def _require_others(folder: ModelFolder) -> None:
         raise usage_error(f"{folder.path} is {folder.spec.title}, which only bertkit has: no other library reads it.")
 
 
-def _save(folder: ModelFolder, model: Model, output: Path, embedding: SentenceEmbedding | None) -> Conversion:
-    save_model(output, model, folder.tokenizer, metadata=_describe(folder), embedding=embedding)
+def _save(
+    folder: ModelFolder, model: Model, output: Path, embedding: SentenceEmbedding | None, origin: str | None = None
+) -> Conversion:
+    save_model(output, model, folder.tokenizer, metadata=_describe(folder, origin), embedding=embedding)
     return Conversion(
         output=output,
         encoder=folder.spec.title,
@@ -124,10 +127,10 @@ def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Ob
     return PretrainingTask(objectives=names).build_objectives(encoder)
 
 
-def _describe(folder: ModelFolder) -> dict[str, Any]:
+def _describe(folder: ModelFolder, origin: str | None) -> dict[str, Any]:
     """The metadata without what ``save_model`` writes itself; those of another library with their origin."""
     own = {name: value for name, value in folder.metadata.items() if name not in WRITTEN_FACTS}
-    return {"kind": "imported", "from": str(folder.path), **own}
+    return {"kind": "imported", "from": origin or str(folder.path), **own}
 
 
 def _explain(folder: ModelFolder) -> Iterator[str]:

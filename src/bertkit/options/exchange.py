@@ -17,7 +17,8 @@ class ImportOptions(JobOptions):
     """
 
     source: AnyPath = field(kw_only=False)
-    """Hugging Face folder, a folder with a TensorFlow checkpoint of google-research/bert, or a run folder."""
+    """Hugging Face folder, a folder with a TensorFlow checkpoint of google-research/bert, a run folder, or the name of
+    a model on the hub, org/name, which is downloaded."""
     output: AnyPath
     """Model folder to write."""
     overwrite: bool = False

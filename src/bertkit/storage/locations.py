@@ -14,7 +14,7 @@ _MODEL_FILES = ("run.json", "config.json", "model/config.json", "bert_config.jso
 """A folder with one of them is a run or a model."""
 
 _MOST_SHOWN = 5
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -71,7 +71,7 @@ def _explain_absence(path: Path) -> str:
         return f"at {path}. Did you mean {path.parent / near[0]}?"
     hint = ""
     if _HUB_ID.fullmatch(str(path)):
-        hint = f" If that is a model on a hub: hf download {path} --local-dir {path.name}, and name the folder."
+        hint = f" If that is a model on the hub: bertkit import {path} -o {path.name}, and name the folder."
     return f"at {path}.{list_paths(models)}{hint}"
 
 
