@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,8 +13,10 @@ from bertkit import api
 from bertkit.api.verb import verb
 from bertkit.errors import BertkitError
 from bertkit.options.description import list_options
-from bertkit.options.job import JobOptions
+from bertkit.options.inputs import ModelPath
+from bertkit.options.job import JobOptions, ModelJobOptions
 from bertkit.options.verbs import VERBS
+from bertkit.training.precision import DEVICE, device_record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,3 +95,28 @@ def test_help_explains_every_parameter_of_every_verb(name: str) -> None:
     for option in options:
         assert f"\n{option.name} : " in function.__doc__
     assert len(function.__doc__.partition("Returns\n-------\n")[2]) > 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(ModelJobOptions):
+    """Measure a model."""
+
+    model: ModelPath = field(kw_only=False)
+    """Which model."""
+
+
+@verb(MeasureOptions)
+def measure(options: MeasureOptions) -> dict[str, str]:
+    """The device."""
+    return device_record()
+
+
+def test_a_verb_runs_on_the_device_that_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DEVICE, raising=False)
+    assert measure(".", device="cpu")["reason"] == "cpu was chosen"
+    assert DEVICE not in os.environ
+
+
+def test_paths_are_checked_before_the_work() -> None:
+    with pytest.raises(BertkitError, match="no model at nowhere"):
+        measure("nowhere")

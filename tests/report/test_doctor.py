@@ -27,3 +27,8 @@ def test_missing_library_is_shown_with_its_install_command(monkeypatch: pytest.M
 def test_memory_is_unknown_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "host_memory", lambda: (None, None))
     assert "memory      unknown, unknown of it free" in doctor.examine().lines()
+
+
+def test_the_reason_for_the_device_is_shown() -> None:
+    found = doctor.examine()
+    assert any(line.startswith(f"device      {found.device}") and found.device_reason in line for line in found.lines())

@@ -14,6 +14,7 @@ from bertkit.errors import usage_error
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.inputs import check_inputs
 from bertkit.options.job import Options
+from bertkit.training.precision import use_device
 
 P = ParamSpec("P")
 SomeOptions = TypeVar("SomeOptions", bound=Options)
@@ -39,7 +40,8 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
             _refuse_single_texts(options, signature.bind(*arguments, **named).arguments)
             checked = record(*arguments, **named)
             check_inputs(checked)
-            return function(checked)
+            with use_device(getattr(checked, "device", "auto")):
+                return function(checked)
 
         result = typing.get_type_hints(function)["return"]
         signature = Signature([_parameter(each) for each in options], return_annotation=result)

@@ -20,6 +20,7 @@ from bertkit.report.progress import Progress
 from bertkit.runs import RunFolder, read_run
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupts
+from bertkit.training.precision import default_device, device_record
 
 
 def finetune(
@@ -65,7 +66,7 @@ def begin_run(
     if folder.record.exists() and not folder.metrics.exists() and read_run(folder.path)["kind"] == "finetune":
         folder.record.unlink()
     if not folder.record.exists():
-        folder.begin(settings, kind=kind, origins=dict(origins or {}), data=data)
+        folder.begin(settings, kind=kind, origins=dict(origins or {}), data=data, device=device_record())
     elif read_run(folder.path)["run"] != settings:
         raise usage_error(f"{folder.path} holds another run. Choose another -o folder, or repeat its command.")
     elif read_run(folder.path)["data"] != data:
@@ -115,7 +116,7 @@ def _predict_classes(data: FinetuningData, best: ModelFolder) -> list[str]:
     task = data.run.task
     if not task.predicts_one_class:
         return []
-    model = best.load_model(task.objectives)
+    model = best.load_model(task.objectives).to(default_device())
     return [str(each.label) for each in predict(model, task, data.dev, data.tokenizer)]
 
 

@@ -36,7 +36,7 @@ class EncoderPipeline:
     """The encoder of one model, or the models of an ensemble, which have no vectors. Weights are loaded at first use.
 
     ``folder`` is that of the (first) model. ``precision`` is the number format of matrix products. ``num_truncated``
-    counts the examples so far whose end was cut off.
+    counts the examples so far whose end was cut off. ``device`` is where the models run.
     """
 
     def __init__(self, model: ModelFolder, *others: ModelFolder, precision: Precision | None = None) -> None:
@@ -45,6 +45,7 @@ class EncoderPipeline:
         self._models = (model, *others)
         self.tokenizer = model.tokenizer
         self.num_truncated = 0
+        self.device = default_device()
         self.precision = precision or _stated_precision(self._models)
         if self.precision not in get_args(Precision):
             raise usage_error(f"precision is {precision}; it must be {' or '.join(get_args(Precision))}.")
@@ -136,7 +137,7 @@ class EncoderPipeline:
         """The encoder alone, without a head."""
         if len(self._models) > 1:
             raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
-        return self._models[0].load_encoder().to(default_device()).eval()
+        return self._models[0].load_encoder().to(self.device).eval()
 
     @cached_property
     def _encoder_fingerprint(self) -> str:

@@ -34,19 +34,21 @@ from bertkit.task_types import (
     same_answers,
 )
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.training.precision import Precision, default_device
+from bertkit.training.precision import Device, Precision, use_device
 
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 
 
-def load(path: Path | str, *more: Path | str, precision: Precision | None = None) -> Pipeline:
+def load(path: Path | str, *more: Path | str, precision: Precision | None = None, device: Device = "auto") -> Pipeline:
     """The model in a folder: a run of bertkit, a model that it saved, or a BERT in Hugging Face's format.
 
     With ``more`` folders the models are an ensemble: predictions are made from the mean of the outputs of their heads.
     ``precision`` is the number format of matrix products: None is float32, or bfloat16 if the ``config.json`` of every
-    model says that its weights are. The speed of the machine has no influence on it.
+    model says that its weights are. The speed of the machine has no influence on it. ``device`` is ``cpu``, ``cuda``,
+    or ``auto``: the first GPU if PyTorch sees one.
     """
-    return Pipeline(*map(ModelFolder.open, (path, *more)), precision=precision)
+    with use_device(device):
+        return Pipeline(*map(ModelFolder.open, (path, *more)), precision=precision)
 
 
 class Pipeline(EncoderPipeline):
@@ -158,7 +160,7 @@ class Pipeline(EncoderPipeline):
                 f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
                 "it gives vectors of texts."
             )
-        return model.to(default_device()).eval()
+        return model.to(self.device).eval()
 
     @cached_property
     def task_model(self) -> Model | Ensemble:
@@ -166,7 +168,7 @@ class Pipeline(EncoderPipeline):
         _, *others = self._models
         tasks = [self.task, *(_find_task(other, other.path) for other in others)]  # their heads may differ
         models = [
-            folder.load_model(task.objectives).to(default_device()).eval()
+            folder.load_model(task.objectives).to(self.device).eval()
             for folder, task in zip(self._models, tasks, strict=True)
         ]
         return models[0] if not others else Ensemble(models).eval()

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath
-from bertkit.options.job import AnyPath, JobOptions, Options, Precision
+from bertkit.options.job import AnyPath, Device, ModelJobOptions, Options, Precision
 from bertkit.ranges import Neighbours
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedOptions(JobOptions):
+class EmbedOptions(ModelJobOptions):
     """Make a vector of every text of a file, from any model.
 
     The same command continues after an interruption.
@@ -53,5 +53,7 @@ class SearchOptions(Options):
     """The model that made the vectors."""
     top_k: Neighbours = 10
     """Results."""
+    device: Device = "auto"
+    """Where the model runs: auto, cpu or cuda."""
     texts: InputFile | None = None
     """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""

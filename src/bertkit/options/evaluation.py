@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath
-from bertkit.options.job import AnyPath, JobOptions, Options, Precision
+from bertkit.options.job import AnyPath, ModelJobOptions, Options, Precision
 from bertkit.ranges import FiniteFloat
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(JobOptions):
+class EvaluateOptions(ModelJobOptions):
     """Score a fine-tuned model with the official metrics and confidence intervals, and write a report."""
 
     run: ModelPath = field(kw_only=False)
@@ -44,7 +44,7 @@ class EvaluateOptions(JobOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(JobOptions):
+class CompareOptions(ModelJobOptions):
     """Test whether one of two fine-tuned models is better than the other by more than chance."""
 
     first: ModelPath = field(kw_only=False)
@@ -69,7 +69,7 @@ class GlueTableOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlueSubmitOptions(JobOptions):
+class GlueSubmitOptions(ModelJobOptions):
     """Write the test predictions of runs on GLUE's tasks as the files that GLUE's server scores."""
 
     runs: Sequence[ModelPath] = field(kw_only=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from bertkit.options.inputs import Input, InputPath, ModelPath
-from bertkit.options.job import AnyPath, JobOptions
+from bertkit.options.job import AnyPath, ModelJobOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
 
@@ -26,7 +26,7 @@ class TaskValue(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskTrainingOptions(JobOptions):
+class TaskTrainingOptions(ModelJobOptions):
     """What finetune and tune have in common: the task, its files, the model and the settings of training."""
 
     task: Annotated[str | Path | TaskValue, Input("task")] = field(kw_only=False)

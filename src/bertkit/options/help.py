@@ -22,11 +22,11 @@ _GROUP_OF: Mapping[str, str] = {
     **dict.fromkeys(("data", "train", "dev", "test", "split", "on", "limit", "encoding", "also_evaluate"), DATA),
     **dict.fromkeys(("text", "pair", "label", "id"), COLUMNS),
     **dict.fromkeys(("class_weights", "allow_rare_labels", "fold_labels"), COLUMNS),
-    **dict.fromkeys(("seeds", "seed", "first_seed", "profile", "epochs", "lr", "batch_size", "device"), TRAINING),
+    **dict.fromkeys(("seeds", "seed", "first_seed", "profile", "epochs", "lr", "batch_size"), TRAINING),
     **dict.fromkeys(("steps", "minutes", "seq_length", "size", "architecture"), TRAINING),
     **dict.fromkeys(("grid", "trials", "sampler"), TRAINING),
     **dict.fromkeys(("from_scratch", "reinit_layers", "layer_decay", "set", "then", "no_baseline"), ADVANCED),
-    **dict.fromkeys(("ensemble", "precision", "shard", "config"), ADVANCED),
+    **dict.fromkeys(("ensemble", "precision", "device", "shard", "config"), ADVANCED),
     **dict.fromkeys(("json", "origin", "progress", "quiet", "overwrite"), OUTPUT),
 }
 """The group of an option by its name; others are in ``OPTIONS``."""

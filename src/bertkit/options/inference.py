@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import InputPath, ModelPath
-from bertkit.options.job import AnyPath, JobOptions, Options, Precision
+from bertkit.options.job import AnyPath, Device, ModelJobOptions, Options, Precision
 from bertkit.ranges import VocabularySize
 
 
@@ -23,12 +23,14 @@ class FillOptions(Options):
     """Text with at least one [MASK], which is <mask> for RoBERTa."""
     top_k: VocabularySize = 5
     """Predictions per mask."""
+    device: Device = "auto"
+    """Where the model runs: auto, cpu or cuda."""
     precision: Precision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(JobOptions):
+class PredictOptions(ModelJobOptions):
     """Predict every row of a file.
 
     The same command continues after an interruption.

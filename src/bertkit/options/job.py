@@ -11,6 +11,7 @@ from bertkit.ranges import check_ranges
 AnyPath = Path | str
 ProgressMode = Literal["auto", "plain", "json", "quiet"]
 Precision = Literal["float32", "bfloat16"]
+Device = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,3 +29,11 @@ class JobOptions(Options):
     progress: ProgressMode = "auto"
     """What is shown on stderr: a bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or
     nothing (quiet)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelJobOptions(JobOptions):
+    """The options of a verb that runs a model."""
+
+    device: Device = "auto"
+    """Where the model runs: the first GPU if PyTorch sees one and else the CPU (auto), the CPU, or the GPU."""

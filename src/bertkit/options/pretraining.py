@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import DataFolder, InputFile, ModelPath
-from bertkit.options.job import AnyPath, JobOptions
+from bertkit.options.job import AnyPath, ModelJobOptions
 from bertkit.ranges import BatchSize, LearningRate, Length, Minutes, PositiveInt, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainOptions(JobOptions):
+class PretrainOptions(ModelJobOptions):
     """Pre-train an encoder on prepared text, from new weights or from those of a model, or continue a run.
 
     ``bertkit pretrain DATA -o RUN`` starts a run, ``bertkit pretrain --resume RUN`` continues it from its newest

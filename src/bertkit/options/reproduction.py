@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import InputFile, InputPath
-from bertkit.options.job import AnyPath, JobOptions
+from bertkit.options.job import AnyPath, ModelJobOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(JobOptions):
+class ReproduceOptions(ModelJobOptions):
     """Reproduce a table of the BERT paper, all systems pre-trained on one corpus.
 
     ``bertkit reproduce table5 --scale tiny -o OUT``. The same command continues after an interruption. Started several

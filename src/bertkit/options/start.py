@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bertkit.options.job import AnyPath, JobOptions, Options
+from bertkit.options.job import AnyPath, ModelJobOptions, Options
 from bertkit.ranges import Minutes
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuickstartOptions(JobOptions):
+class QuickstartOptions(ModelJobOptions):
     """Go from raw text to a fine-tuned model, without any input and without the network.
 
     The text is the documentation of the Python packages on this machine.

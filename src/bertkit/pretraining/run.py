@@ -33,7 +33,7 @@ from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
 from bertkit.training.distributed import ProcessGroup, join_process_group, world_size
 from bertkit.training.interrupts import Interrupts
-from bertkit.training.precision import choose_precision, default_device
+from bertkit.training.precision import choose_precision, default_device, device_record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
                 data=data_fingerprints(job.run),
                 **model_fingerprint(job.run),
                 origins=all_origins,
+                device=device_record(),
             )
             return _train(job, folder, interrupts, progress)
 

@@ -18,6 +18,7 @@ from bertkit.training.precision import (
     Precision,
     choose_precision,
     default_device,
+    explain_device,
     explain_precision,
     measure_matmul_speed,
 )
@@ -32,7 +33,8 @@ _EXTRAS = {"pyarrow": "parquet", "tensorboard": "track"}
 class Diagnosis:
     """The result of ``examine``.
 
-    ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen, and memory is
+    ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen,
+    ``device_reason`` why ``device`` was, and memory is
     in bytes.
     """
 
@@ -45,6 +47,7 @@ class Diagnosis:
     memory_total: int | None
     memory_available: int | None
     device: str
+    device_reason: str
     device_memory: int | None
     gflops: dict[str, float]
     precision: Precision
@@ -56,10 +59,10 @@ class Diagnosis:
     def lines(self) -> list[str]:
         """The diagnosis as text."""
         speeds = ", ".join(f"{name} {speed:,.0f} GFLOP/s" for name, speed in self.gflops.items())
-        device = self.device if self.device_memory is None else f"{self.device}, {_gigabytes(self.device_memory)}"
+        memory = "" if self.device_memory is None else f", {_gigabytes(self.device_memory)}"
         return [
             f"bertkit     {self.bertkit} on Python {self.python}, {self.system}",
-            f"device      {device}",
+            f"device      {self.device}{memory}: {self.device_reason}",
             f"processor   {self.processor}, {self.cores} cores, {self.threads} threads for PyTorch",
             f"memory      {_gigabytes(self.memory_total)}, {_gigabytes(self.memory_available)} of it free",
             f"speed       {speeds}",
@@ -87,6 +90,7 @@ def examine() -> Diagnosis:
         memory_total=memory_total,
         memory_available=memory_available,
         device=torch.cuda.get_device_name(device) if on_cuda else "CPU",
+        device_reason=explain_device(),
         device_memory=torch.cuda.get_device_properties(device).total_memory if on_cuda else None,
         gflops=dict(measure_matmul_speed(device)),
         precision=choose_precision(device),

@@ -177,13 +177,14 @@ def join_process_group() -> Iterator[ProcessGroup]:
     if size == 1:
         yield SINGLE_PROCESS
         return
-    if torch.cuda.is_available():
+    on_gpu = default_device().type == "cuda"
+    if on_gpu:
         torch.cuda.set_device(_read_number("LOCAL_RANK", 0, Range(0, torch.cuda.device_count() - 1)))
     try:
         store, number, _ = _connect_store()
         # Every group has its own prefix: the store still has the addresses of earlier groups, which no longer answer.
         dist.init_process_group(
-            "nccl" if torch.cuda.is_available() else "gloo",
+            "nccl" if on_gpu else "gloo",
             store=PrefixStore(f"group-{next(_group_numbers)}", store),
             rank=number,
             world_size=size,
