@@ -39,7 +39,10 @@ def test_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     listed = {each["name"]: each for each in run_json(capsys, "finetune", "--list", "--json")}
     assert listed["glue:sst2"]["files"] == "dev.tsv, test.tsv, train.tsv"
     run("finetune", "--list")
-    assert "glue:rte" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert "glue:rte        accuracy" in lines
+    assert "    files: dev.tsv, test.tsv, train.tsv" in lines
+    assert max(map(len, lines)) <= 80
 
 
 def test_an_edited_model_card_does_not_spoil_the_model(workspace: Path) -> None:

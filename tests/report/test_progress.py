@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_plain_lines_come_every_few_seconds(clock: list[float], capsys: pytest.C
     assert capsys.readouterr().err.splitlines() == [
         "13 files\\x1b[2J",
         "training: 30 of 99 steps (30%)",
-        "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346, 62 s left",
+        "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346",
         "training: 99 of 99 steps (100%), loss 2.5",
         "training: 99 steps in 69 s",
     ]
@@ -60,7 +61,7 @@ def test_json_lines_are_records(clock: list[float], capsys: pytest.CaptureFixtur
         "unit": "step",
         "loss": 3.21098,
         "tokens/s": 12345.6,
-        "seconds_left": 62.0,
+        "seconds_left": None,
     }
 
 
@@ -91,3 +92,47 @@ def test_an_interrupted_job_is_summarised(capsys: pytest.CaptureFixture[str]) ->
 )
 def test_durations(seconds: float, text: str) -> None:
     assert describe_duration(seconds) == text
+
+
+def test_the_time_left_does_not_count_the_first_unit(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("plain") as progress:
+        progress.start("training", 10, "step")
+        progress.advance(0)
+        clock[0] += 60  # the start-up
+        progress.advance(1)
+        clock[0] += 6
+        progress.advance(2, loss=3.0)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[1:3] == ["training: 1 of 10 steps (10%)", "training: 2 of 10 steps (20%), 48 s left, loss 3"]
+
+
+def test_an_evaluation_within_a_job_is_shown(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("plain") as progress:
+        progress.part("held out", 1, 4)  # no job yet: nothing is shown
+        progress.start("training", 10, "step")
+        progress.advance(5, loss=3.0)
+        for item in progress.watch("held out", "abcd", 4):
+            assert item in "abcd"
+            clock[0] += 6
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[1:4] == [
+        "training: 5 of 10 steps (50%), held out 25%, loss 3",
+        "training: 5 of 10 steps (50%), held out 50%, loss 3",
+        "training: 5 of 10 steps (50%), held out 75%, loss 3",
+    ]
+
+
+def test_a_narrow_terminal_shows_the_loss_and_the_time_left(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", "80")
+    with Progress("auto") as progress:
+        progress.start("pretraining", 100_000, "step")
+        for done in (0, 1, 23_456):
+            clock[0] += 1000
+            progress.advance(done, loss=3.21098, **{"tokens/s": 123456.7, "mfu": 0.41})
+    lines = [line for line in re.sub(r"\x1b\[[\d;?]*\w", "", terminal.getvalue()).splitlines() if "23,456/" in line]
+    assert lines
+    assert all("54 min left, loss 3.211" in line and "━" in line for line in lines)
+    assert max(map(len, lines)) <= 80

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
@@ -10,14 +13,25 @@ from bertkit.options.command import spell_command
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
 from bertkit.scores import format_score
 
+if TYPE_CHECKING:  # it imports PyTorch
+    from bertkit.api.task_choice import TaskEntry
+
+_WIDTH, _INDENT = 80, "    "
+
 
 def list_tasks(*, json: bool = False) -> None:
     """Show the tasks that bertkit knows by name, with their scores and files."""
     from bertkit import api
 
     tasks = api.list_tasks()
-    rows = [(each.name, each.metric, each.files, each.about) for each in tasks]
-    show_json(tasks) if json else show_table(("task", "metric", "files", "about"), rows)
+    show_json(tasks) if json else show_lines(line for task in tasks for line in _describe_task(task))
+
+
+def _describe_task(task: TaskEntry) -> Iterator[str]:
+    """The lines of a task: its name and metric, what it is about and its files."""
+    yield f"{task.name:16}{task.metric}"
+    for text in (task.about, f"files: {task.files}"):
+        yield from textwrap.wrap(text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
 def finetune(options: FinetuneOptions, *, json: bool, verbosity: Verbosity) -> None:

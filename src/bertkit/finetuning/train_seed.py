@@ -17,7 +17,7 @@ from bertkit.finetuning.data import FinetuningData
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
 from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
-from bertkit.inference.predict import predict
+from bertkit.inference.predict import predict, stream
 from bertkit.metrics.classification import ClassScore
 from bertkit.model import Model
 from bertkit.report.progress import Progress
@@ -87,7 +87,7 @@ def train_seed(
         progress.advance(step.step, loss=sum(step.losses.values()), **{"examples/s": step.examples / step.seconds})
         folder.log({"kind": "train", "seed": seed, "step": step.step, "lr": step.lr, **step.losses})
         if step.step % per_epoch == 0:
-            found = _score_dev(data, predictor)
+            found = _score_dev(data, predictor, progress)
             folder.log({"kind": "dev", "seed": seed, "step": step.step, **found.scores})
             selection.add(found, trained)
         if interrupts.requested:
@@ -143,8 +143,9 @@ def layer_lr_scales(model: Model, decay: float) -> dict[str, float]:
     return {f"encoder.{name}": decay ** (top - encoder.depth(name)) for name, _ in encoder.named_parameters()}
 
 
-def _score_dev(data: FinetuningData, model: Model) -> _DevScores:
-    task, predictions = data.run.task.calibrate(data.dev, predict(model, data.run.task, data.dev, data.tokenizer))
+def _score_dev(data: FinetuningData, model: Model, progress: Progress) -> _DevScores:
+    predicted = stream(model, data.run.task, data.dev, data.tokenizer)
+    task, predictions = data.run.task.calibrate(data.dev, list(progress.watch("dev", predicted, len(data.dev))))
     return _DevScores(task, task.score(data.dev, predictions), task.score_parts(data.dev, predictions))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ def evaluate_heldout(
 
     Every loss over a vocabulary comes with its perplexity. Raises an error if a loss is not finite.
     """
-    measured = measure_losses(job, phase)
+    measured = measure_losses(job, phase, partial(progress.part, "held out"))
     if not measured:
         return {}
     if not all(value < math.inf for value in measured.values()):
@@ -51,27 +52,31 @@ def evaluate_heldout(
     return measured
 
 
-def measure_losses(job: PretrainingJob, phase: Phase) -> dict[str, float]:
+def measure_losses(
+    job: PretrainingJob, phase: Phase, report: Callable[[int, int], None] = lambda done, total: None
+) -> dict[str, float]:
     """Mean losses and accuracies on the held-out rows of ``phase``, and of the second folder; empty where there are
     none.
 
-    ``nsp_base_rate`` is the accuracy of a model that gives every pair the more frequent label.
+    ``report(done, total)`` is called after every batch. ``nsp_base_rate`` is the accuracy of a model that gives every
+    pair the more frequent label.
     """
     measured: dict[str, float] = {}
     with job.state.averaged():
         for prefix, source in (("", phase.heldout), (ALSO, phase.also)):
             if source is not None:
-                measured |= {f"{prefix}{name}": value for name, value in _measure(job, phase, source).items()}
+                measured |= {f"{prefix}{name}": value for name, value in _measure(job, phase, source, report).items()}
     return measured
 
 
-def _measure(job: PretrainingJob, phase: Phase, source: Source) -> dict[str, float]:
+def _measure(job: PretrainingJob, phase: Phase, source: Source, report: Callable[[int, int], None]) -> dict[str, float]:
     measured = evaluate_losses(
         job.state.model,
         source,
         batch_size=phase.plan.micro_batch_size or phase.plan.batch_size,
         precision=phase.plan.precision,
         limit=job.run.evaluation_examples,
+        report=report,
     )
     if "nsp_random" in measured:
         random_share = measured.pop("nsp_random")

@@ -8,24 +8,34 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
 
 from bertkit.escaping import printable, to_json
 from bertkit.options.job import ProgressMode
 
 SECONDS_BETWEEN_LINES = 5.0
 _MOST_HOURS = 100
+_NARROWEST_BAR = 8
+"""Characters of the bar."""
+
+Item = TypeVar("Item")
 
 
 @dataclass
 class _Job:
-    """The current job. ``first`` is the ``done`` of the first report: a resumed job starts in the middle."""
+    """The current job. ``first`` is the ``done`` of the first report: a resumed job starts in the middle.
+
+    ``part`` is what is done within the current unit. The speed is measured ``since`` the end of the first unit, a time
+    and the ``done`` of then: the first unit takes longer than the others because it includes the start-up.
+    """
 
     name: str
     total: int
@@ -33,6 +43,8 @@ class _Job:
     begin: float
     done: int = 0
     first: int | None = None
+    since: tuple[float, int] | None = None
+    part: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -41,9 +53,11 @@ class _Job:
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate from the speed so far; None before the first progress."""
-        advanced = self.done - (self.first or 0)
-        return (self.total - self.done) * self.seconds / advanced if advanced > 0 else None
+        """An estimate from the speed so far; None until a unit after the first one is done."""
+        if self.since is None or self.done <= self.since[1]:
+            return None
+        begin, done = self.since
+        return (self.total - self.done) * (time.monotonic() - begin) / (self.done - done)
 
 
 class _View(ABC):
@@ -120,16 +134,18 @@ class _Bar(_View):
 
     def __init__(self) -> None:
         super().__init__()
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
+        # The bar gets the width that the texts leave.
+        bar = BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=_NARROWEST_BAR))
+        columns = (TextColumn("{task.description}"), bar, TextColumn("{task.fields[figures]}"))
         console = Console(file=self.stream, highlight=False, markup=False)
-        self._bar = RichProgress(*columns, console=console, transient=True)
+        self._bar = RichProgress(*columns, console=console, transient=True, expand=True)
         self._task: TaskID | None = None
 
     def message(self, text: str) -> None:
         self._bar.console.print(text, soft_wrap=True)
 
     def update(self, job: _Job) -> None:
-        figures = ", ".join([f"{job.done:,}/{job.total:,}", *_figures(job)])
+        figures = _fit([f"{job.done:,}/{job.total:,}", *_figures(job)], self._bar.console.width - len(job.name))
         if self._task is None:
             self._task = self._bar.add_task(job.name, total=job.total, figures=figures)
             self._bar.start()
@@ -177,8 +193,22 @@ class Progress:
         if self._job.first is None:
             # The speed is measured from the first report: earlier units may have been done by another process.
             self._job.first, self._job.begin = done, time.monotonic()
-        self._job.done, self._job.figures = done, figures
+        elif self._job.since is None and done > self._job.first:
+            self._job.since = time.monotonic(), done
+        self._job.done, self._job.figures, self._job.part = done, figures, ""
         self._view.update(self._job)
+
+    def part(self, name: str, done: int, total: int) -> None:
+        """Report progress within the current unit, such as an evaluation between two steps."""
+        if self._job is not None and self._job.first is not None:
+            self._job.part = f"{name} {done / total:.0%}" if done < total else ""
+            self._view.update(self._job)
+
+    def watch(self, name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+        """The items, of which there are ``total``, each of them reported as a part of the current unit."""
+        for done, item in enumerate(items, 1):
+            yield item
+            self.part(name, done, total)
 
     def finish(self) -> None:
         """End the job, complete or not; a job without progress is not shown."""
@@ -203,10 +233,19 @@ def _summary(job: _Job) -> str:
 
 
 def _figures(job: _Job) -> list[str]:
-    shown = [f"{name} {_number(value)}" for name, value in job.figures.items()]
+    """What is shown of a job, the most important first: its part, the time left and its figures, such as the loss."""
+    shown = [job.part] if job.part else []
     if job.seconds_left is not None and job.done < job.total:
         shown.append(f"{describe_duration(job.seconds_left)} left")
-    return shown
+    return [*shown, *(f"{name} {_number(value)}" for name, value in job.figures.items())]
+
+
+def _fit(figures: Sequence[str], width: int) -> str:
+    """As many figures as fit into ``width`` characters beside the narrowest bar; the last ones are left out first."""
+    shown = list(figures)
+    while len(shown) > 1 and len(", ".join(shown)) + _NARROWEST_BAR + 2 > width:
+        shown.pop()
+    return ", ".join(shown)
 
 
 def _number(value: float) -> str:
@@ -214,4 +253,5 @@ def _number(value: float) -> str:
 
 
 def _record(job: _Job) -> dict[str, object]:
-    return {"job": job.name, "done": job.done, "total": job.total, "unit": job.unit, **job.figures}
+    part = {"part": job.part} if job.part else {}
+    return {"job": job.name, "done": job.done, "total": job.total, "unit": job.unit, **job.figures, **part}

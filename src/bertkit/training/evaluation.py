@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -33,12 +33,19 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 
 def evaluate_losses(
-    model: Model, source: BatchSource, *, batch_size: int, precision: Precision, limit: int | None = None
+    model: Model,
+    source: BatchSource,
+    *,
+    batch_size: int,
+    precision: Precision,
+    limit: int | None = None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, float]:
     """The mean of every loss term and metric over the first ``limit`` examples of epoch 0, with dropout off.
 
     If the source fixes the order of its batches (running text), the fewest batches with ``limit`` examples are read.
-    The model's mode and the encoder's recurrent state are restored afterwards.
+    ``report(done, total)`` is called after every batch. The model's mode and the encoder's recurrent state are restored
+    afterwards.
     """
     device = next(model.parameters()).device
     encoder = model.encoder
@@ -48,12 +55,14 @@ def evaluate_losses(
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
-        for indices in _list_batches(source, batch_size, min(len(source), limit or len(source))):
+        batches = list(_list_batches(source, batch_size, min(len(source), limit or len(source))))
+        for number, indices in enumerate(batches, start=1):
             batch = source.batch(0, indices).to(device)
             outputs = model(batch)
             for name, term in {**model.loss(outputs, batch), **model.metrics(outputs, batch)}.items():
                 sums[name] = sums.get(name, 0.0) + float(term.sum)
                 counts[name] = counts.get(name, 0) + term.count
+            report(number, len(batches))
             del outputs  # frees the logits before those of the next batch are allocated
     if isinstance(encoder, Stateful):
         encoder.load_state(state)

@@ -92,7 +92,7 @@ def _explain_missing_gpu() -> str:
     if torch.version.hip is None and not _DRIVER.exists():
         return "no driver of NVIDIA is loaded"
     try:
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         return " ".join(str(error).split()).rstrip(".")
     return "PyTorch finds none"
