@@ -12,6 +12,7 @@ import pytest
 from bertkit import api
 from bertkit.api.verb import verb
 from bertkit.errors import BertkitError
+from bertkit.options.command import spell_verb
 from bertkit.options.description import list_options
 from bertkit.options.inputs import ModelPath
 from bertkit.options.job import JobOptions, ModelJobOptions
@@ -89,7 +90,7 @@ def test_a_string_in_place_of_a_list_is_refused(name: str, arguments: tuple[str,
 
 @pytest.mark.parametrize("name", VERBS)
 def test_help_explains_every_parameter_of_every_verb(name: str) -> None:
-    function = getattr(api, name.replace(" ", "_"))
+    function = next(getattr(api, each) for each in api.__all__ if spell_verb(each) == name)
     options = list_options(VERBS[name])
     assert list(inspect.signature(function).parameters) == [option.name for option in options]
     for option in options:

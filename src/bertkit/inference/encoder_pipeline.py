@@ -129,7 +129,7 @@ class EncoderPipeline:
 
     @property
     def task_is_inferred(self) -> bool:
-        """Whether the task of the model comes from the ``config.json`` of another library, which does not say if it is for pairs."""
+        """Whether the task comes from the ``config.json`` of another library, which does not say if it is for pairs."""
         return "task" not in self._models[0].metadata
 
     @cached_property

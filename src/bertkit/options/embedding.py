@@ -25,7 +25,7 @@ class EmbedOptions(ModelJobOptions):
     """.npy, with a record of the model beside it, or .parquet."""
     text: str | None = None
     """Column of the text. [default: guessed]"""
-    pool: Literal["mean", "cls", "max"] | None = None
+    pool: Literal["cls", "mean", "max"] | None = None
     """The mean or the maximum over the tokens of a text, or the state of [CLS]. [default: that of the model's training
     as a model of embeddings, else mean]"""
     layers: str | tuple[int, ...] = "-1"

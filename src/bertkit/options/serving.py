@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from bertkit.options.job import AnyPath, JobOptions, Precision
+from bertkit.options.inputs import InputFile
+from bertkit.options.job import AnyPath, ModelJobOptions, Precision
 from bertkit.ranges import PositiveFloat, PositiveInt, Range
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(JobOptions):
+class ServeOptions(ModelJobOptions):
     """Serve models over HTTP, with the protocols of Hugging Face, OpenAI, TEI, Cohere and Label Studio.
 
     ``bertkit serve runs/reviews`` answers on http://127.0.0.1:8080 until Ctrl-C; a browser shows a page there.
@@ -23,7 +24,7 @@ class ServeOptions(JobOptions):
     """Address to listen on; 0.0.0.0 for all networks of this machine."""
     port: Annotated[int, Range(0, 65535)] = 8080
     """Port to listen on; 0 takes a free one."""
-    api_key_file: AnyPath | None = None
+    api_key_file: InputFile | None = None
     """File with one API key per line: requests without one of them are refused."""
     auto_truncate: bool = False
     """Cut off the end of texts that are too long, and report it, instead of refusing them."""
