@@ -122,3 +122,34 @@ def test_what_a_sweep_varies_has_no_default(workspace: Path, tmp_path: Path) -> 
         progress="quiet",
     )
     assert [point.mean is None for point in result.points] == [False, False]
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_pairs_make_a_model_of_embeddings(workspace: Path, tmp_path: Path, scored: bool) -> None:
+    words = (workspace / "a.txt").read_text().split()
+    rows = [
+        f"{words[row]} {words[row + 1]},{words[row + 2]} {words[row]}" + f",{row % 5}" * scored for row in range(40)
+    ]
+    header = "first_text,second_text" + ",score" * scored
+    (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
+    result = api.finetune(
+        tmp_path / "pairs.csv",
+        model=workspace / "run",
+        output=tmp_path / "run",
+        kind="similarity",
+        epochs=2,
+        batch_size=7,
+        progress="quiet",
+        set=["task.pooling=max"],
+    )
+    assert set(result.best.scores) == ({"spearman", "pearson"} if scored else {"roc_auc"})
+    model = api.load(tmp_path / "run")
+    assert model.pooling == "max"
+    assert -1 <= model.similarity("river stone", "stone river") <= 1
+    evaluation = api.evaluate(tmp_path / "run", progress="quiet")
+    assert evaluation.scores.keys() >= set(result.best.scores)
+
+
+def test_a_named_task_of_scored_pairs_may_be_trained_for_vectors(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="glue:sst2 has no scores of pairs of texts"):
+        api.finetune("glue:sst2", model=workspace / "run", output=tmp_path / "run", kind="similarity")

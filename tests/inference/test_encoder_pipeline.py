@@ -12,7 +12,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.model import Model
-from bertkit.task_types import TextClassificationTask
+from bertkit.task_types import SimilarityTask, TextClassificationTask
 from bertkit.text.wordpiece import WordPiece
 
 PAIRS = [
@@ -93,6 +93,19 @@ def test_a_fine_tuned_model_has_vectors_and_an_ensemble_has_none(
     assert load(tmp_path / "a").embed("river").shape == (1, 14)
     with pytest.raises(BertkitError, match="the models of an ensemble have no vectors in common: load one of them"):
         load(tmp_path / "a", tmp_path / "b").embed("river")
+
+
+def test_a_model_of_embeddings_has_the_pooling_of_its_training(
+    tmp_path: Path, model: Model, tokenizer: WordPiece
+) -> None:
+    task = SimilarityTask(name="t", pooling="max", max_length=41)
+    trained = Model(model.encoder, task.objectives(model.encoder))
+    save_model(tmp_path / "model", trained, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    pipeline = load(tmp_path)
+    assert pipeline.pooling == "max"
+    np.testing.assert_array_equal(pipeline.embed(SENTENCES), pipeline.embed(SENTENCES, "max"))
+    (prediction,) = pipeline.predict([(SENTENCES[0], SENTENCES[1])])
+    assert prediction.label == pytest.approx(pipeline.similarity(SENTENCES[0], SENTENCES[1]), abs=1e-6)
 
 
 def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path) -> None:

@@ -44,3 +44,9 @@ def test_an_empty_text_and_a_stream_are_errors(tmp_path: Path) -> None:
         open_text_column(Path("-"))
     with pytest.raises(BertkitError, match="does not exist"):
         open_text_column(tmp_path / "b.csv")
+
+
+def test_a_table_may_have_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("id,text\n1,ein müder Müller\n2,zwei\n".encode("cp1252"))
+    assert list(open_text_column(path, encoding="cp1252").texts()) == ["ein müder Müller", "zwei"]

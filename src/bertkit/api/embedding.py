@@ -7,6 +7,7 @@ from pathlib import Path
 from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
+from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.inference.embedding import EmbeddingSettings
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
@@ -15,13 +16,14 @@ from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
 from bertkit.options.embedding import EmbedOptions, SearchOptions
 from bertkit.report.progress import Progress
-from bertkit.task_types.text_column import open_text_column
+from bertkit.task_types.text_column import TextColumn, open_text_column
 
 
 @verb(EmbedOptions)
 def embed(options: EmbedOptions) -> EmbeddingRecord:
     """What made the vectors: ``.rows``, ``.dimension``, ``.settings``, and fingerprints of the model."""
-    source = open_text_column(Path(options.input), options.text)
+    encoding = check_encoding(options.encoding or UTF_8)
+    source = open_text_column(Path(options.input), options.text, encoding=encoding)
     model = load(options.model, precision=options.precision)
     settings = EmbeddingSettings(
         pool=options.pool or model.pooling, layers=_parse_layers(options.layers), normalize=options.normalize
@@ -46,14 +48,15 @@ def search(options: SearchOptions) -> list[Neighbour]:
     """``row`` (from 1), ``score`` (the cosine) and ``text`` of each result, the nearest first."""
     stored = StoredVectors(Path(options.vectors))
     source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)
-    column = None if source is None else open_text_column(source, _column_in(source, stored.record.text))
+    column = None if source is None else _open_texts(source, stored.record.text, options.encoding)
     found = search_vectors(stored, options.query, load(options.model), top_k=options.top_k)
     return found if column is None else add_texts(found, column, rows=stored.record.rows)
 
 
-def _column_in(source: Path, name: str) -> str | None:
-    """The column that was embedded; None for a file of lines."""
-    return None if source.name.removesuffix(".gz").endswith(".txt") else name
+def _open_texts(source: Path, column: str, encoding: str | None) -> TextColumn:
+    """The column that was embedded, or the lines of a ``.txt``."""
+    is_text = source.name.removesuffix(".gz").endswith(".txt")
+    return open_text_column(source, None if is_text else column, encoding=check_encoding(encoding or UTF_8))
 
 
 def _parse_layers(layers: str | tuple[int, ...]) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from bertkit.storage.locations import suggest_path
 from bertkit.task_types import FileTask
 from bertkit.task_types.class_weights import Weightable
 from bertkit.task_types.input_columns import with_encoding
+from bertkit.task_types.similarity import as_similarity
 from bertkit.task_types.user_tables import guess
 
 
@@ -48,6 +49,8 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
         task = _guess_task(Path(str(options.task)), options, bar)
     else:
         task = _name_files(find_task(str(options.task)), options)
+        if options.kind == "similarity":
+            task = as_similarity(task)
     if options.encoding is not None:
         task = with_encoding(task, options.encoding)
     if options.class_weights is not None:

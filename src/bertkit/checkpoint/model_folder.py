@@ -305,7 +305,8 @@ def others_read(model: Model) -> Literal["model", "encoder", "nothing"]:
     names = spec_of_encoder(model.encoder).huggingface.architectures
     if not names:
         return "nothing"
-    return "model" if _heads(model) in names and len(_heads(model)) == len(model.objectives) else "encoder"
+    alike = all(each.in_huggingface or not [*each.parameters()] for each in model.objectives.values())
+    return "model" if _heads(model) in names and alike else "encoder"
 
 
 def _heads(model: Model) -> frozenset[str]:

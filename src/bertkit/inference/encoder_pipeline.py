@@ -26,10 +26,13 @@ from bertkit.inference.embedding import (
 from bertkit.inference.embedding_store import EmbeddingRecord
 from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.nn.text_pooling import Pooling
+from bertkit.task_types import SimilarityTask, type_name
 from bertkit.training.precision import Precision, default_device
 
 LONGEST_TEXT = 512
 """The most tokens of a text that are read if the encoder itself has no limit."""
+
+SIMILARITY = type_name(SimilarityTask)
 
 
 class EncoderPipeline:
@@ -125,7 +128,8 @@ class EncoderPipeline:
     @property
     def pooling(self) -> Pooling:
         """The pooling that the model was trained with as a model of embeddings; the mean for any other model."""
-        return "mean"
+        task = self._models[0].metadata.get("task") or {}
+        return cast(Pooling, task["pooling"]) if task.get("type") == SIMILARITY else "mean"
 
     @property
     def task_is_inferred(self) -> bool:

@@ -25,6 +25,8 @@ class EmbedOptions(ModelJobOptions):
     """.npy, with a record of the model beside it, or .parquet."""
     text: str | None = None
     """Column of the text. [default: guessed]"""
+    encoding: str | None = None
+    """Encoding of INPUT, such as cp1252. [default: UTF-8]"""
     pool: Literal["cls", "mean", "max"] | None = None
     """The mean or the maximum over the tokens of a text, or the state of [CLS]. [default: that of the model's training
     as a model of embeddings, else mean]"""
@@ -57,3 +59,5 @@ class SearchOptions(Options):
     """Where the model runs: auto, cpu or cuda."""
     texts: InputFile | None = None
     """The file that was embedded, to show its texts. [default: VECTORS, if it is a .parquet]"""
+    encoding: str | None = None
+    """Encoding of TEXTS, such as cp1252. [default: UTF-8]"""

@@ -50,8 +50,9 @@ class TaskTrainingOptions(ModelJobOptions):
     """Column of the second text."""
     label: str | None = None
     """Column of the label."""
-    kind: Literal["classes", "number", "labels"] | None = None
-    """Whether the label is one class, a number, or several labels at once. [default: guessed, and printed]"""
+    kind: Literal["classes", "number", "labels", "similarity"] | None = None
+    """Whether the label is one class, a number, or several labels at once; similarity trains a model of embeddings on
+    pairs of texts, with a score or without. [default: guessed, and printed]"""
     class_weights: str | None = None
     """Weights of the classes in the loss: NAME=NUMBER,NAME=NUMBER, or "balanced" for inverse frequencies."""
     allow_rare_labels: bool = False

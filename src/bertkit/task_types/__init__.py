@@ -8,6 +8,7 @@ from bertkit.task_types.multiple_choice import Choice, MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.task_types.records import from_record
 from bertkit.task_types.regression import RegressionTask
+from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.span_decoder import AnswerSpan, SpanPrediction
 from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.tag_reader import TagExample
@@ -31,6 +32,7 @@ __all__ = [
     "Prediction",
     "QuestionAnsweringTask",
     "RegressionTask",
+    "SimilarityTask",
     "SpanExample",
     "SpanPrediction",
     "Split",

@@ -63,6 +63,14 @@ def predict_numbers(train: Sequence[TextExample], dev: Sequence[TextExample]) ->
     return [float(number) for number in predicted]
 
 
+def predict_cosines(train: Sequence[TextExample], dev: Sequence[TextExample]) -> list[float]:
+    """The cosine of the two texts of each dev example, by TF-IDF weights of character n-grams fitted on train."""
+    vectorizer = character_ngrams()
+    vectorizer.fit(itertools.chain(*_texts(train)))
+    first, second = (vectorizer.transform(texts) for texts in _texts(dev))
+    return [float(cosine) for cosine in np.asarray(first.multiply(second).sum(axis=1)).ravel()]
+
+
 def predict_labels(
     train: Sequence[TextExample], dev: Sequence[TextExample], labels: Sequence[str]
 ) -> list[tuple[str, ...]]:

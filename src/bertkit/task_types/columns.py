@@ -58,7 +58,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     profiles = _profiles(table)
     rows = len(profiles[0].cells)
     taken = {name for name in (text, pair, label) if name is not None}
-    named_label = label or _label_by_name([each.name for each in profiles if each.name not in taken])
+    named_label = label or label_by_name([each.name for each in profiles if each.name not in taken])
     texts = [each for each in profiles if each.is_text and each.name not in (taken | {named_label})]
     if text is None:
         text, pair = _guess_texts(table.path, texts, pair)
@@ -75,7 +75,7 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
     With a given ``text`` there is a second one only if ``pair`` names it.
     """
     profiles = _profiles(table)
-    taken = {text, pair, _label_by_name([each.name for each in profiles])}
+    taken = {text, pair, label_by_name([each.name for each in profiles])}
     if text is None:
         text, pair = _guess_texts(
             table.path, [each for each in profiles if each.is_text and each.name not in taken], pair
@@ -123,7 +123,8 @@ def _counterpart(name: str) -> str | None:
     return None
 
 
-def _label_by_name(names: Iterable[str]) -> str | None:
+def label_by_name(names: Iterable[str]) -> str | None:
+    """The column with a name that labels have; None without one."""
     by_name = {name.casefold(): name for name in names}
     return next((by_name[name] for name in _LABEL_NAMES if name in by_name), None)
 

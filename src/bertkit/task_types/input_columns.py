@@ -12,6 +12,7 @@ from bertkit.formats.tables import Table
 from bertkit.task_types.base import FileTask
 from bertkit.task_types.columns import ID_NAMES, guess_columns, guess_texts
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
+from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.task_files import Columns, Split
 from bertkit.task_types.text_task import TextTask
 
@@ -59,7 +60,7 @@ def choose_columns(
 
 def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
     """``task`` with tables in ``encoding``, UTF-8 if it is None; a usage error if it reads no tables of texts."""
-    if encoding is not None and not isinstance(task, TextTask | MultipleChoiceTask):
+    if encoding is not None and not isinstance(task, TextTask | MultipleChoiceTask | SimilarityTask):
         raise usage_error(f"--encoding is for tables of texts; {task.name} reads other files. Convert them to UTF-8.")
     name = UTF_8 if encoding is None else check_encoding(encoding)
     return task if task.files.encoding == name else replace(task, files=replace(task.files, encoding=name))

@@ -11,6 +11,7 @@ from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.task_types.regression import RegressionTask
+from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.tagging import TaggingTask
 from bertkit.task_types.text_classification import TextClassificationTask
 
@@ -19,6 +20,7 @@ TASK_TYPES: Mapping[str, type[FileTask]] = {
     for kind in (
         TextClassificationTask,
         RegressionTask,
+        SimilarityTask,
         MultiLabelTask,
         QuestionAnsweringTask,
         MultipleChoiceTask,

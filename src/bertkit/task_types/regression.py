@@ -20,6 +20,7 @@ from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
     TextTask,
+    as_numbers,
     count_truncated,
     mean_output,
     prediction_record,
@@ -52,6 +53,19 @@ class Numbers:
         check_ranges(self)
 
 
+def read_number(cell: str, where: str, numbers: Numbers) -> float:
+    """The number in a cell; one that is not finite, or out of the bounds of ``numbers``, is a data error."""
+    try:
+        number = float(cell)
+    except ValueError as error:
+        raise data_error(f'{where}: "{cell}" is not a number.') from error
+    lowest, highest = numbers.lowest, numbers.highest
+    check_number(number, cell, where)
+    if (lowest is not None and number < lowest) or (highest is not None and number > highest):
+        raise data_error(f"{where}: {cell} is outside {lowest} to {highest}.")
+    return number
+
+
 @dataclass(frozen=True, kw_only=True)
 class RegressionTask(TextTask):
     """A number for a text, or for two (``pair``)."""
@@ -62,15 +76,7 @@ class RegressionTask(TextTask):
 
     def read_label(self, cell: str, where: str) -> float:
         """The number in a cell; one that is not finite or out of bounds is an error."""
-        try:
-            number = float(cell)
-        except ValueError as error:
-            raise data_error(f'{where}: "{cell}" is not a number.') from error
-        lowest, highest = self.numbers.lowest, self.numbers.highest
-        check_number(number, cell, where)
-        if (lowest is not None and number < lowest) or (highest is not None and number > highest):
-            raise data_error(f"{where}: {cell} is outside {lowest} to {highest}.")
-        return number
+        return read_number(cell, where, self.numbers)
 
     def encode_label(self, label: Answer | None) -> dict[str, Label]:
         """The number on the scale that the model learns."""
@@ -104,16 +110,12 @@ class RegressionTask(TextTask):
 
     def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
         """Pearson's or Spearman's correlation."""
-        return _SCORES[name](_floats(gold), _floats(answers))
+        return _SCORES[name](as_numbers(gold), as_numbers(answers))
 
     def resampling_statistic(
         self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
     ) -> Statistic | None:
         """The correlations, for a whole matrix of resamples at a time."""
-        gold = _floats([example.label for example in examples])
-        answers = _floats([prediction.label for prediction in predictions])
+        gold = as_numbers([example.label for example in examples])
+        answers = as_numbers([prediction.label for prediction in predictions])
         return resample_numbers(gold, answers, scores) if _SCORES.keys() >= set(scores) else None
-
-
-def _floats(answers: Sequence[Answer | None]) -> list[float]:
-    return [float(answer) for answer in answers if isinstance(answer, int | float)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table
 from bertkit.task_types.columns import guess_texts
@@ -40,15 +41,15 @@ class TextColumn:
             yield text
 
 
-def open_text_column(path: Path, name: str | None = None) -> TextColumn:
+def open_text_column(path: Path, name: str | None = None, *, encoding: str = UTF_8) -> TextColumn:
     """The column ``name`` of a table, or else the one that looks like its text; of a ``.txt``, its lines."""
     if path == STREAM:
         raise usage_error("stdin can be read only once, and the texts are read twice: save them in a file first.")
     if path.name.removesuffix(".gz").endswith(".txt"):
         if name is not None:
             raise usage_error(f"{path} has lines and no columns: leave out --text.")
-        return TextColumn(Table(path, Format(kind="lines", names=("text",))), "text")
-    table = Table(path)
+        return TextColumn(Table(path, Format(kind="lines", names=("text",)), encoding=encoding), "text")
+    table = Table(path, encoding=encoding)
     if name is not None:
         table.column_index(name)
     return TextColumn(table, name or guess_texts(table, text=None, pair=None).first)

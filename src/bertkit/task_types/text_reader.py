@@ -35,10 +35,14 @@ class TextExample:
 
 @dataclass(frozen=True, kw_only=True)
 class TextReader(Reader[TextExample]):
-    """Reads one text per example, or two (``pair``); ``read_label(cell, where)`` reads the cell of a label."""
+    """Reads one text per example, or two (``pair``); ``read_label(cell, where)`` reads the cell of a label.
+
+    ``unlabelled`` is the label of all rows of files that have no column of labels.
+    """
 
     pair: bool
     read_label: Callable[[str, str], Answer]
+    unlabelled: Answer | None = None
 
     def rows(self, split: str) -> Iterator[TextExample]:
         """Every row of the files of a split, with a label or without."""
@@ -94,7 +98,7 @@ class TextReader(Reader[TextExample]):
         return labelled
 
     def _example(self, cells: Cells, split: str) -> TextExample:
-        label = None
+        label = self.unlabelled if cells.label is None else None
         if cells.label is not None and (cells.label or not self.files.splits[split].may_lack_labels):
             label = self.read_label(cells.label, at_line(cells.path, cells.line))
         return TextExample(cells.id, cells.first, cells.second, label)

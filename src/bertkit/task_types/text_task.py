@@ -143,6 +143,11 @@ def predictions_of(
     return lambda train, dev: [Prediction(answer) for answer in method(train, dev)]
 
 
+def as_numbers(answers: Sequence[Answer | None]) -> list[float]:
+    """The answers that are numbers."""
+    return [float(answer) for answer in answers if isinstance(answer, int | float)]
+
+
 def mean_output(outputs: Sequence[OutputArrays], name: str) -> NDArray[np.float64]:
     """The mean over the windows of one example (Sun et al. 2019, section 5.3)."""
     return np.asarray(np.mean([output[name] for output in outputs], axis=0, dtype=np.float64))

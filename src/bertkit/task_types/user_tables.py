@@ -37,6 +37,7 @@ from bertkit.task_types.multi_label import MultiLabelTask
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.question_answering import QuestionAnsweringTask
 from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask, check_number
+from bertkit.task_types.similarity_tables import guess_similarity
 from bertkit.task_types.squad_files import COLUMNS as QUESTION_COLUMNS
 from bertkit.task_types.squad_files import has_question_columns, is_squad
 from bertkit.task_types.tagging import TaggingTask
@@ -44,7 +45,7 @@ from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.task_types.text_classification import TextClassificationTask
 from bertkit.task_types.text_task import TextTask
 
-Kind = Literal["classes", "number", "labels"]
+Kind = Literal["classes", "number", "labels", "similarity"]
 
 _HELDOUT = 0.1
 _MOST_WHOLE_NUMBERS = 20
@@ -105,6 +106,12 @@ def guess(
     given = [Path(train)] if isinstance(train, str | Path) else [Path(path) for path in train]
     paths = _splits(given, dev, test)
     first, name = paths["train"][0], f"files:{given[0].resolve().name}"
+    if kind == "similarity":
+        similarity, sentence = guess_similarity(
+            paths, name, text=text, pair=pair, label=label, max_length=max_length, heldout=_HELDOUT, encoding=encoding
+        )
+        _check_rows(similarity, similarity.files.splits.keys())
+        return Guess(task=similarity, sentence=sentence)
     columns_given = (text, label, kind) != (None, None, None)
     if not columns_given and is_squad(first):
         return _guess_questions(paths, name)

@@ -1,0 +1,104 @@
+"""The cosine of two texts: trained on scores, or on pairs that belong together with the other pairs as negatives.
+
+Letters: B rows, T tokens, H hidden width, E examples, of which each has two rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Objective
+from bertkit.nn.pooler import max_pool, mean_pool
+from bertkit.nn.text_pooling import Pooling
+
+
+class ContrastiveSimilarity(Objective):
+    """The cosine of the pooled states of two texts; a head without weights, so that it trains the encoder alone.
+
+    The rows of an example are its two texts (of more, the first and the last count). Without a ``temperature`` the
+    loss is the squared difference of the cosine and the label, from 0 to 1 (Reimers and Gurevych, arXiv 1908.10084,
+    section 3). With one, every example is a pair that belongs together, and the loss is the cross-entropy of its second
+    text among the second texts of the batch, by cosine / temperature (van den Oord et al., arXiv 1807.03748; Gao et
+    al., arXiv 2104.08821). An equal text is no negative.
+    """
+
+    label = "similarity"
+    reads_pooled = False
+    in_huggingface = False
+
+    def __init__(self, *, pooling: Pooling = "mean", temperature: float | None = None) -> None:
+        super().__init__()
+        self.pooling = pooling
+        self.temperature = temperature
+
+    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
+        """The first position of every row where that is all that is pooled, else all."""
+        if self.pooling != "cls":
+            return None
+        positions = torch.zeros_like(batch.attention_mask)
+        positions[:, 0] = True
+        return positions
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """``cosine`` (E,), and the ``first`` and ``second`` vectors (E, H) of length 1, in float32."""
+        hidden = states.hidden_states.float()
+        match self.pooling:
+            case "mean":
+                vectors = mean_pool(hidden, batch.attention_mask)
+            case "max":
+                vectors = max_pool(hidden, batch.attention_mask)
+            case "cls":
+                vectors = hidden[:, 0]
+        first_rows, last_rows = (rows.to(hidden.device, non_blocking=True) for rows in _find_rows(batch))
+        vectors = F.normalize(vectors, dim=1)
+        first, second = vectors[first_rows], vectors[last_rows]
+        return {"cosine": (first * second).sum(dim=1), "first": first, "second": second}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """The squared error, or the cross-entropy, summed over the labelled examples."""
+        labels = batch.labels[self.label].float()
+        known = labels != IGNORE
+        if self.temperature is None:
+            losses = (outputs["cosine"].float() - labels).square()
+        else:
+            logits = outputs["first"].float() @ outputs["second"].float().T / self.temperature
+            logits = logits.masked_fill(_find_equal_texts(batch), -torch.inf)
+            losses = F.cross_entropy(logits, torch.arange(len(logits), device=logits.device), reduction="none")
+        return {self.label: LossTerm(losses.masked_fill(~known, 0).sum(), self.counts(batch)[self.label])}
+
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """None: a correlation is no mean over examples."""
+        return {}
+
+
+def _find_rows(batch: Batch) -> tuple[Int[Tensor, " E"], Int[Tensor, " E"]]:
+    """The first and the last row of every example, on the host."""
+    counts = batch.on_host.choices
+    if counts is None:
+        counts = torch.tensor([len(batch)])
+    last = counts.cumsum(0) - 1
+    return last - counts + 1, last
+
+
+def _find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:
+    """Where the first or the second texts of two examples are equal: such a second text is no negative."""
+    equal: Tensor | None = None
+    for rows in _find_rows(batch):
+        ids = batch.on_host.input_ids[rows]
+        same = (ids[:, None] == ids[None, :]).flatten(2).all(dim=2)
+        equal = same if equal is None else equal | same
+    assert equal is not None
+    return equal.fill_diagonal_(False).to(batch.input_ids.device, non_blocking=True)
+
+
+def tiny(hidden_size: int, batch: Batch) -> tuple[ContrastiveSimilarity, Batch]:
+    """A small instance; the rows of ``batch`` are two examples, the first of which has one text twice."""
+    labels = torch.tensor([0.25, 0.75])
+    paired = replace(batch, choices=torch.tensor([1, len(batch) - 1]))
+    return ContrastiveSimilarity(), paired.with_labels(**{ContrastiveSimilarity.label: labels})

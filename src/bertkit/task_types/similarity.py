@@ -1,0 +1,150 @@
+"""The similarity of two texts as the cosine of their vectors: it makes a model of embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from bertkit.batch import IGNORE, Feature, Label
+from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
+from bertkit.data.features import assemble, stack
+from bertkit.errors import usage_error
+from bertkit.metrics.bootstrap import Statistic, resample_numbers
+from bertkit.metrics.correlation import pearson, spearman
+from bertkit.metrics.ranking import roc_auc
+from bertkit.nn.text_pooling import Pooling
+from bertkit.objectives.contrastive import ContrastiveSimilarity
+from bertkit.ranges import Range
+from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
+from bertkit.task_types.baselines import predict_cosines
+from bertkit.task_types.regression import Numbers, RegressionTask, read_number
+from bertkit.task_types.text_reader import TextExample, TextReader
+from bertkit.task_types.text_task import Prediction, as_numbers, count_truncated, prediction_record, predictions_of
+
+TFIDF_COSINE = "TF-IDF cosine"
+
+_SCORES: Mapping[str, Mapping[str, Callable[[Sequence[float], Sequence[float]], float]]] = {
+    "spearman": {"spearman": spearman, "pearson": pearson},
+    "roc_auc": {"roc_auc": roc_auc},
+}
+"""The scores of a task by its metric."""
+
+Training = Literal["scores", "pairs"]
+"""``scores``: the cosine is fitted to a score of each pair. ``pairs``: all pairs belong together, and the second texts
+of the other pairs in a batch are negatives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityTask(FileTask[TextExample, Prediction]):
+    """How similar two texts are: the cosine of their vectors, each made without the other by ``pooling``.
+
+    Scores are mapped to (score - origin) / unit of ``numbers``, which should be from 0 to 1. With ``training="pairs"``
+    rows have no score, ``temperature`` divides the cosines, and a dev set without scores gets a negative for each pair:
+    its first text with the second text of another pair.
+    """
+
+    pipeline_tag = "sentence-similarity"
+    pipeline_method = "similarity"
+
+    metric: str = "spearman"
+    pooling: Pooling = "mean"
+    training: Training = "scores"
+    temperature: Annotated[float, Range(0, 100, above=True)] = 0.05
+    numbers: Numbers = field(default_factory=Numbers)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pooling(self.pooling)
+        if self.metric not in _SCORES:
+            raise usage_error(f"metric is {self.metric}; it must be {' or '.join(_SCORES)}.")
+
+    @property
+    def reader(self) -> TextReader:
+        """What reads the files of the task, and new input."""
+        return TextReader(
+            name=self.name,
+            files=self.files,
+            heldout=self.heldout,
+            pair=True,
+            read_label=lambda cell, where: read_number(cell, where, self.numbers),
+            unlabelled=1.0 if self.training == "pairs" else None,
+        )
+
+    def examples(self, split: str) -> list[TextExample]:
+        """The examples of a split; a dev set of pairs that all belong together gets as many negatives."""
+        found = self.reader.examples(split)
+        positive = self.training == "pairs" and split != "train" and all(each.label == 1.0 for each in found)
+        return add_negatives(found) if positive else found
+
+    def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[Feature]:
+        """One feature with a row of at most ``max_length`` tokens for each text."""
+        if example.second is None:
+            raise usage_error(f"an example of {self.name} is two texts; example {example.id} has one.")
+        label: Label = float(IGNORE)
+        if example.label is not None:
+            (number,) = as_numbers([example.label])
+            label = (number - self.numbers.origin) / self.numbers.unit
+        rows = [assemble(tokenizer, text, max_length=self.max_length) for text in (example.first, example.second)]
+        return [stack(rows, labels={ContrastiveSimilarity.label: label})]
+
+    def objectives(self, encoder: Encoder) -> dict[str, Objective]:
+        """The cosine, which has no weights."""
+        temperature = self.temperature if self.training == "pairs" else None
+        return {"similarity": ContrastiveSimilarity(pooling=self.pooling, temperature=temperature)}
+
+    def decode(self, example: TextExample, features: Sequence[Feature], outputs: Sequence[OutputArrays]) -> Prediction:
+        """The cosine, from -1 to 1."""
+        (output,) = outputs
+        return Prediction(float(output["cosine"]), num_truncated=count_truncated(features))
+
+    def baselines(self) -> Mapping[str, BaselineMethod[TextExample, Prediction]]:
+        """The cosine of TF-IDF weights of character n-grams, which are fitted on the texts of train."""
+        return {TFIDF_COSINE: predictions_of(predict_cosines)}
+
+    def describe(self, example: TextExample, prediction: Prediction) -> AnswerRecord:
+        """``id`` and ``label``, the cosine."""
+        return prediction_record(example, prediction)
+
+    def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
+        """Spearman's and Pearson's correlation of the cosines with the gold scores, or the area under the ROC curve."""
+        labels = [example.label for example in examples]
+        refuse_unlabelled(labels)
+        gold, answers = as_numbers(labels), as_numbers([prediction.label for prediction in predictions])
+        return {name: compute(gold, answers) for name, compute in _SCORES[self.metric].items()}
+
+    def resampling_statistic(
+        self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
+    ) -> Statistic | None:
+        """The correlations, for a whole matrix of resamples at a time."""
+        if self.metric != "spearman" or not _SCORES[self.metric].keys() >= set(scores):
+            return None
+        gold = as_numbers([example.label for example in examples])
+        return resample_numbers(gold, as_numbers([prediction.label for prediction in predictions]), scores)
+
+
+def add_negatives(pairs: Sequence[TextExample]) -> list[TextExample]:
+    """Pairs that belong together, and for each its first text with the second text of the next, with the label 0."""
+    others = [*pairs[1:], *pairs[:1]]
+    negatives = [
+        replace(pair, id=f"{pair.id}-other", second=other.second, label=0.0)
+        for pair, other in zip(pairs, others, strict=True)
+        if other.second != pair.second
+    ]
+    return [*pairs, *negatives]
+
+
+def as_similarity(task: FileTask) -> SimilarityTask:
+    """The task of the same scored pairs whose model has a vector for each text."""
+    if not isinstance(task, RegressionTask) or not task.pair:
+        raise usage_error(f"{task.name} has no scores of pairs of texts: --kind similarity needs them.")
+    lowest, highest = task.numbers.lowest, task.numbers.highest
+    numbers = task.numbers if lowest is None or highest is None else Numbers(origin=lowest, unit=highest - lowest)
+    return SimilarityTask(
+        name=task.name,
+        files=task.files,
+        heldout=task.heldout,
+        max_length=task.max_length,
+        about=task.about,
+        numbers=numbers,
+    )

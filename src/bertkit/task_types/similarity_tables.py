@@ -1,0 +1,95 @@
+"""A user's own pairs of texts, with a score or without: which columns they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bertkit.errors import data_error, usage_error
+from bertkit.formats.encodings import UTF_8
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Table
+from bertkit.task_types.columns import guess_texts, label_by_name
+from bertkit.task_types.labels import are_numbers
+from bertkit.task_types.regression import SMALLEST_UNIT, Numbers
+from bertkit.task_types.similarity import SimilarityTask
+from bertkit.task_types.task_files import Columns, Split, TaskFiles
+
+
+def guess_similarity(
+    paths: Mapping[str, Sequence[Path]],
+    name: str,
+    *,
+    text: str | None,
+    pair: str | None,
+    label: str | None,
+    max_length: int,
+    heldout: float,
+    encoding: str = UTF_8,
+) -> tuple[SimilarityTask, str]:
+    """The task of the files of each split, and how they were understood.
+
+    ``text``, ``pair`` and ``label`` are names of columns and replace what is guessed. A column with the name of a score
+    is the score; without one in train, all pairs belong together. Another split may have scores all the same.
+    """
+    first = paths["train"][0]
+    columns = _columns_of(Table(first, encoding=encoding), text, pair, label)
+    splits = {}
+    for split, files in paths.items():
+        if files:
+            table = Table(files[0], encoding=encoding)
+            own = columns if files[0] == first else _columns_of_split(table, columns, label)
+            absolute = tuple(str(file.resolve()) for file in files)
+            splits[split] = Split(files=absolute, columns=own, may_lack_labels=True)
+    made = TaskFiles(splits=splits, encoding=encoding)
+    ranked = "dev" in splits and splits["dev"].columns.label is not None
+    task = SimilarityTask(
+        name=name,
+        metric="spearman" if columns.label is not None or ranked else "roc_auc",
+        training="pairs" if columns.label is None else "scores",
+        numbers=_scale(made, name) if columns.label is not None else Numbers(),
+        files=made,
+        max_length=max_length,
+        heldout=0.0 if "dev" in splits else heldout,
+    )
+    score = (
+        f"score = {columns.label} (from {task.numbers.origin:g} to {task.numbers.origin + task.numbers.unit:g})"
+        if columns.label is not None
+        else "no score, so that the two texts of a row belong together"
+    )
+    return task, f"text = {columns.first}, pair = {columns.second}, {score}"
+
+
+def _columns_of_split(table: Table, train: Columns, label: str | None) -> Columns:
+    """The columns of train where the table has them; its own where it is another table."""
+    same = train.first in table.columns and train.second in table.columns
+    label = label if label in table.columns else None
+    return _columns_of(table, train.first, train.second, label) if same else _columns_of(table, None, None, label)
+
+
+def _columns_of(table: Table, text: str | None, pair: str | None, label: str | None) -> Columns:
+    for name in (text, pair, label):
+        if name is not None:
+            table.column_index(name)
+    found = guess_texts(table, text=text, pair=pair)
+    if found.second is None:
+        rest = [name for name in table.columns if name not in (found.first, found.id, label)]
+        if len(rest) != 1:
+            raise usage_error(f"{table.path}: which column is the second text? Name both: --text COLUMN --pair COLUMN.")
+        found = Columns(first=found.first, second=rest[0], id=found.id)
+    free = [name for name in table.columns if name not in (found.first, found.second, found.id)]
+    return Columns(first=found.first, second=found.second, id=found.id, label=label or label_by_name(free))
+
+
+def _scale(files: TaskFiles, name: str) -> Numbers:
+    """The scale on which the scores of train are from 0 to 1."""
+    values = []
+    for cells in files.read(name, "train"):
+        if cells.label:
+            if not are_numbers([cells.label]):
+                raise data_error(f'{at_line(cells.path, cells.line)}: "{cells.label}" is not a number. Fix the row.')
+            values.append(float(cells.label))
+    if not values or max(values) - min(values) < SMALLEST_UNIT:
+        found = f"all scores are {values[0]:g}" if values else "no row has a score"
+        raise data_error(f"{name}: {found}. Give pairs of different scores, or leave the column out.")
+    return Numbers(origin=min(values), unit=max(values) - min(values))

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.encoders import bert
+from bertkit.errors import BertkitError
+from bertkit.objectives.contrastive import ContrastiveSimilarity
+from bertkit.task_types import RegressionTask, TextExample, from_record
+from bertkit.task_types.regression import Numbers
+from bertkit.task_types.similarity import TFIDF_COSINE, SimilarityTask, add_negatives, as_similarity
+from bertkit.task_types.text_task import Prediction
+from bertkit.tasks.glue import sst2, stsb
+from bertkit.text.wordpiece import WordPiece
+
+PAIRS = [TextExample(str(row), f"first {row}", f"second {row}", 1.0) for row in range(3)]
+
+
+def test_each_text_is_a_row_of_its_own_and_the_score_is_scaled(tokenizer: WordPiece) -> None:
+    task = SimilarityTask(name="t", numbers=Numbers(origin=1, unit=4), max_length=7)
+    example = TextExample("7", "the river", "a very long text of many words", 3.0)
+    (feature,) = task.encode(example, tokenizer)
+    assert feature.lengths is not None
+    assert feature.lengths.tolist() == [4, 7]
+    assert feature.labels == {"similarity": 0.5}
+    assert feature.num_truncated == 2
+    assert not feature.segment_ids.any()
+    with pytest.raises(BertkitError, match="is two texts; example 8 has one"):
+        task.encode(TextExample("8", "one"), tokenizer)
+
+
+def test_the_prediction_is_the_cosine(tokenizer: WordPiece) -> None:
+    task = SimilarityTask(name="t")
+    prediction = task.decode(PAIRS[0], task.encode(PAIRS[0], tokenizer), [{"cosine": np.array(0.25)}])
+    assert prediction == Prediction(0.25)
+    assert task.describe(PAIRS[0], prediction) == {"id": "0", "label": 0.25}
+
+
+def test_scores_are_ranked_and_pairs_without_scores_get_negatives() -> None:
+    examples = [TextExample(str(row), "a", "b", score) for row, score in enumerate([0.0, 2.5, 5.0])]
+    predictions = [Prediction(0.1), Prediction(0.4), Prediction(0.3)]
+    assert SimilarityTask(name="t").score(examples, predictions) == {
+        "spearman": pytest.approx(0.5),
+        "pearson": pytest.approx(0.6546, abs=1e-4),
+    }
+    with_negatives = add_negatives(PAIRS)
+    assert [(each.first, each.second, each.label) for each in with_negatives[3:]] == [
+        ("first 0", "second 1", 0.0),
+        ("first 1", "second 2", 0.0),
+        ("first 2", "second 0", 0.0),
+    ]
+    cosines = [Prediction(0.9), Prediction(0.8), Prediction(0.2), Prediction(0.5), Prediction(0.1), Prediction(0.0)]
+    assert SimilarityTask(name="t", metric="roc_auc").score(with_negatives, cosines) == {
+        "roc_auc": pytest.approx(8 / 9)
+    }
+
+
+def test_the_head_has_no_weights_and_takes_the_pooling() -> None:
+    (head,) = (
+        SimilarityTask(name="t", pooling="cls", training="pairs", temperature=0.1).objectives(bert.tiny()).values()
+    )
+    assert isinstance(head, ContrastiveSimilarity)
+    assert (head.pooling, head.temperature) == ("cls", 0.1)
+    assert not list(head.parameters())
+    (scored,) = SimilarityTask(name="t").objectives(bert.tiny()).values()
+    assert isinstance(scored, ContrastiveSimilarity)
+    assert scored.temperature is None
+
+
+def test_the_baseline_is_a_cosine_of_words_in_common() -> None:
+    (baseline,) = [SimilarityTask(name="t").baselines()[TFIDF_COSINE]]
+    dev = [TextExample("0", "the old mill", "the old mill", 1.0), TextExample("1", "the old mill", "zzz", 0.0)]
+    same, other = baseline(PAIRS, dev)
+    assert same.label == pytest.approx(1.0)
+    assert other.label == pytest.approx(0.0)
+
+
+def test_a_task_comes_back_from_its_record() -> None:
+    task = SimilarityTask(name="t", pooling="max", training="pairs", metric="roc_auc")
+    assert from_record(task.record()) == task
+
+
+def test_a_task_on_scored_pairs_has_a_twin_with_vectors() -> None:
+    twin = as_similarity(stsb)
+    assert (twin.numbers.origin, twin.numbers.unit) == (0.0, 5.0)
+    assert twin.files == stsb.files
+    for other in (sst2, RegressionTask(name="t", metric="pearson")):
+        with pytest.raises(BertkitError, match="has no scores of pairs of texts"):
+            as_similarity(other)
+
+
+def test_unknown_settings_are_errors() -> None:
+    with pytest.raises(BertkitError, match="metric is f1; it must be spearman or roc_auc"):
+        SimilarityTask(name="t", metric="f1")
+    with pytest.raises(BertkitError, match="temperature"):
+        SimilarityTask(name="t", temperature=0.0)
+
+
+def test_the_text_has_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="does not exist"):
+        list(SimilarityTask(name="t").reader.read(tmp_path / "none.csv"))

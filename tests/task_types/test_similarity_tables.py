@@ -1,0 +1,71 @@
+"""Pairs of a user, guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BertkitError
+from bertkit.task_types.similarity import SimilarityTask
+from bertkit.task_types.user_tables import guess
+
+
+def guessed(train: Path, dev: Path | None = None, **columns: str) -> tuple[SimilarityTask, str]:
+    found = guess(train, dev=dev, kind="similarity", **columns)  # type: ignore[arg-type]
+    assert isinstance(found.task, SimilarityTask)
+    return found.task, found.sentence
+
+
+def table(path: Path, header: str, rows: list[str]) -> Path:
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def test_scores_are_scaled_to_0_to_1(tmp_path: Path) -> None:
+    rows = [f"a river {row},a stream {row},{row % 5 + 1}" for row in range(40)]
+    task, sentence = guessed(table(tmp_path / "p.csv", "sentence1,sentence2,score", rows))
+    assert (task.training, task.metric, task.heldout) == ("scores", "spearman", 0.1)
+    assert (task.numbers.origin, task.numbers.unit) == (1.0, 4.0)
+    assert sentence == "text = sentence1, pair = sentence2, score = score (from 1 to 5)"
+    assert len(task.examples("train")) + len(task.examples("dev")) == 40
+
+
+def test_pairs_without_a_score_belong_together_and_dev_gets_negatives(tmp_path: Path) -> None:
+    rows = [f"what is {row},an answer of {row}" for row in range(40)]
+    task, sentence = guessed(table(tmp_path / "p.csv", "question,answer", rows))
+    assert (task.training, task.metric) == ("pairs", "roc_auc")
+    assert "no score, so that the two texts of a row belong together" in sentence
+    train, dev = task.examples("train"), task.examples("dev")
+    assert {example.label for example in train} == {1.0}
+    assert [example.label for example in dev] == [1.0] * (len(dev) // 2) + [0.0] * (len(dev) // 2)
+    assert len(train) + len(dev) // 2 == 40
+
+
+def test_a_dev_file_may_have_scores_and_other_columns(tmp_path: Path) -> None:
+    train = table(tmp_path / "p.csv", "question,answer", [f"what is {row},an answer of {row}" for row in range(40)])
+    dev = table(tmp_path / "d.csv", "text_a,text_b,score", [f"one {row},two {row},{row}" for row in range(7)])
+    task, _ = guessed(train, dev)
+    assert (task.training, task.metric) == ("pairs", "spearman")
+    assert [example.label for example in task.examples("dev")] == [float(row) for row in range(7)]
+
+
+def test_two_columns_of_any_name_are_the_texts(tmp_path: Path) -> None:
+    task, _ = guessed(
+        table(tmp_path / "p.csv", "left,right", [f"what is {row},an answer of {row}" for row in range(40)])
+    )
+    columns = task.files.splits["train"].columns
+    assert {columns.first, columns.second} == {"left", "right"}
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        ("a,b,c", ["a river,a stream,a mill"] * 3, "which column is the second text"),
+        ("text_a,text_b,score", ["x,y,high", "x,y,low"], r'p\.csv, line 2: "high" is not a number'),
+        ("text_a,text_b,score", ["x,y,3", "x,z,3"], "all scores are 3"),
+    ],
+)
+def test_tables_that_are_not_pairs_are_errors(tmp_path: Path, header: str, rows: list[str], message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        guessed(table(tmp_path / "p.csv", header, rows))
