@@ -59,13 +59,11 @@ EXCEPTIONS: dict[str, str] = {
     "finetuning.record.FinetuneRun": "a record: every setting of a run, always read by field name",
     "options.evaluation.EvaluateOptions": "a record: one field per option of the command line",
     "options.finetuning.TaskTrainingOptions": "a record: one field per option of the command line",
-    "options.evaluation.EvaluateOptions": "a record: one field per option of the command line",
     "task_types.user_tables.guess": "one parameter per option of the command line about a table",
     "options.pretraining.PretrainOptions": "a record: one field per option of the command line",
     "pretraining.record.PretrainRun": "a record: every setting of a run, always read by field name",
     "report.doctor.Diagnosis": "a record: one field per line of the report",
     "reproduction.scales.Scale": "a record: every size of a reproduction, always read by field name",
-    "task_types.user_tables.guess": "one parameter per option that replaces a guess",
 }
 """What may be larger, by name, with the reason."""
 

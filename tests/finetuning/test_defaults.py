@@ -159,7 +159,7 @@ def test_the_head_of_a_small_model_fits_its_task(tmp_path: Path) -> None:
     assert head(sst2) == head(swag) == head(conll2003) == head(squad.v1) == {}
 
 
-def test_a_model_with_a_pooling_of_its_own_compares_the_texts_of_a_pair_as_well(tmp_path: Path) -> None:
+def test_a_model_without_a_pooler_reads_the_mean(tmp_path: Path) -> None:
     sizes = {
         "hidden_size": 12,
         "num_hidden_layers": 3,
@@ -169,7 +169,8 @@ def test_a_model_with_a_pooling_of_its_own_compares_the_texts_of_a_pair_as_well(
     }
     folder = write_config(tmp_path, model_type="modernbert", vocab_size=99, **sizes)
     assert small_model_settings(folder, mrpc, 2_000)["task.pair_head"]
-    assert "task.pooling" not in small_model_settings(folder, sst2, 2_000)
+    assert small_model_settings(folder, sst2, 2_000)["task.pooling"] == "mean"
+    assert "task.pooling" not in small_model_settings(folder, swag, 2_000)
 
 
 def test_small_models_learn_numbers_around_zero(tmp_path: Path) -> None:
