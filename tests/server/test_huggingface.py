@@ -167,6 +167,8 @@ def test_errors_are_shown_by_the_client(server: Server) -> None:
         client(server, "reviews").text_classification(" ")
     with pytest.raises(HfHubHTTPError, match=r"must have less than 34 tokens\. Given: 6"):
         client(server, "reviews").text_classification("river " * 60)
+    with pytest.raises(HfHubHTTPError, match=r"must have less than 12 tokens\. Given: 20"):
+        client(server, "questions").question_answering(question="river " * 20, context="a river")
     with pytest.raises(HfHubHTTPError, match=r'no model is named "revews"\. Did you mean "reviews"\?'):
         client(server, "revews").text_classification("a river")
     with pytest.raises(HfHubHTTPError, match="does not answer questions; it can do: text-classification"):

@@ -115,7 +115,8 @@ async def answer(
     changed = replace(task, **{name: value for name, value in settings.items() if value is not None})  # type: ignore[arg-type]
     if changed.max_length > model.max_length:
         raise invalid(f"`max_seq_len` may be {model.max_length} at most", "parameters.max_seq_len")
-    (result,) = await call.run(model, model.predictions, [TaskInput(changed, SpanExample("0", question, context))])
+    inputs = [TaskInput(changed, SpanExample("0", question, context))]
+    (result,) = await call.run(model, model.predictions, inputs, field="inputs.question")
     prediction: SpanPrediction = result.prediction
     return prediction
 

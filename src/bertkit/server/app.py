@@ -13,13 +13,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bertkit.server.errors import ServerError
+from bertkit.server.openapi import describe
 from bertkit.server.routes import list_endpoints
 from bertkit.server.service import Service
 
 
 def build_app(service: Service, *, cors_origins: Sequence[str] = ()) -> Starlette:
     """The application for a service; pages of ``cors_origins`` may call it from a browser."""
-    routes = [Route(each.path, each, methods=[each.method]) for each in list_endpoints()]
+    endpoints = list_endpoints()
+    routes = [Route(each.path, each, methods=[each.method]) for each in endpoints]
+    service.document = describe(endpoints)
     middleware = []
     if cors_origins:
         middleware.append(

@@ -178,7 +178,8 @@ class Batcher:
 def _refuse_truncated(job: Job) -> None:
     for number, each in enumerate(job.encoded):
         if each.num_truncated:
-            raise TooLongError(number, limit=each.num_tokens, given=each.num_tokens + each.num_truncated)
+            limit = each.num_tokens if each.limit is None else each.limit
+            raise TooLongError(number, limit=limit, given=limit + each.num_truncated)
 
 
 def _fail(job: Job, error: Exception) -> None:

@@ -95,8 +95,8 @@ class Call:
 
 
 def _explain_length(error: TooLongError, field: str) -> ServerError:
-    """TEI's sentence; ``field`` may have a place for the number of the input."""
-    place = field.format(error.number) if "{}" in field else f"{field}[{error.number}]"
+    """TEI's sentence; a ``field`` with a dot is one text, any other a list of which one is named."""
+    place = field if "." in field else f"{field}[{error.number}]"
     return invalid(
         f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}. "
         "Shorten the text, or ask for its end to be cut off with truncate: true.",

@@ -15,7 +15,7 @@ class CohereRerankRequest(Request):
     """Documents to sort by their relevance for a query; texts, or records with a ``text``."""
 
     query: str
-    documents: list[str | dict[str, object]]
+    documents: list[str | dict[str, Any]]
     top_n: Count | None = None
     return_documents: bool = False
     max_tokens_per_doc: Count | None = None

@@ -25,7 +25,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLIENT_LEFT = 499
 """The status in the log of a request whose client has left, as nginx writes it."""
 
-_ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.tolist() if isinstance(value, np.ndarray) else str(value))
+ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.tolist() if isinstance(value, np.ndarray) else str(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,45 +63,35 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         begin = time.monotonic()
-        service: Service = scope["app"].state.service
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        call = Call(
-            service,
-            headers,
-            scope.get("path_params", {}),
-            _request_id(headers.get("x-request-id", "")),
-            method=scope["method"],
-            path=scope["path"],
-            query=dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20)),
-            deadline=begin + service.limits.seconds,
-        )
+        call = start_call(scope, begin)
+        service = call.service
         service.state.open += 1
         try:
             reply = await self._answer(call, receive)
             seconds, status = time.monotonic() - begin, reply.status
-            await _send(send, reply, [*_usage_headers(call, seconds), ("x-request-id", call.request_id)])
+            await send_reply(send, reply, [*_usage_headers(call, seconds), ("x-request-id", call.request_id)])
         except ClientLeftError:
             seconds, status = time.monotonic() - begin, _CLIENT_LEFT
         finally:
             service.state.open -= 1
-        _observe(call, status, seconds)
+        observe(call, status, seconds)
         log_request(call, status, seconds)
 
     async def _answer(self, call: Call, receive: Receive) -> Reply:
         try:
-            self._admit(call)
+            self.admit(call)
             if self.record is None:
                 return _reply(await self.handle(call, None))
             return await self._read_and_answer(call, receive)
         except ServerError as error:
-            return self._error_reply(error)
+            return self.error_reply(error)
         except TimeoutError:
-            return self._error_reply(ServerError(504, "the request was not answered in time", retry_after=1.0))
+            return self.error_reply(ServerError(504, "the request was not answered in time", retry_after=1.0))
         except (ClientLeftError, asyncio.CancelledError):
             raise
         except Exception as error:
             log_error(call, error)
-            return self._error_reply(ServerError(500, "internal error"))
+            return self.error_reply(ServerError(500, "internal error"))
 
     async def _read_and_answer(self, call: Call, receive: Receive) -> Reply:
         service = call.service
@@ -117,7 +107,8 @@ class Endpoint:
             service.state.running -= 1
             service.bodies.release(len(body))
 
-    def _admit(self, call: Call) -> None:
+    def admit(self, call: Call) -> None:
+        """Refuse a request without a key, and any new one while the server stops."""
         if self.open:
             return
         service = call.service
@@ -126,8 +117,32 @@ class Endpoint:
         if service.state.stopping:
             raise ServerError(503, "the server is stopping", retry_after=1.0, close=True)
 
-    def _error_reply(self, error: ServerError) -> Reply:
-        return Reply(_ENCODER.encode(error.body(self.dialect)), JSON, error.status, error.headers())
+    def error_reply(self, error: ServerError) -> Reply:
+        """An error in the form of the protocol."""
+        return Reply(ENCODER.encode(error.body(self.dialect)), JSON, error.status, error.headers())
+
+
+def start_call(scope: Scope, begin: float) -> Call:
+    """The request of an ASGI scope, which came at ``begin``."""
+    service: Service = scope["app"].state.service
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    return Call(
+        service,
+        headers,
+        scope.get("path_params", {}),
+        _request_id(headers.get("x-request-id", "")),
+        method=scope["method"],
+        path=scope["path"],
+        query=_read_query(scope["query_string"]),
+        deadline=begin + service.limits.seconds,
+    )
+
+
+def _read_query(query: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query.decode("latin-1"), max_num_fields=20))
+    except ValueError:  # more fields than any route has
+        return {}
 
 
 async def _while_connected(work: Awaitable[object], receive: Receive, seconds: float) -> object:
@@ -147,10 +162,11 @@ async def _while_connected(work: Awaitable[object], receive: Receive, seconds: f
 
 
 def _reply(answer: object) -> Reply:
-    return answer if isinstance(answer, Reply) else Reply(_ENCODER.encode(answer), JSON)
+    return answer if isinstance(answer, Reply) else Reply(ENCODER.encode(answer), JSON)
 
 
-async def _send(send: Send, reply: Reply, more: list[tuple[str, str]]) -> None:
+async def send_reply(send: Send, reply: Reply, more: list[tuple[str, str]]) -> None:
+    """Send a whole answer, with ``more`` headers."""
     headers = [("content-type", reply.content_type), ("content-length", str(len(reply.body)))]
     headers += [*(reply.headers or {}).items(), *more]
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
@@ -180,7 +196,8 @@ def _usage_headers(call: Call, seconds: float) -> list[tuple[str, str]]:
     return headers
 
 
-def _observe(call: Call, status: int, seconds: float) -> None:
+def observe(call: Call, status: int, seconds: float) -> None:
+    """Count a request that has ended."""
     usage, metrics = call.usage, call.service.metrics
     per_input = usage.tokens / usage.inputs if usage.inputs else 0.0
     metrics.observe_request(

@@ -14,11 +14,15 @@ _CHARACTERS_PER_TOKEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One input as a model reads it: ``content``, its tokens, and how many tokens of it were left out."""
+    """One input as a model reads it: ``content``, its tokens, and how many tokens of it were left out.
+
+    ``limit`` is the most tokens of the text that may be cut off, where that is not ``num_tokens``.
+    """
 
     content: Any
     num_tokens: int
     num_truncated: int = 0
+    limit: int | None = None
 
 
 @runtime_checkable

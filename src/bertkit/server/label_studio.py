@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ _DEFAULT_NAMES = ("label", "text", "text")
 class LabelStudioTask(Struct):
     """A task of Label Studio, of which the ``data`` are read."""
 
-    data: dict[str, object]
+    data: dict[str, Any]
     id: int | None = None
 
 
@@ -33,7 +34,7 @@ class LabelStudioRequest(Request):
     tasks: list[LabelStudioTask]
     label_config: str | None = None
     project: str | None = None
-    params: dict[str, object] | None = None
+    params: dict[str, Any] | None = None
     model_version: str | None = None
     force_reload: bool | None = None
     try_fetch: bool | None = None

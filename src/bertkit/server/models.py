@@ -24,7 +24,7 @@ from bertkit.model import Model
 from bertkit.server.activations import Activation, find_activation
 from bertkit.server.errors import unable
 from bertkit.server.jobs import Encoded
-from bertkit.task_types import FileTask, TextExample, TextTask
+from bertkit.task_types import FileTask, QuestionAnsweringTask, TextExample, TextTask
 
 _BATCH = 64
 """The most rows that a model reads at a time; the batcher bounds the tokens."""
@@ -134,7 +134,8 @@ class Predictions:
         encoded = []
         for each in inputs:
             features = each.task.encode(each.example, self._model.pipeline.tokenizer)
-            encoded.append(_count((each, features), features))
+            limit = each.task.max_query if isinstance(each.task, QuestionAnsweringTask) else None
+            encoded.append(replace(_count((each, features), features), limit=limit))
         return encoded
 
     def run(self, inputs: Sequence[Encoded]) -> list[TaskResult]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -104,7 +104,7 @@ class EmbedRequest(Request):
     prompt_name: str | None = None
     dimensions: int | None = None
     encoding_format: Literal["float"] | None = None
-    parameters: dict[str, object] | None = None
+    parameters: dict[str, Any] | None = None
 
     def texts(self, model: ServedModel) -> str | list[Text]:
         """The texts; token ids become the text that they stand for."""
@@ -159,4 +159,4 @@ class ChooseRequest(Request):
     """A prompt with choices."""
 
     inputs: Choices
-    parameters: dict[str, object] | None = None
+    parameters: dict[str, Any] | None = None

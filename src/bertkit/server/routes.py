@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from bertkit.server import cloud, cohere, health, huggingface, label_studio, openai, tei
+from bertkit.server import cloud, cohere, forms, health, huggingface, label_studio, openai, openapi, tei
 from bertkit.server.endpoint import Endpoint
+from bertkit.server.reading import FORM
 from bertkit.server.records import EmbedRequest, SimilarityRequest
+from bertkit.server.streams import StreamEndpoint, StreamLine
 
 _ANY = dict
 
 
 def list_endpoints() -> list[Endpoint]:
     """Every route of the server, those with the most requests first."""
-    return [*_huggingface(), *_openai(), *_tei(), *_cohere(), *_label_studio(), *_cloud(), *_health()]
+    return [*_huggingface(), *_openai(), *_tei(), *_cohere(), *_label_studio(), *_cloud(), *_health(), *_pages()]
 
 
 def _huggingface() -> list[Endpoint]:
@@ -85,6 +87,27 @@ def _cloud() -> list[Endpoint]:
     summary = "TEI's /predict, Label Studio's tasks, Vertex's instances, or a task of Hugging Face, by the body"
     paths = dict.fromkeys(("/predict", "/invocations", *([predict] if predict else [])))
     return [Endpoint(path=path, handle=cloud.invoke, record=_ANY, summary=summary, tag="Clouds") for path in paths]
+
+
+def _pages() -> list[Endpoint]:
+    gets = (
+        ("/", forms.home, "The page for people, or whether the server is ready"),
+        ("/openapi.json", openapi.document, "This document"),
+        ("/api-doc/openapi.json", openapi.document, "This document"),
+        ("/docs", openapi.documentation, "The routes for people"),
+    )
+    submit = Endpoint(
+        path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=(FORM,)
+    )
+    stream = StreamEndpoint(
+        path="/stream",
+        handle=huggingface.dispatch,
+        record=StreamLine,
+        summary="One input per line, one answer per line",
+        tag="Hugging Face",
+    )
+    listed = [Endpoint(path=path, handle=handle, method="GET", summary=text, tag="Page") for path, handle, text in gets]
+    return [*listed, submit, stream]
 
 
 def _health() -> list[Endpoint]:

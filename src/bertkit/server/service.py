@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import load
@@ -42,7 +43,7 @@ class Service:
     """What the handlers of all protocols use.
 
     ``models`` are by name, the first one is the default. With ``truncate`` a text that is too long loses its end
-    although the request did not ask for it.
+    although the request did not ask for it. ``document`` is the OpenAPI document of the application.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Service:
         self.limits = limits or Limits()
         self.keys = keys or ApiKeys()
         self.truncate = truncate
+        self.document: Mapping[str, Any] = {}
         self.state = State(begun=time.time())
         self.metrics = Metrics()
         self.bodies = Bodies(self.limits)

@@ -1,0 +1,214 @@
+"""The page for people: a form for each thing that a model does, its result, and how to ask for the same elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bertkit.server import health
+from bertkit.server.call import Call
+from bertkit.server.endpoint import Reply
+from bertkit.server.errors import ServerError, malformed
+from bertkit.server.huggingface import HANDLERS, SIMILARITY, ZERO_SHOT
+from bertkit.server.models import EMBED, FILL, ServedModel
+from bertkit.server.pages import render
+from bertkit.server.reading import convert
+from bertkit.server.tei import RerankRequest, rerank
+from bertkit.server.zero_shot import can_infer
+from bertkit.task_types import TextTask
+
+HTML = "text/html; charset=utf-8"
+RERANK = "rerank"
+_FIELDS = 12
+"""The most fields of a form."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""What no HTML may have, and the carriage returns that browsers put before line feeds."""
+
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+"""The page runs no script and loads nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form: its ``title``, its ``fields`` with their labels, and the method of ``InferenceClient`` for the same.
+
+    A field whose label ends in "one per line" is a list.
+    """
+
+    title: str
+    fields: Mapping[str, str]
+    method: str
+    make_body: Callable[[Mapping[str, str]], dict[str, Any]]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+_TEXT = {"text": "Text"}
+FORMS: Mapping[str, Form] = {
+    FILL: Form("Fill in a word", {"text": "Text with a mask"}, "fill_mask", lambda f: {"inputs": f["text"]}),
+    "text-classification": Form("Classify a text", _TEXT, "text_classification", lambda f: {"inputs": f["text"]}),
+    "pair": Form(
+        "Classify a pair of texts",
+        {"text": "First text", "pair": "Second text"},
+        "",
+        lambda f: {"inputs": [[f["text"], f["pair"]]]},
+    ),
+    RERANK: Form(
+        "Sort texts by relevance",
+        {"text": "Query", "texts": "Texts, one per line"},
+        "",
+        lambda f: {"query": f["text"], "texts": _lines(f["texts"])},
+    ),
+    "token-classification": Form("Find names", _TEXT, "token_classification", lambda f: {"inputs": f["text"]}),
+    "question-answering": Form(
+        "Answer a question",
+        {"text": "Question", "context": "Text with the answer"},
+        "question_answering",
+        lambda f: {"inputs": {"question": f["text"], "context": f["context"]}, "parameters": {"top_k": 5}},
+    ),
+    "multiple-choice": Form(
+        "Choose",
+        {"text": "Prompt", "texts": "Choices, one per line"},
+        "",
+        lambda f: {"inputs": {"prompt": f["text"], "choices": _lines(f["texts"])}},
+    ),
+    ZERO_SHOT: Form(
+        "Classify without examples",
+        {"text": "Text", "labels": "Labels, with commas between them"},
+        "zero_shot_classification",
+        lambda f: {"inputs": f["text"], "parameters": {"candidate_labels": _words(f["labels"])}},
+    ),
+    SIMILARITY: Form(
+        "Compare sentences",
+        {"texts": "Sentences, one per line"},
+        "feature_extraction",
+        lambda f: {"inputs": _lines(f["texts"])},
+    ),
+}
+
+
+def list_forms(model: ServedModel) -> list[str]:
+    """The forms of a model, in the order of the page."""
+    names: list[str] = []
+    if model.is_ranker:
+        names.append(RERANK)
+    elif isinstance(model.task, TextTask):
+        names.append("pair" if model.task.pair else "text-classification")
+        names += [ZERO_SHOT] if can_infer(model) else []
+    elif model.tasks[0] in FORMS:
+        names.append(model.tasks[0])
+    return [*names, SIMILARITY]
+
+
+async def home(call: Call, _: None) -> object:
+    """The page in a browser; for other clients, whether the server is ready."""
+    if "text/html" not in call.headers.get("accept", ""):
+        return await health.ready(call, None)
+    model = call.service.model(call.query.get("model"))
+    return Reply(_page(call, model, None, {}, None, None), HTML, headers=_HEADERS)
+
+
+async def submit(call: Call, body: bytes) -> object:
+    """A form that was sent: the page with its result, or with the error beside the form."""
+    try:
+        values = dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_FIELDS))
+    except (UnicodeDecodeError, ValueError) as error:
+        raise malformed("the form cannot be read") from error
+    model = call.find_model(values.get("model"))
+    name = values.get("form", "")
+    if name not in list_forms(model):
+        raise malformed("the model has no such form", "form")
+    fields = {field: _CONTROL.sub("", values.get(field, "")) for field in FORMS[name].fields}
+    try:
+        result, failure = await _run(call, model, name, fields), None
+    except ServerError as error:
+        result, failure = None, error
+    page = _page(call, model, name, fields, result, failure)
+    return Reply(page, HTML, failure.status if failure else 200, _HEADERS)
+
+
+async def _run(call: Call, model: ServedModel, name: str, fields: Mapping[str, str]) -> object:
+    body = {**FORMS[name].make_body(fields), "model": model.name}
+    if name == RERANK:
+        return await rerank(call, convert({**body, "return_text": True}, RerankRequest))
+    record, handle = HANDLERS[_task(name)]
+    result = await handle(call, convert(body, record))
+    return (result @ result.T).clip(-1, 1).tolist() if name == SIMILARITY else result
+
+
+def _task(form: str) -> str:
+    return {"pair": "text-classification", SIMILARITY: EMBED}.get(form, form)
+
+
+def _page(
+    call: Call,
+    model: ServedModel,
+    name: str | None,
+    fields: Mapping[str, str],
+    result: object,
+    failure: ServerError | None,
+) -> bytes:
+    forms = {each: FORMS[each] for each in list_forms(model)}
+    examples = {} if name is None or failure else write_examples(_address(call), model.name, name, fields)
+    mask = model.pipeline.tokenizer.id_to_token(model.pipeline.tokenizer.mask_id) if model.fills else ""
+    return render(
+        "page.html",
+        models=call.service.models,
+        model=model,
+        forms=forms,
+        chosen=name,
+        values=fields,
+        result=result,
+        error=failure.message if failure else "",
+        examples=examples,
+        mask=mask,
+        truncated=call.usage.truncated_inputs,
+    )
+
+
+def write_examples(address: str, model: str, name: str, fields: Mapping[str, str]) -> dict[str, str]:
+    """The same request as a command and as Python."""
+    body = FORMS[name].make_body(fields)
+    path = "/rerank" if name == RERANK else f"/models/{model}/pipeline/{_task(name)}"
+    sent = {**body, "model": model} if name == RERANK else body
+    data = json.dumps(sent, ensure_ascii=False)
+    curl = f"curl {address}{path} -H 'content-type: application/json' -d {shlex.quote(data)}"
+    method = FORMS[name].method
+    if not method:
+        return {"curl": curl, "Python": f"import httpx\nhttpx.post({address + path!r}, json={sent!r}).json()"}
+    arguments = _python_arguments(name, body)
+    url = f"{address}/models/{model}"
+    return {
+        "curl": curl,
+        "Python": f"from huggingface_hub import InferenceClient\nInferenceClient({url!r}).{method}({arguments})",
+    }
+
+
+def _python_arguments(name: str, body: Mapping[str, Any]) -> str:
+    inputs = body["inputs"]
+    if name == "question-answering":
+        return f"question={inputs['question']!r}, context={inputs['context']!r}, top_k=5"
+    if name == ZERO_SHOT:
+        return f"{inputs!r}, candidate_labels={body['parameters']['candidate_labels']!r}"
+    return repr(inputs)
+
+
+def _address(call: Call) -> str:
+    """The address that the browser used."""
+    return f"http://{call.headers.get('host', 'localhost')}"

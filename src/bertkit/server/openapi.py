@@ -1,0 +1,84 @@
+"""The OpenAPI document, made from the table of routes, and a page that shows it without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bertkit._version import __version__
+from bertkit.server.call import Call
+from bertkit.server.endpoint import Endpoint, Reply
+from bertkit.server.huggingface import HANDLERS
+from bertkit.server.pages import render
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_ERRORS = {
+    "400": "Malformed or empty",
+    "401": "The API key is missing or wrong",
+    "404": "Unknown model",
+    "413": "Too large",
+    "415": "Another content type",
+    "422": "A field cannot be used",
+    "424": "The model cannot do it",
+    "429": "Overloaded: come back after Retry-After",
+    "503": "Stopping or loading",
+    "504": "Not answered in time",
+}
+
+
+def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """The document for these routes."""
+    records = [each.record for each in endpoints if _has_fields(each.record)] + [
+        record for record, _ in HANDLERS.values()
+    ]
+    unique = list(dict.fromkeys(records))
+    schemas, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
+    known = dict(zip(unique, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for each in endpoints:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, known)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "bertkit", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+async def document(call: Call, _: None) -> object:
+    """The OpenAPI document of this server."""
+    return call.service.document
+
+
+async def documentation(call: Call, _: None) -> object:
+    """The same for a person."""
+    page = render("docs.html", paths=call.service.document["paths"], models=call.service.models)
+    return Reply(page, "text/html; charset=utf-8")
+
+
+def _has_fields(record: Any) -> bool:
+    return isinstance(record, type) and issubclass(record, msgspec.Struct)
+
+
+def _operation(endpoint: Endpoint, known: dict[Any, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {"summary": endpoint.summary, "tags": [endpoint.tag]}
+    operation["parameters"] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in _PARAMETER.findall(endpoint.path)
+    ]
+    operation["responses"] = {"200": {"description": "The answer"}}
+    if endpoint.record is not None:
+        if "{task}" in endpoint.path:
+            schema: Any = {"oneOf": [known[record] for record, _ in HANDLERS.values()]}
+        else:
+            schema = known.get(endpoint.record, {"type": "object"})
+        operation["requestBody"] = {
+            "required": True,
+            "content": {kind: {"schema": schema} for kind in endpoint.accepts},
+        }
+        operation["responses"] |= {status: {"description": text} for status, text in _ERRORS.items()}
+    operation["security"] = [] if endpoint.open else [{"key": []}]
+    return operation

@@ -1,0 +1,143 @@
+"""NDJSON in and out: a request of any length, one input per line, answered line by line in order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from bertkit.server import huggingface
+from bertkit.server.call import Call
+from bertkit.server.endpoint import ENCODER, Endpoint, observe, send_reply, start_call
+from bertkit.server.errors import ServerError, malformed
+from bertkit.server.logs import log_error, log_request
+from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, decode
+
+_LINES_AT_A_TIME = 64
+"""Lines that are read ahead of the answers: enough to fill batches, and a bound on memory."""
+
+_OK = 200
+
+
+class StreamLine(msgspec.Struct, forbid_unknown_fields=True):
+    """A line: the inputs of one request, with its parameters."""
+
+    inputs: Any
+    parameters: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamEndpoint(Endpoint):
+    """``POST /stream``: a line is a text as JSON or ``{"inputs": ..., "parameters": {...}}``.
+
+    The answer to line n, counted from 0, is ``{"index": n, "result": ...}`` or ``{"index": n, "error": ...}``. The
+    query may have a ``model``. A line has the limits of a whole body.
+    """
+
+    accepts: tuple[str, ...] = (NDJSON,)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer line by line."""
+        begin = time.monotonic()
+        call = start_call(scope, begin)
+        identity = ("x-request-id", call.request_id)
+        try:
+            self.admit(call)
+            check_content_type(call.headers, self.accepts)
+            call.find_model(call.query.get("model"))
+        except ServerError as error:
+            await send_reply(send, self.error_reply(error), [identity])
+            return
+        call.service.state.open += 1
+        status = _OK
+        try:
+            headers = [(b"content-type", NDJSON.encode()), (b"x-request-id", call.request_id.encode())]
+            await send({"type": "http.response.start", "status": _OK, "headers": headers})
+            async for line in _answer_lines(call, read_lines(call, receive)):
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except ClientLeftError:
+            status = 499
+        finally:
+            call.service.state.open -= 1
+        observe(call, status, time.monotonic() - begin)
+        log_request(call, status, time.monotonic() - begin)
+
+
+async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes]:
+    """The lines of the body as they arrive, without empty ones; a line that is too long ends the body."""
+    limits = call.service.limits
+    rest = b""
+    while True:
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                message = await receive()
+        except TimeoutError:
+            return
+        if message["type"] == "http.disconnect":
+            raise ClientLeftError
+        *lines, rest = (rest + message.get("body", b"")).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line
+        if len(rest) > limits.body_bytes:
+            yield b""  # answered with an error
+            return
+        if not message.get("more_body", False):
+            if rest.strip():
+                yield rest
+            return
+
+
+async def _answer_lines(call: Call, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The answers in order; up to ``_LINES_AT_A_TIME`` lines are worked on at a time."""
+    tasks: deque[asyncio.Task[bytes]] = deque()
+    number = 0
+    try:
+        async for line in lines:
+            tasks.append(asyncio.create_task(_answer_line(call, number, line)))
+            number += 1
+            while tasks and (tasks[0].done() or len(tasks) == _LINES_AT_A_TIME):
+                yield await tasks.popleft()
+        while tasks:
+            yield await tasks.popleft()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _answer_line(call: Call, number: int, line: bytes) -> bytes:
+    own = replace(call, deadline=0.0)  # shares the usage, and has a deadline of its own
+    try:
+        result = await _run(own, line)
+    except ServerError as error:
+        return ENCODER.encode({"index": number, **error.body("flat")}) + b"\n"
+    except Exception as error:
+        log_error(call, error)
+        return ENCODER.encode({"index": number, **ServerError(500, "internal error").body("flat")}) + b"\n"
+    return ENCODER.encode({"index": number, "result": result}) + b"\n"
+
+
+async def _run(call: Call, line: bytes) -> object:
+    if not line:
+        raise malformed(f"the line is longer than {call.service.limits.body_bytes:,} bytes")
+    content = decode(line, object)
+    if isinstance(content, dict):
+        record = decode(line, StreamLine)
+        content, parameters = record.inputs, record.parameters
+    else:
+        parameters = {}
+    body = {"inputs": content, "parameters": parameters, "model": call.query.get("model")}
+    while True:
+        try:
+            return await huggingface.dispatch(call, body)
+        except ServerError as error:
+            if error.status != 429:
+                raise
+            await asyncio.sleep(min(error.retry_after or 1.0, 1.0))  # the stream itself waits: its lines are bounded

@@ -1,0 +1,50 @@
+"""The OpenAPI document beside the server that it describes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from starlette.routing import Route
+from tests.server.running import get, post
+
+from bertkit.server.app import build_app
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+from bertkit.server.service import Service
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(path, method, each) for path, methods in document["paths"].items() for method, each in methods.items()]
+
+
+def test_every_route_is_in_the_document_and_no_other(server: Server, loaded: list[ServedModel]) -> None:
+    app = build_app(Service(loaded[:1]))
+    routes = {(each.path, method) for each in app.routes if isinstance(each, Route) for method in each.methods or ()}
+    described = {(path, method.upper()) for path, method, _ in operations(get(server, "/openapi.json").json())}
+    assert described == {(path, method) for path, method in routes if method != "HEAD"}
+
+
+def test_every_described_route_answers(server: Server) -> None:
+    """With an empty object as its body: an answer or an error of the client, never 404, 405 or 500."""
+    for path, method, operation in operations(get(server, "/openapi.json").json()):
+        concrete = path.replace("{model}", "reviews").replace("{task}", "text-classification")
+        reply = get(server, concrete) if method == "get" else post(server, concrete, {})
+        assert reply.status_code in ({200} if method == "get" else {200, 400, 415, 422}), path
+        assert operation["summary"]
+
+
+def test_every_reference_has_a_schema(server: Server) -> None:
+    reply = get(server, "/openapi.json")
+    schemas = reply.json()["components"]["schemas"]
+    references = set(re.findall(r'"#/components/schemas/(\w+)"', reply.text))
+    assert references
+    assert references <= set(schemas)
+    assert schemas["ClassifyRequest"]["additionalProperties"] is False
+
+
+def test_the_page_of_routes_needs_no_network(server: Server) -> None:
+    page = get(server, "/docs").text
+    assert "/v2/rerank" in page
+    assert not re.search(r'(src|href)="(https?:)?//', page)
+    assert "<script" not in page

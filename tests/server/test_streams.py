@@ -1,0 +1,69 @@
+"""NDJSON in and out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from tests.server.running import post, running
+
+from bertkit.server.limits import Limits
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+
+HEADERS = {"content-type": "application/x-ndjson"}
+
+
+def send(server: Server, content: bytes | Iterator[bytes], query: str = "") -> list[dict[str, object]]:
+    reply = httpx2.post(f"{server.address}/stream{query}", content=content, headers=HEADERS, timeout=60)
+    assert reply.status_code == 200
+    return [json.loads(line) for line in reply.text.splitlines()]
+
+
+def test_each_line_is_answered_in_order(server: Server) -> None:
+    texts = [f"the river {'ran ' * (number % 7)}" for number in range(150)]  # more than are read ahead
+    answers = send(server, b"\n".join(json.dumps(text).encode() for text in texts))
+    assert [each["index"] for each in answers] == list(range(150))
+    for place in (0, 77, 149):
+        expected = post(server, "/models/reviews", {"inputs": texts[place], "parameters": {}}).json()
+        found = answers[place]["result"]
+        assert isinstance(found, list)
+        assert [each["label"] for each in found[0]] == [each["label"] for each in expected[0]]
+        assert [each["score"] for each in found[0]] == pytest.approx([each["score"] for each in expected[0]], abs=1e-5)
+
+
+def test_a_line_that_fails_does_not_end_the_stream(server: Server) -> None:
+    lines = [
+        b'"the river"',
+        b"nonsense",
+        b"",
+        b'{"input": 1}',
+        b'""',
+        b'{"inputs": "the mill", "parameters": {"top_k": 1}}',
+    ]
+    answers = send(server, b"\r\n".join(lines))
+    assert [each.get("error_type") for each in answers] == [None, "Malformed", "Validation", "Empty", None]
+    last = answers[-1]["result"]
+    assert isinstance(last, list)
+    assert len(last[0]) == 1
+
+
+def test_answers_come_while_lines_are_sent(server: Server) -> None:
+    """The body has no length: it is sent in chunks while a generator makes it."""
+    answers = send(server, (b'{"inputs": "the [MASK] ran"}\n' for _ in range(5)), "?model=words")
+    assert len(answers) == 5
+    assert all("result" in each for each in answers)
+
+
+def test_a_line_has_the_limit_of_a_body(loaded: list[ServedModel]) -> None:
+    with running(loaded[:1], Limits(body_bytes=99)) as server:
+        first, second = send(server, b'"a river"\n"' + b"a" * 500)
+        assert "result" in first
+        assert "longer than 99 bytes" in str(second["error"])
+
+
+def test_other_types_and_unknown_models_are_refused_before_the_stream(server: Server) -> None:
+    assert post(server, "/stream", "a").status_code == 415
+    assert httpx2.post(f"{server.address}/stream?model=none", content=b'"a"', headers=HEADERS).status_code == 404
