@@ -7,7 +7,7 @@ import shutil
 from fnmatch import fnmatch
 from pathlib import Path
 
-import httpx
+import httpx2
 import huggingface_hub
 import pytest
 from huggingface_hub.errors import RepositoryNotFoundError
@@ -68,7 +68,7 @@ def hub(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     def snapshot_download(name: str, *, allow_patterns: list[str]) -> str:
         if name != "org/name":
             raise RepositoryNotFoundError(
-                "404", response=httpx.Response(404, request=httpx.Request("GET", "https://hub"))
+                "404", response=httpx2.Response(404, request=httpx2.Request("GET", "https://hub"))
             )
         snapshot = tmp_path / "cache" / "0123abcd"
         snapshot.mkdir(parents=True, exist_ok=True)
