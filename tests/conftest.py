@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from bertkit.batch import Batch
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bertkit-tests-")  # tests leave no file in the user's cache
 
 torch.set_num_threads(1)
 

@@ -17,6 +17,7 @@ from bertkit.errors import BAD_DATA, WRONG_USAGE
 from bertkit.formats.tables import Row, Table
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.prediction_files import predict_file
+from bertkit.inference.runtime import Runtime
 from bertkit.task_types import Prediction, TextClassificationTask, TextExample
 from bertkit.task_types.user_tables import guess
 
@@ -225,7 +226,7 @@ class Echo(Pipeline):
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.folders = folder, (folder,)
-        self.precision = "float32"
+        self.__dict__["runtime"] = Runtime("float32", None)
         self.__dict__["task"] = TextClassificationTask(name="echo", metric="accuracy", labels=("a", "b"))
 
     def stream(self, examples: Any, *, batch_size: int = 64) -> Iterator[Prediction]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.runtime import Runtime
 from bertkit.task_types import (
     Prediction,
     TextClassificationTask,
@@ -27,7 +28,7 @@ class Parrot(Pipeline):
         (folder / "weights").write_text("7")
         self.folder, self.folders = folder, (folder,)
         self.stop_at = stop_at
-        self.precision = "float32"
+        self.__dict__["runtime"] = Runtime("float32", None)
         self.answered = 0
         self.__dict__["task"] = TextClassificationTask(name="parrot", metric="accuracy", labels=("a", "b"))
 

@@ -47,7 +47,7 @@ def test_examples_are_read_lazily(model: Model, task: TextClassificationTask, to
 
     answers = list(islice(stream(model, task, endless(), tokenizer, batch_size=2, precision="float32"), 100))
     assert len(answers) == 100
-    assert len(read) <= 128
+    assert len(read) <= 192  # two chunks of 64, and the one that is tokenized while the model computes
 
 
 def test_no_examples_give_no_predictions(model: Model, task: TextClassificationTask, tokenizer: WordPiece) -> None:

@@ -219,13 +219,19 @@ def _check_depth(config: Any, source: Path, weights: Path, tensors: int) -> None
 
 def _load_encoder(spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor], source: str) -> Encoder:
     # Built on the meta device: computing the initial weights of BERT-base would take seconds, and they are overwritten.
-    with torch.device("meta"), _SkipNormalInit():
-        encoder: Encoder = spec.encoder(config)
+    encoder = sketch_encoder(spec, config)
     state = huggingface.encoder_from_hf(encoder, tensors, source)
     absent = {name: torch.empty(each.shape) for name, each in encoder.state_dict().items() if name not in state}
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
         initialize(encoder.get_submodule(str(spec.huggingface.optional_part)), config.initializer_range)
+    return encoder
+
+
+def sketch_encoder(spec: EncoderSpec, config: Any) -> Encoder:
+    """An encoder on the meta device: its sizes without its weights."""
+    with torch.device("meta"), _SkipNormalInit():
+        encoder: Encoder = spec.encoder(config)
     return encoder
 
 

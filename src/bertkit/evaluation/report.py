@@ -9,13 +9,13 @@ from typing import Any
 from bertkit import config
 from bertkit.contracts import E, Example, P
 from bertkit.finetuning.baselines import Baseline
+from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
 from bertkit.scores import format_score, is_defined
 from bertkit.task_types import ExampleReport, FileTask
 from bertkit.task_types.resampling import resample
-from bertkit.training.precision import Precision
 
 _MAX_WORST = 20
 
@@ -90,7 +90,7 @@ class Evaluation(Mapping[str, float]):
     baselines: list[Baseline] = field(default_factory=list)
     verdict: str = ""
     warnings: list[str] = field(default_factory=list)
-    precision: Precision = "float32"
+    precision: ResolvedPrecision = "float32"
 
     def __getitem__(self, name: str) -> float:
         return self.scores[name].value

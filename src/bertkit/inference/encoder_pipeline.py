@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import cast, get_args, overload
+from typing import Literal, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import id_of
-from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.checkpoint.model_folder import ModelFolder, sketch_encoder
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble
 from bertkit.errors import usage_error
@@ -24,10 +24,12 @@ from bertkit.inference.embedding import (
     hidden_states,
 )
 from bertkit.inference.embedding_store import EmbeddingRecord
+from bertkit.inference.runtime import ResolvedPrecision, Runtime
 from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.nn.text_pooling import Pooling
+from bertkit.options.job import InferencePrecision
 from bertkit.task_types import SimilarityTask, type_name
-from bertkit.training.precision import Precision, default_device
+from bertkit.training.precision import default_device
 
 LONGEST_TEXT = 512
 """The most tokens of a text that are read if the encoder itself has no limit."""
@@ -38,20 +40,30 @@ SIMILARITY = type_name(SimilarityTask)
 class EncoderPipeline:
     """The encoder of one model, or the models of an ensemble, which have no vectors. Weights are loaded at first use.
 
-    ``folder`` is that of the (first) model. ``precision`` is the number format of matrix products. ``num_truncated``
-    counts the examples so far whose end was cut off. ``device`` is where the models run.
+    ``folder`` is that of the (first) model. ``num_truncated`` counts the examples so far whose end was cut off.
+    ``precision`` is the number format of the products in the blocks. ``device`` is where the models run.
     """
 
-    def __init__(self, model: ModelFolder, *others: ModelFolder, precision: Precision | None = None) -> None:
+    def __init__(self, model: ModelFolder, *others: ModelFolder, precision: InferencePrecision | None = None) -> None:
         self.folder = model.path
         self.folders = tuple(each.path for each in (model, *others))
         self._models = (model, *others)
         self.tokenizer = model.tokenizer
         self.num_truncated = 0
         self.device = default_device()
-        self.precision = precision or _stated_precision(self._models)
-        if self.precision not in get_args(Precision):
-            raise usage_error(f"precision is {precision}; it must be {' or '.join(get_args(Precision))}.")
+        self._embedders: dict[EmbeddingSettings, TextEmbedder] = {}
+        if precision is not None and precision not in get_args(InferencePrecision):
+            raise usage_error(f"precision is {precision}; it must be one of {', '.join(get_args(InferencePrecision))}.")
+        self._allowed_precision = precision or _stated_precision(self._models)
+        self.precision: ResolvedPrecision = (
+            self._allowed_precision if self._allowed_precision != "auto" else self.runtime.precision
+        )
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """How the model is computed here: the precision, and the fastest path of this machine in that precision."""
+        encoders = [sketch_encoder(folder.spec, folder.config) for folder in self._models]
+        return Runtime.choose(encoders, self._allowed_precision, self.device)
 
     @property
     def max_length(self) -> int:
@@ -80,9 +92,11 @@ class EncoderPipeline:
 
     def stream_vectors(self, texts: Iterable[str], settings: EmbeddingSettings) -> Iterator[Vectors]:
         """The vectors of any number of texts in order, as arrays (n, H); one of them is in memory at a time."""
-        embedder = TextEmbedder(self.encoder, settings).eval()
+        if settings not in self._embedders:
+            self._embedders[settings] = TextEmbedder(self.fast_encoder, settings).eval()
+        embedder = self._embedders[settings]
         for vectors, num_truncated in embed(
-            embedder, self.tokenizer, texts, max_length=self.max_length, precision=self.precision
+            embedder, self.tokenizer, texts, max_length=self.max_length, precision=self.runtime.autocast_precision
         ):
             self.num_truncated += num_truncated
             yield vectors
@@ -122,7 +136,7 @@ class EncoderPipeline:
         self.num_truncated += feature.num_truncated > 0
         assert feature.offsets is not None
         tokens = tuple(self.tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
-        states = hidden_states(self.encoder, feature, self.tokenizer.pad_id, self.precision)
+        states = hidden_states(self.fast_encoder, feature, self.tokenizer.pad_id, self.runtime.autocast_precision)
         return TokenStates(tokens, feature.offsets, states)
 
     @property
@@ -138,15 +152,22 @@ class EncoderPipeline:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder alone, without a head."""
+        """The encoder alone, without a head, as it was trained."""
         if len(self._models) > 1:
             raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
         return self._models[0].load_encoder().to(self.device).eval()
+
+    @cached_property
+    def fast_encoder(self) -> Encoder:
+        """``encoder`` as ``runtime`` computes it."""
+        encoder = self.runtime.prepare(self.encoder)
+        assert isinstance(encoder, Encoder)
+        return encoder
 
     @cached_property
     def _encoder_fingerprint(self) -> str:
         return encoder_fingerprint(self.encoder)
 
 
-def _stated_precision(models: Sequence[ModelFolder]) -> Precision:
+def _stated_precision(models: Sequence[ModelFolder]) -> Literal["float32", "bfloat16"]:
     return "bfloat16" if all(model.stated_dtype == "bfloat16" for model in models) else "float32"

@@ -19,6 +19,7 @@ from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.inference.predict import stream
 from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
+from bertkit.options.job import InferencePrecision
 from bertkit.task_types import (
     Choice,
     FileTask,
@@ -34,12 +35,14 @@ from bertkit.task_types import (
     same_answers,
 )
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.training.precision import Device, Precision, use_device
+from bertkit.training.precision import Device, use_device
 
 Texts = list[str] | list[tuple[str, str]] | list[Text]
 
 
-def load(path: Path | str, *more: Path | str, precision: Precision | None = None, device: Device = "auto") -> Pipeline:
+def load(
+    path: Path | str, *more: Path | str, precision: InferencePrecision | None = None, device: Device = "auto"
+) -> Pipeline:
     """The model in a folder: a run of bertkit, a model that it saved, or a BERT in Hugging Face's format.
 
     With ``more`` folders the models are an ensemble: predictions are made from the mean of the outputs of their heads.
@@ -59,7 +62,7 @@ class Pipeline(EncoderPipeline):
     the examples so far whose end was cut off.
     """
 
-    def __init__(self, model: ModelFolder, *others: ModelFolder, precision: Precision | None = None) -> None:
+    def __init__(self, model: ModelFolder, *others: ModelFolder, precision: InferencePrecision | None = None) -> None:
         super().__init__(model, *others, precision=precision)
         for other in others:
             _require_same(self, Pipeline(other))
@@ -68,7 +71,14 @@ class Pipeline(EncoderPipeline):
         """The ``top_k`` most probable words for each [MASK] of the text."""
         check_text(text, "text")
         model = self.masked_lm_model
-        return fill(model, self.tokenizer, text, top_k=top_k, max_length=self.max_length, precision=self.precision)
+        return fill(
+            model,
+            self.tokenizer,
+            text,
+            top_k=top_k,
+            max_length=self.max_length,
+            precision=self.runtime.autocast_precision,
+        )
 
     @overload
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
@@ -135,7 +145,7 @@ class Pipeline(EncoderPipeline):
             examples,
             self.tokenizer,
             batch_size=batch_size,
-            precision=self.precision,
+            precision=self.runtime.autocast_precision,
         ):
             self.num_truncated += getattr(prediction, "num_truncated", 0) > 0
             yield prediction
@@ -151,7 +161,7 @@ class Pipeline(EncoderPipeline):
 
     @cached_property
     def masked_lm_model(self) -> Model:
-        """The encoder with its masked-LM head."""
+        """The encoder with its masked-LM head, as ``runtime`` computes it."""
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
         model = self._models[0].load_model(_build_masked_lm, only_present=True)
@@ -160,18 +170,21 @@ class Pipeline(EncoderPipeline):
                 f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
                 "it gives vectors of texts."
             )
-        return model.to(self.device).eval()
+        prepared = self.runtime.prepare(model.to(self.device))
+        assert isinstance(prepared, Model)
+        return prepared
 
     @cached_property
     def task_model(self) -> Model | Ensemble:
-        """The encoder with the head of ``task``; several models as one."""
+        """The encoder with the head of ``task``, as ``runtime`` computes it; several models as one."""
         _, *others = self._models
         tasks = [self.task, *(_find_task(other, other.path) for other in others)]  # their heads may differ
         models = [
-            folder.load_model(task.objectives).to(self.device).eval()
-            for folder, task in zip(self._models, tasks, strict=True)
+            folder.load_model(task.objectives).to(self.device) for folder, task in zip(self._models, tasks, strict=True)
         ]
-        return models[0] if not others else Ensemble(models).eval()
+        model = self.runtime.prepare(models[0] if not others else Ensemble(models))
+        assert isinstance(model, Model | Ensemble)
+        return model
 
     def _require(self, method: str, complaint: str) -> None:
         if self.task.pipeline_method != method:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -11,12 +12,18 @@ from torch import nn
 
 from bertkit.batch import Feature
 from bertkit.contracts import E, OutputArrays, P, Task, Tokenizer
+from bertkit.data.batches import prefetch
 from bertkit.data.features import collate
 from bertkit.errors import DivergenceError
 from bertkit.training.evaluation import evaluation_mode
 from bertkit.training.precision import Precision, autocast
 
+T = TypeVar("T")
+
 _BATCHES_IN_A_CHUNK = 32
+
+_TOKENS_IN_A_BATCH = {"cpu": 1024, "cuda": 16384}
+"""The most tokens of a batch, padding included. On a CPU the states of more would leave the cache of a core."""
 
 
 def predict(
@@ -46,11 +53,21 @@ def stream(
     Within a chunk, inputs of similar length share a batch. Predictions are the same for every batch size, except for
     the rounding of ``precision``.
     """
-    for chunk in _chunks(task.encode_all(examples, tokenizer), _BATCHES_IN_A_CHUNK * batch_size):
+    chunks = _chunks(task.encode_all(examples, tokenizer), _BATCHES_IN_A_CHUNK * batch_size)
+    for chunk in _read_ahead(chunks):
         features = [feature for _, own in chunk for feature in own]
         rows = iter(run_features(model, features, tokenizer.pad_id, batch_size, precision))
         for example, own in chunk:
             yield task.decode(example, own, list(islice(rows, len(own))))
+
+
+def _read_ahead(chunks: Iterator[T]) -> Iterator[T]:
+    """The same chunks; a thread tokenizes the next one while the model computes the last."""
+    end = object()
+    for chunk in prefetch(repeat(lambda: next(chunks, end)), workers=1):
+        if chunk is end:
+            return
+        yield cast(T, chunk)
 
 
 def _chunks(encoded: Iterable[tuple[E, list[Feature]]], size: int) -> Iterator[list[tuple[E, list[Feature]]]]:
@@ -70,7 +87,7 @@ def _chunks(encoded: Iterable[tuple[E, list[Feature]]], size: int) -> Iterator[l
 def run_features(
     model: nn.Module, features: Sequence[Feature], pad_id: int, batch_size: int, precision: Precision
 ) -> list[OutputArrays]:
-    """The outputs for each feature, in their order.
+    """The outputs for each feature, in their order; a batch has ``batch_size`` features at most.
 
     The longest features go first, so that a batch too large for the memory fails at once.
     """
@@ -78,13 +95,24 @@ def run_features(
     order = sorted(range(len(features)), key=lambda place: -len(features[place]))
     rows: list[OutputArrays] = [{}] * len(features)
     with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
-        for start in range(0, len(order), batch_size):
-            places = order[start : start + batch_size]
+        for places in _batches(order, [len(feature) for feature in features], batch_size, device):
             batch = collate([features[place] for place in places], pad_id=pad_id).to(device)
             outputs = _to_numpy(model(batch).values())
             for number, place in enumerate(places):
                 rows[place] = {name: np.asarray(values[number]) for name, values in outputs.items()}
     return rows
+
+
+def _batches(
+    order: Sequence[int], lengths: Sequence[int], batch_size: int, device: torch.device
+) -> Iterator[Sequence[int]]:
+    """Consecutive places of ``order``, which begins with the longest feature: as many as a batch may have."""
+    budget = _TOKENS_IN_A_BATCH.get(device.type, _TOKENS_IN_A_BATCH["cuda"])
+    start = 0
+    while start < len(order):
+        size = min(batch_size, max(1, budget // max(1, lengths[order[start]])))
+        yield order[start : start + size]
+        start += size
 
 
 def _to_numpy(outputs: Iterable[Mapping[str, torch.Tensor]]) -> OutputArrays:

@@ -153,7 +153,7 @@ def _records(
 def _fingerprint(pipeline: Pipeline, source: Path) -> str:
     """A hash of everything that the predictions depend on."""
     task = json.dumps(pipeline.task.record(), sort_keys=True)  # has the columns that are read
-    return fingerprint_of([*pipeline.folders, source], source.name, pipeline.precision, task)
+    return fingerprint_of([*pipeline.folders, source], source.name, pipeline.runtime.name, task)
 
 
 def _with_unique_ids(examples: Iterable[Example], source: Path) -> Iterator[Example]:

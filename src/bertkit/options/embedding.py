@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath
-from bertkit.options.job import AnyPath, Device, ModelJobOptions, Options, Precision
+from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import Neighbours
 
 
@@ -34,7 +34,7 @@ class EmbedOptions(ModelJobOptions):
     """Layers that are averaged, such as -4,-3,-2,-1 for the last four; 0 is the embeddings."""
     normalize: bool = False
     """Give every vector the length 1."""
-    precision: Precision | None = None
+    precision: InferencePrecision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath
-from bertkit.options.job import AnyPath, ModelJobOptions, Options, Precision
+from bertkit.options.job import AnyPath, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import FiniteFloat
 
 
@@ -39,7 +39,7 @@ class EvaluateOptions(ModelJobOptions):
     """Do not compare with the most frequent answer and a bag of words."""
     ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
-    precision: Precision | None = None
+    precision: InferencePrecision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
@@ -55,7 +55,7 @@ class CompareOptions(ModelJobOptions):
     """File with labels, or folder with the task's files. [default: the files of FIRST]"""
     split: str = "dev"
     """Which of the task's files."""
-    precision: Precision | None = None
+    precision: InferencePrecision | None = None
     """Number format of matrix products of both models. [default: float32, unless the model's config.json says
     bfloat16]"""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import InputPath, ModelPath
-from bertkit.options.job import AnyPath, Device, ModelJobOptions, Options, Precision
+from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import VocabularySize
 
 
@@ -25,7 +25,7 @@ class FillOptions(Options):
     """Predictions per mask."""
     device: Device = "auto"
     """Where the model runs: auto, cpu or cuda."""
-    precision: Precision | None = None
+    precision: InferencePrecision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
 
 
@@ -52,7 +52,7 @@ class PredictOptions(ModelJobOptions):
     """Encoding of the table INPUT, such as cp1252. [default: UTF-8]"""
     ensemble: Sequence[ModelPath] = ()
     """Run folders that predict together with RUN: the mean of the outputs of their heads."""
-    precision: Precision | None = None
+    precision: InferencePrecision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import platform
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
@@ -22,6 +21,7 @@ from bertkit.training.precision import (
     explain_precision,
     measure_matmul_speed,
 )
+from bertkit.training.processor import processor_name
 
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy", "msgspec", "cyclopts", "matplotlib", "scikit-learn")
 
@@ -84,7 +84,7 @@ def examine() -> Diagnosis:
         bertkit=__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()}",
-        processor=_processor(),
+        processor=processor_name(),
         cores=count_cores(),
         threads=torch.get_num_threads(),
         memory_total=memory_total,
@@ -99,15 +99,6 @@ def examine() -> Diagnosis:
         missing=missing,
         data_folder=os.environ.get("BERTKIT_DATA"),
     )
-
-
-def _processor() -> str:
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _gigabytes(size: int | None) -> str:

@@ -115,12 +115,12 @@ class ServedModel:
         model = (
             self.pipeline.task_model if self.task is not None else self.pipeline.masked_lm_model if self.fills else None
         )
-        return model.encoder if isinstance(model, Model) else self.pipeline.encoder
+        return model.encoder if isinstance(model, Model) else self.pipeline.fast_encoder
 
     def run(self, module: Any, features: Sequence[Feature]) -> list[OutputArrays]:
         """The outputs for each feature."""
         pipeline = self.pipeline
-        return run_features(module, features, pipeline.tokenizer.pad_id, _BATCH, pipeline.precision)
+        return run_features(module, features, pipeline.tokenizer.pad_id, _BATCH, pipeline.runtime.autocast_precision)
 
 
 class Predictions:

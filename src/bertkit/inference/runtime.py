@@ -1,0 +1,162 @@
+"""Models made ready for predictions, on the fastest path of this machine.
+
+A path is a way to compute the same network: PyTorch's own products, or oneDNN's with weights in its own layout. The
+precision that the user allows decides which paths are possible. If there are several, one block of the model's size is
+timed on each, once per machine; the fastest is remembered in a file.
+
+BERT and RoBERTa on a CPU have these paths. Other encoders, and any encoder on a GPU, run as in training.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.encoder_types.transformer import Transformer, build_post_norm_block
+from bertkit.errors import usage_error
+from bertkit.inference.path_cache import PathCache
+from bertkit.nn.embeddings import Embeddings
+from bertkit.nn.inference_linear import PackedLinear, PlainLinear, is_packing_available
+from bertkit.nn.inference_stack import InferenceStack, is_supported
+from bertkit.nn.int8_linear import Int8Maker, calibrate
+from bertkit.nn.stack import BlockStack
+from bertkit.options.job import InferencePrecision
+from bertkit.training.precision import Precision, choose_precision
+
+Path = Literal["PyTorch", "oneDNN"]
+ResolvedPrecision = Literal["float32", "bfloat16", "int8"]
+
+PATHS: Mapping[ResolvedPrecision, tuple[Path, ...]] = {
+    "float32": ("PyTorch", "oneDNN"),
+    "bfloat16": ("PyTorch", "oneDNN"),
+    "int8": ("oneDNN",),
+}
+
+_MEASURED_SHAPE = (16, 32)
+"""Rows and tokens of a row of the batch that is timed."""
+_ROUNDS = 5
+_CALIBRATION_SHAPE = (16, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """How models are computed: the number format of the products in their blocks, and the path.
+
+    ``path`` is None for encoders without paths of their own; they run as in training.
+    """
+
+    precision: ResolvedPrecision
+    path: Path | None
+
+    @staticmethod
+    def choose(
+        encoders: Sequence[nn.Module],
+        precision: InferencePrecision,
+        device: torch.device,
+        *,
+        cache: PathCache | None = None,
+    ) -> Runtime:
+        """The runtime for models with these encoders, whose weights may be on the meta device: only sizes are used.
+
+        ``auto`` is the fastest of all precisions; any other precision is kept, however slow it is.
+        """
+        encoder = encoders[0]
+        if device.type != "cpu" or not isinstance(encoder, Transformer) or not all(map(_is_supported, encoders)):
+            if precision == "int8":
+                raise usage_error("precision int8 is for BERT and RoBERTa on a CPU: use float32 or bfloat16.")
+            return Runtime(choose_precision(device) if precision == "auto" else precision, None)
+        if not is_packing_available():
+            if precision == "int8":
+                raise usage_error("precision int8 needs a PyTorch with oneDNN: use float32 or bfloat16.")
+            return Runtime("float32" if precision == "auto" else precision, "PyTorch")
+        allowed = PATHS if precision == "auto" else {precision: PATHS[precision]}
+        candidates = {f"{name} {path}": Runtime(name, path) for name, paths in allowed.items() for path in paths}
+        if len(candidates) == 1:
+            return next(iter(candidates.values()))
+        cache = cache or PathCache.of_user()
+        config = encoder.config
+        key = f"{precision} {config.hidden_size}/{config.num_heads}/{config.intermediate_size}"
+        found = cache.find(key)
+        if found not in candidates:
+            seconds = measure(encoder, candidates.values())
+            found = min(candidates, key=lambda name: seconds[candidates[name]])
+            cache.remember(key, found)
+        return candidates[found]
+
+    @property
+    def name(self) -> str:
+        """Precision and path, such as "float32 (oneDNN)"."""
+        return self.precision if self.path is None else f"{self.precision} ({self.path})"
+
+    @property
+    def autocast_precision(self) -> Precision:
+        """The precision that is left to autocast: prepared models need none."""
+        return "float32" if self.path is not None or self.precision == "int8" else self.precision
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """A copy of ``model`` for predictions: its blocks are replaced, and all other parameters are shared with it."""
+        if self.path is None:
+            return model.eval()
+        shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+        prepared: nn.Module = copy.deepcopy(model, shared)
+        for part in list(prepared.modules()):
+            if isinstance(part, Transformer):
+                stack = part.layers
+                embed = partial(_embed_random_tokens, part)
+                part.layers = self.convert(stack, embed)  # type: ignore[assignment]
+        return prepared.eval()
+
+    @torch.no_grad()
+    def convert(self, stack: nn.Module, calibration: Callable[[], Float[Tensor, "B T H"]]) -> InferenceStack:
+        """The blocks of ``stack`` on this path; the range of 8-bit integers is measured on ``calibration()``."""
+        if self.precision == "int8":
+            return InferenceStack(stack, Int8Maker(calibrate(stack, calibration())), dtype=torch.float32)
+        dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
+        make = partial(PackedLinear if self.path == "oneDNN" else PlainLinear, dtype=dtype)
+        return InferenceStack(stack, make, dtype=dtype)
+
+
+@torch.inference_mode()
+def measure(encoder: Transformer, runtimes: Iterable[Runtime]) -> dict[Runtime, float]:
+    """Seconds of one block with the sizes of ``encoder`` and random weights, the best of several rounds in turn."""
+    config = encoder.config
+    generator = torch.Generator().manual_seed(0)
+    stack = BlockStack([build_post_norm_block(config, activation="gelu")]).eval()
+    for parameter in stack.parameters():
+        parameter.normal_(0, config.initializer_range, generator=generator)
+    rows, tokens = _MEASURED_SHAPE
+    states = torch.randn(rows, tokens, config.hidden_size, generator=generator)
+    mask = torch.ones(rows, tokens, dtype=torch.bool)
+    stacks = {runtime: runtime.convert(stack, lambda: states) for runtime in runtimes}
+    seconds = dict.fromkeys(stacks, float("inf"))
+    for number in range(1 + _ROUNDS):
+        for runtime, converted in stacks.items():
+            begin = time.perf_counter()
+            converted(states, mask, None, output_hidden_states=False)
+            if number:  # the first pass compiles kernels
+                seconds[runtime] = min(seconds[runtime], time.perf_counter() - begin)
+    return seconds
+
+
+def _is_supported(encoder: nn.Module) -> bool:
+    return isinstance(encoder, Transformer) and is_supported(encoder.layers)
+
+
+def _embed_random_tokens(encoder: Transformer) -> Float[Tensor, "B T H"]:
+    """Rows of random tokens as the blocks of ``encoder`` receive them; always the same ones."""
+    rows, tokens = _CALIBRATION_SHAPE
+    generator = torch.Generator().manual_seed(0)
+    embeddings = encoder.embeddings
+    assert isinstance(embeddings, Embeddings)  # as every encoder has that is_supported
+    tokens = min(tokens, embeddings.position.num_embeddings - embeddings.first_position)
+    ids = torch.randint(encoder.token_embedding.num_embeddings, (rows, tokens), generator=generator)
+    states: Tensor = embeddings(ids, torch.zeros_like(ids))
+    return states

@@ -1,0 +1,85 @@
+"""Linear layers for inference: parameters in one number format, and on a CPU in the layout of oneDNN.
+
+Letters: N tokens, K inputs, M outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.nn.activation import ACTIVATIONS
+
+Activation = str | None
+"""A name of ``ACTIVATIONS``, or None for none."""
+
+ALL_ROWS = slice(None)
+
+
+@runtime_checkable
+class LinearMaker(Protocol):
+    """Makes a layer for inference from ``rows`` of a trained one, which are its outputs, and an activation after it."""
+
+    def __call__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> nn.Module:
+        """The layer, which maps (N, K) to (N, M)."""
+        ...
+
+
+def activation_name(activation: nn.Module) -> str:
+    """The name in ``ACTIVATIONS`` that made ``activation``."""
+    return next(name for name, make in ACTIVATIONS.items() if repr(make()) == repr(activation))
+
+
+def is_packing_available() -> bool:
+    """Whether this PyTorch has the operators of ``PackedLinear``."""
+    return torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+class PlainLinear(nn.Module):
+    """``activation(x W^T + b)`` as PyTorch computes it; the parameters are shared where ``dtype`` is already theirs."""
+
+    def __init__(
+        self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.weight, self.bias = linear.weight.detach()[rows].to(dtype), linear.bias.detach()[rows].to(dtype)
+        self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
+
+    def forward(self, states: Float[Tensor, "N K"]) -> Float[Tensor, "N M"]:
+        """Each token independently."""
+        output: Tensor = self.activation(F.linear(states, self.weight, self.bias))
+        return output
+
+
+class PackedLinear(nn.Module):
+    """The same with weights in oneDNN's own layout and the activation applied inside its kernel.
+
+    The operators are those that torch.compile uses on a CPU.
+    """
+
+    _KERNEL_ACTIVATIONS: ClassVar[Mapping[Activation, tuple[str, str]]] = {
+        None: ("none", ""),
+        "gelu": ("gelu", "none"),
+        "gelu_tanh": ("gelu", "tanh"),
+        "relu": ("relu", ""),
+    }
+
+    def __init__(
+        self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach()[rows].to(dtype).contiguous())
+        self.bias = linear.bias.detach()[rows].to(dtype)
+        self.kernel_activation, self.variant = self._KERNEL_ACTIVATIONS[activation]
+
+    def forward(self, states: Float[Tensor, "N K"]) -> Float[Tensor, "N M"]:
+        """Each token independently."""
+        output: Tensor = torch.ops.mkldnn._linear_pointwise(
+            states, self.weight, self.bias, self.kernel_activation, [], self.variant
+        )
+        return output

@@ -1,0 +1,110 @@
+"""Linear layers as products of 8-bit integers, for inference on a CPU.
+
+Letters: N tokens, K inputs, M outputs, B rows, T tokens of a row, H hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.inference_linear import ALL_ROWS, Activation
+
+_GELU_MINIMUM = 0.17
+"""GELU and ReLU give nothing below -0.17, so this much is added before their output is rounded to 0 to 255."""
+
+_SMOOTHING = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputRange:
+    """The largest magnitude of each input of a layer, and whether the inputs are the output of an activation."""
+
+    highest: Float[Tensor, " K"]
+    after_activation: bool
+
+
+def calibrate(stack: nn.Module, states: Float[Tensor, "B T H"]) -> Mapping[nn.Linear, InputRange]:
+    """The range of the inputs of every linear layer of a ``BlockStack`` in a pass on ``states``, without padding."""
+    ranges: dict[nn.Linear, InputRange] = {}
+
+    def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        assert isinstance(module, nn.Linear)
+        ranges[module] = InputRange(inputs[0].abs().amax(dim=0), bool(inputs[0].amin() > -_GELU_MINIMUM))
+
+    layers = [module for module in stack.modules() if isinstance(module, nn.Linear)]
+    hooks = [layer.register_forward_pre_hook(record) for layer in layers]
+    mask = torch.ones(states.shape[:2], dtype=torch.bool)
+    stack(states, mask, None, output_hidden_states=False, gradient_checkpointing=False)
+    for hook in hooks:
+        hook.remove()
+    return ranges
+
+
+class Int8Linear(nn.Module):
+    """The same with weights and inputs rounded to 8-bit integers, and sums in 32-bit integers.
+
+    Weights have one scale per output, and inputs one per token, so that the result for a token does not depend on the
+    other tokens of the batch. ``inputs`` is their range in a calibration: large inputs are
+    divided by a factor and their weights multiplied by it, so that both lose equally by rounding (SmoothQuant, Xiao et
+    al., arXiv 2211.10438, equation 4).
+    """
+
+    def __init__(
+        self,
+        linear: nn.Linear,
+        activation: Activation = None,
+        *,
+        rows: slice = ALL_ROWS,
+        inputs: InputRange,
+    ) -> None:
+        super().__init__()
+        weight = linear.weight.detach()[rows].float()
+        largest = weight.abs().amax(dim=0)
+        factor = inputs.highest.clamp(min=1e-3) ** _SMOOTHING / largest.clamp(min=1e-4) ** (1 - _SMOOTHING)
+        smoothed = weight * factor
+        self.scale = (smoothed.abs().amax(dim=1) / 127).clamp(min=1e-12)
+        rounded = (smoothed / self.scale[:, None]).round()
+        self.weight = torch.ops.onednn.qlinear_prepack(rounded.to(torch.int8), None)
+        self.weight_zeros = torch.zeros(len(rounded), dtype=torch.int32)
+        self.input_factor = 1 / factor
+        self.shift, self.zero, self.levels = (_GELU_MINIMUM, 0, 255.0) if inputs.after_activation else (0.0, 128, 127.0)
+        # The shift of the inputs is a constant of each output, which the bias takes away again.
+        taken = self.shift * (rounded * self.scale[:, None] * self.input_factor).sum(dim=1)
+        self.bias = linear.bias.detach()[rows].float() - taken
+        self.input_shift = self.shift * self.input_factor
+        self.offset = torch.tensor(self.zero + 0.5)  # conversion to an integer cuts off the fraction
+        self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
+
+    def forward(self, states: Float[Tensor, "N K"]) -> Float[Tensor, "N M"]:
+        """Each token independently, in float32."""
+        if self.shift:
+            scaled = torch.addcmul(self.input_shift, states, self.input_factor)
+            largest = scaled.amax(dim=1, keepdim=True)
+        else:
+            scaled = states * self.input_factor
+            largest = torch.maximum(scaled.amax(dim=1, keepdim=True), -scaled.amin(dim=1, keepdim=True))
+        step = largest.clamp_(min=1e-12) / self.levels
+        integers = torch.addcmul(self.offset, scaled, 1 / step).to(torch.uint8)
+        product = torch.ops.onednn.qlinear_pointwise(
+            integers, 1.0, self.zero, self.weight, self.scale, self.weight_zeros,
+            None, 1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
+        output: Tensor = self.activation(torch.addcmul(self.bias, product, step))
+        return output
+
+
+@dataclass(frozen=True, slots=True)
+class Int8Maker:
+    """A ``LinearMaker`` of ``Int8Linear``, from the ranges that ``calibrate`` found."""
+
+    ranges: Mapping[nn.Linear, InputRange]
+
+    def __call__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> Int8Linear:
+        """The layer in 8-bit integers."""
+        return Int8Linear(linear, activation, rows=rows, inputs=self.ranges[linear])

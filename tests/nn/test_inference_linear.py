@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from bertkit.nn.activation import ACTIVATIONS
+from bertkit.nn.inference_linear import Activation, PackedLinear, PlainLinear, activation_name, is_packing_available
+
+NAMES: list[Activation] = [None, *ACTIVATIONS]
+
+needs_packing = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
+
+
+@needs_packing
+@pytest.mark.parametrize("kind", [PlainLinear, PackedLinear])
+@pytest.mark.parametrize("activation", NAMES)
+@torch.no_grad()
+def test_the_result_is_that_of_pytorch(kind: type[PackedLinear], activation: Activation) -> None:
+    linear, states = nn.Linear(14, 37), torch.randn(5, 14)
+    after = nn.Identity() if activation is None else ACTIVATIONS[activation]()
+    expected = after(linear(states))
+    torch.testing.assert_close(kind(linear, activation, dtype=torch.float32)(states), expected, rtol=0, atol=1e-5)
+    rounded = kind(linear, activation, dtype=torch.bfloat16)(states.bfloat16())
+    assert rounded.dtype == torch.bfloat16
+    torch.testing.assert_close(rounded.float(), expected, rtol=0, atol=0.03)
+    assert not torch.equal(rounded.float(), expected)
+
+
+@needs_packing
+@pytest.mark.parametrize("kind", [PlainLinear, PackedLinear])
+@torch.no_grad()
+def test_some_rows_are_some_outputs(kind: type[PackedLinear]) -> None:
+    linear, states = nn.Linear(14, 37), torch.randn(5, 14)
+    some = kind(linear, rows=slice(9, 20), dtype=torch.float32)(states)
+    torch.testing.assert_close(some, linear(states)[:, 9:20], rtol=0, atol=1e-5)
+
+
+def test_plain_layers_share_their_parameters() -> None:
+    linear = nn.Linear(14, 37)
+    assert PlainLinear(linear, dtype=torch.float32).weight.data_ptr() == linear.weight.data_ptr()
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_is_recognised_by_what_it_computes(name: str) -> None:
+    states = torch.linspace(-3, 3, 50)
+    found = ACTIVATIONS[activation_name(ACTIVATIONS[name]())]()
+    assert torch.equal(found(states), ACTIVATIONS[name]()(states))
+    assert not torch.equal(found(states), F.silu(states))

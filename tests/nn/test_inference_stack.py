@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from tests.nn.inference_blocks import LENGTHS, MASK, T, make_stack, run
+from tests.nn.reference_attention import H
+from torch import nn
+
+from bertkit.encoders import gpt, modernbert, roberta
+from bertkit.nn.inference_linear import PackedLinear, PlainLinear, is_packing_available
+from bertkit.nn.inference_stack import InferenceStack, RowGroups, is_supported
+from bertkit.nn.int8_linear import Int8Maker, calibrate
+from bertkit.nn.stack import BlockStack
+
+Make = Callable[[BlockStack], InferenceStack]
+
+
+def plain(stack: BlockStack) -> InferenceStack:
+    return InferenceStack(stack, partial(PlainLinear, dtype=torch.float32), dtype=torch.float32)
+
+
+def packed(stack: BlockStack) -> InferenceStack:
+    return InferenceStack(stack, partial(PackedLinear, dtype=torch.float32), dtype=torch.float32)
+
+
+def bfloat16(stack: BlockStack) -> InferenceStack:
+    return InferenceStack(stack, partial(PackedLinear, dtype=torch.bfloat16), dtype=torch.bfloat16)
+
+
+@torch.no_grad()
+def int8(stack: BlockStack) -> InferenceStack:
+    states = torch.randn(8, 11, H, generator=torch.Generator().manual_seed(0))
+    return InferenceStack(stack, Int8Maker(calibrate(stack, states)), dtype=torch.float32)
+
+
+needs_packing = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
+ALL = [
+    pytest.param(plain, 1e-5, id="plain"),
+    pytest.param(packed, 1e-5, id="packed", marks=needs_packing),
+    pytest.param(bfloat16, 0.1, id="bfloat16", marks=needs_packing),
+    pytest.param(int8, 0.15, id="int8", marks=needs_packing),
+]
+
+
+@pytest.mark.parametrize(("make", "tolerance"), ALL)
+def test_states_are_those_of_the_blocks_in_training(make: Make, tolerance: float) -> None:
+    stack, states = make_stack(), torch.randn(len(LENGTHS), T, H)
+    expected, found = run(stack, states, MASK), run(make(stack), states, MASK)
+    torch.testing.assert_close(found[MASK], expected[MASK], rtol=0, atol=tolerance)
+    assert found.dtype == torch.float32
+
+
+@pytest.mark.parametrize(("make", "tolerance"), ALL)
+@pytest.mark.parametrize("padded", [True, False])
+def test_selected_positions_have_the_states_of_a_full_pass(make: Make, tolerance: float, padded: bool) -> None:
+    stack = make(make_stack())
+    mask = MASK if padded else torch.ones_like(MASK)
+    states, positions = torch.randn(len(LENGTHS), T, H), torch.zeros_like(MASK)
+    positions[:, 0] = True
+    found, full = run(stack, states, mask, positions), run(stack, states, mask)
+    torch.testing.assert_close(found[positions], full[positions], rtol=0, atol=tolerance)
+    if padded:
+        positions[0, 5] = True  # rows with different numbers of positions
+        torch.testing.assert_close(run(stack, states, mask, positions), full, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("make", "tolerance"), ALL)
+def test_a_row_does_not_depend_on_the_batch(make: Make, tolerance: float) -> None:
+    stack, states = make(make_stack()), torch.randn(len(LENGTHS), T, H)
+    together = run(stack, states, MASK)
+    for row, length in enumerate(LENGTHS):
+        alone = run(stack, states[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))
+        torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=min(tolerance, 0.05))
+        assert torch.equal(alone, run(stack, states[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool)))
+
+
+@torch.no_grad()
+def test_hidden_states_are_those_of_every_block() -> None:
+    stack, states = make_stack(), torch.randn(len(LENGTHS), T, H)
+    _, expected = stack(states, MASK, None, output_hidden_states=True, gradient_checkpointing=False)
+    output, found = plain(stack)(states, MASK, None, output_hidden_states=True)
+    assert len(found) == len(expected) == 4
+    assert torch.equal(found[-1], output)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one[MASK], other[MASK], rtol=0, atol=1e-5)
+
+
+def test_rows_of_equal_length_are_one_group() -> None:
+    groups = RowGroups.of([7, 7, 3, 7])
+    assert groups.groups == ((2, 7), (1, 3), (1, 7))
+    assert list(groups.slices()) == [(0, 2, 7), (14, 1, 3), (17, 1, 7)]
+    assert groups.num_tokens == 24
+
+
+def test_other_blocks_are_not_supported() -> None:
+    assert is_supported(make_stack())
+    assert is_supported(roberta.tiny().layers)
+    assert not is_supported(gpt.tiny().layers)
+    assert not is_supported(modernbert.tiny().layers)
+    assert not is_supported(nn.ModuleList())

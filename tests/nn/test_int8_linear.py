@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.nn.inference_blocks import make_stack
+from tests.nn.reference_attention import H
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertkit.nn.block import PostNormBlock
+from bertkit.nn.inference_linear import is_packing_available
+from bertkit.nn.int8_linear import InputRange, Int8Linear, Int8Maker, calibrate
+
+pytestmark = pytest.mark.skipif(not is_packing_available(), reason="this PyTorch has no oneDNN")
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).norm() / expected.norm())
+
+
+@pytest.mark.parametrize("after_activation", [False, True])
+@torch.no_grad()
+def test_the_error_is_that_of_eight_bits(after_activation: bool) -> None:
+    linear, states = nn.Linear(64, 48), torch.randn(50, 64)
+    if after_activation:
+        states = F.gelu(states)
+    made = Int8Linear(linear, "gelu", inputs=InputRange(states.abs().amax(dim=0), after_activation))
+    error = relative_error(made(states), F.gelu(linear(states)))
+    assert 1e-4 < error < 0.02
+
+
+@torch.no_grad()
+def test_an_input_a_hundred_times_larger_than_the_others_costs_little() -> None:
+    linear, states = nn.Linear(64, 48), torch.randn(50, 64)
+    states[:, 7] *= 100
+    linear.weight[:, 7] /= 100
+    smoothed = Int8Linear(linear, inputs=InputRange(states.abs().amax(dim=0), False))
+    unsmoothed = Int8Linear(linear, inputs=InputRange(linear.weight.abs().amax(dim=0), False))
+    expected = linear(states)
+    assert relative_error(smoothed(states), expected) < 0.02 < relative_error(unsmoothed(states), expected)
+
+
+@torch.no_grad()
+def test_a_token_does_not_depend_on_the_others() -> None:
+    linear, states = nn.Linear(64, 48), torch.randn(50, 64)
+    made = Int8Linear(linear, inputs=InputRange(states.abs().amax(dim=0), False))
+    together = made(torch.cat([states, 1000 * states]))[:50]
+    assert torch.equal(together, made(states))
+    assert made(torch.zeros(2, 64)).isfinite().all()
+
+
+@torch.no_grad()
+def test_calibration_finds_the_inputs_of_every_layer() -> None:
+    stack, states = make_stack(), torch.randn(3, 5, H)
+    ranges = calibrate(stack, states)
+    linears = [module for module in stack.modules() if isinstance(module, nn.Linear)]
+    assert set(ranges) == set(linears)
+    blocks = [block for block in stack if isinstance(block, PostNormBlock)]
+    first = blocks[0]
+    assert torch.equal(ranges[first.attention.qkv].highest, states.abs().amax(dim=(0, 1)))
+    assert [linear for linear in linears if ranges[linear].after_activation] == [
+        block.feed_forward.outer for block in blocks
+    ]
+    assert Int8Maker(ranges)(first.attention.qkv, rows=slice(0, H))(states[0]).shape == (5, H)
