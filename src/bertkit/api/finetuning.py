@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from bertkit.api.paths import optional_path
 from bertkit.api.settings import given_settings
 from bertkit.api.task_choice import choose_task
 from bertkit.api.verb import verb
@@ -101,5 +102,7 @@ def _given_settings(options: TaskTrainingOptions) -> list[Setting]:
         baseline=False if options.no_baseline else None,
         reinit_layers=options.reinit_layers,
         layer_decay=options.layer_decay,
+        teacher=optional_path(options.teacher),
+        unlabelled=optional_path(options.unlabelled),
         **{"optimizer.lr": options.lr},
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -144,9 +145,7 @@ def _rows(feature: Feature) -> list[Feature]:
     ]
 
 
-def _padded(
-    rows: Sequence[NDArray[np.integer]], width: int, fill: int, dtype: DTypeLike = np.int64
-) -> NDArray[np.integer]:
+def _padded(rows: Sequence[NDArray[Any]], width: int, fill: int, dtype: DTypeLike = np.int64) -> NDArray[Any]:
     padded = np.full((len(rows), width, *rows[0].shape[1:]), fill, dtype=dtype)
     for target, row in zip(padded, rows, strict=True):
         target[: len(row)] = row
@@ -156,6 +155,6 @@ def _padded(
 def _labels(labels: Sequence[Label]) -> Tensor:
     if isinstance(labels[0], np.ndarray):
         arrays = [np.asarray(label) for label in labels]
-        return torch.from_numpy(_padded(arrays, max(map(len, arrays)), IGNORE))
-    dtype = torch.float32 if isinstance(labels[0], float) else torch.long
-    return torch.tensor(labels, dtype=dtype)
+        dtype = arrays[0].dtype if np.issubdtype(arrays[0].dtype, np.floating) else np.int64
+        return torch.from_numpy(_padded(arrays, max(map(len, arrays)), IGNORE, dtype))
+    return torch.tensor(labels, dtype=torch.float32 if isinstance(labels[0], float) else torch.long)

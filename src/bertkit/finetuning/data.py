@@ -11,6 +11,7 @@ from bertkit.contracts import Example, SubwordTokenizer
 from bertkit.data.batches import FeatureSource
 from bertkit.errors import data_error, usage_error
 from bertkit.finetuning.baselines import Baseline, describe_baselines, fit_baselines
+from bertkit.finetuning.distillation import add_soft_targets
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.starting_point import keeps_heads
 from bertkit.objectives.clm import label_next
@@ -43,7 +44,7 @@ class FinetuningData:
 
     def fits(self, run: FinetuneRun) -> bool:
         """Whether ``run`` reads the same examples, encoded in the same way."""
-        names = ("task", "model", "limit", "dev_limit")
+        names = ("task", "model", "limit", "dev_limit", "teacher", "unlabelled")
         same_examples = all(getattr(self.run, name) == getattr(run, name) for name in names)
         return same_examples and (self.train.label is None) == (run.lm_loss_weight == 0)
 
@@ -81,6 +82,8 @@ def load_data(
         advice = " Too few different texts to hold some out: name a --dev FILE." if train and task.heldout else ""
         raise data_error(f"{task.name} has {len(train)} training and {len(dev)} dev examples with a label.{advice}")
     encoded = [features for _, features in task.encode_all(train, folder.tokenizer)]
+    if run.teacher is not None:
+        encoded = add_soft_targets(run, train, encoded, folder.tokenizer, progress)
     features = [feature for each in encoded for feature in each]
     windows = f" in {len(features):,} windows" if len(features) > len(train) else ""
     progress.say(f"{len(train):,} training{windows} and {len(dev):,} dev examples, {_describe_lengths(features)}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bertkit.errors import usage_error
 from bertkit.ranges import (
     BatchSize,
     ExtraLayers,
     NonNegativeFloat,
+    PositiveFloat,
     PositiveInt,
     Repetitions,
     Seed,
@@ -34,6 +36,9 @@ class FinetuneRun:
     ``lm_loss_weight`` adds a next-token loss on the training examples with this weight, for left-to-right encoders
     (Radford et al. 2018, equation 5). ``lstm_layers`` puts a new BiLSTM of N layers on a BERT: "+ BiLSTM" in Table 5 of
     the paper.
+
+    With a ``teacher``, a model that was fine-tuned for the same classes, the loss against its probabilities at
+    ``temperature`` is added with ``teacher_weight``, also for the texts of the file ``unlabelled``.
     """
 
     task: FileTask
@@ -56,6 +61,12 @@ class FinetuneRun:
     layer_decay: ShareAboveZero = 1.0
     lm_loss_weight: NonNegativeFloat = 0.0
     lstm_layers: ExtraLayers = 0
+    teacher: Path | None = None
+    unlabelled: Path | None = None
+    temperature: PositiveFloat = 2.0
+    teacher_weight: NonNegativeFloat = 1.0
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.unlabelled is not None and self.teacher is None:
+            raise usage_error("unlabelled goes with teacher, whose predictions take the place of labels: name both.")

@@ -14,6 +14,7 @@ from bertkit.contracts import LayerStack, Penalized
 from bertkit.data.batches import batches_in_epoch
 from bertkit.errors import usage_error
 from bertkit.finetuning.data import FinetuningData
+from bertkit.finetuning.distillation import add_teacher
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import SeedResult, is_new_best, read_seeds, write_seed
 from bertkit.finetuning.starting_point import add_language_model, build_finetuning_model
@@ -76,6 +77,7 @@ def train_seed(
     # The frozen encoder is run once per row: every later epoch and seed looks its activations up.
     predictor = cache_activations(model, data.activations) if model.frozen else model
     trained = add_language_model(predictor, run.lm_loss_weight) if run.lm_loss_weight else predictor
+    trained = add_teacher(predictor, run) if run.teacher is not None else trained
     per_epoch = batches_in_epoch(data.train, run.batch_size)
     steps = per_epoch * run.epochs
     plan = _plan(run, seed, steps=steps)

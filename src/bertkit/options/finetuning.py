@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, runtime_checkable
 
-from bertkit.options.inputs import Input, InputPath, ModelPath
+from bertkit.options.inputs import Input, InputFile, InputPath, ModelPath
 from bertkit.options.job import AnyPath, ModelJobOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
@@ -84,6 +84,10 @@ class TaskTrainingOptions(ModelJobOptions):
     """For small data: reinitialize this many of the last layers, and the pooler."""
     layer_decay: ShareAboveZero = 1.0
     """For small data: the learning rate of each layer as a share of that of the layer above it, such as 0.95."""
+    teacher: ModelPath | None = None
+    """Distil: train on the probabilities of this larger model too, which was fine-tuned for the same classes."""
+    unlabelled: InputFile | None = None
+    """For --teacher: a file of more texts, whose labels are not needed."""
     set: Sequence[str] = ()
     """Any settings, such as schedule.warmup=0.06."""
 

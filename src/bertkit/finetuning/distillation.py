@@ -1,0 +1,89 @@
+"""Fine-tuning with a teacher: what a larger fine-tuned model predicts for the training texts, and for others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bertkit.batch import IGNORE, Feature
+from bertkit.contracts import Objective, SubwordTokenizer
+from bertkit.errors import usage_error
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.soft_targets import SoftTargets
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.model import Model
+from bertkit.objectives.sequence_classification import SequenceClassification
+from bertkit.report.progress import Progress
+from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.task_types.input_columns import choose_columns
+
+Encoded = list[list[Feature]]
+"""The features of every example."""
+
+
+def add_soft_targets(
+    run: FinetuneRun,
+    examples: Sequence[TextExample],
+    encoded: Encoded,
+    tokenizer: SubwordTokenizer,
+    progress: Progress,
+) -> Encoded:
+    """``encoded`` with the probabilities of ``run.teacher`` as a further label, and so the texts of ``run.unlabelled``.
+
+    The teacher reads the texts with its own tokenizer. Texts without a label have IGNORE in its place.
+    """
+    assert run.teacher is not None
+    task = _require_classes(run)
+    teacher = load(run.teacher)
+    _require_same_labels(run, teacher, task)
+    new = _read_unlabelled(run, task, progress)
+    others = [
+        [replace(feature, labels={**feature.labels, SequenceClassification.label: IGNORE}) for feature in features]
+        for _, features in task.encode_all(new, tokenizer)
+    ]
+    texts = [*examples, *new]
+    progress.start("predicting with the teacher", len(texts), "text")
+    taught = []
+    for features, prediction in zip([*encoded, *others], teacher.stream(texts), strict=True):
+        target = np.array([prediction.scores[label] for label in task.labels], dtype=np.float32)
+        taught.append([replace(each, labels={**each.labels, SoftTargets.label: target}) for each in features])
+        progress.advance(len(taught))
+    progress.finish()
+    return taught
+
+
+def add_teacher(model: Model, run: FinetuneRun) -> Model:
+    """The same modules with the loss against the teacher in addition; ``model`` itself is not changed."""
+    heads = {name: head for name, head in model.objectives.items() if isinstance(head, Objective)}
+    (head,) = heads.values()
+    assert isinstance(head, SequenceClassification)
+    soft = SoftTargets(head, temperature=run.temperature)
+    soft.weight = run.teacher_weight
+    return Model(model.encoder, {**heads, SoftTargets.label: soft})
+
+
+def _require_classes(run: FinetuneRun) -> TextClassificationTask:
+    if not isinstance(run.task, TextClassificationTask):
+        raise usage_error(f"teacher is for tasks with one class per text; {run.task.name} is another kind.")
+    if run.lm_loss_weight:
+        raise usage_error("teacher and lm_loss_weight cannot be combined: leave one of them out.")
+    return run.task
+
+
+def _require_same_labels(run: FinetuneRun, teacher: Pipeline, task: TextClassificationTask) -> None:
+    taught = teacher.task.labels if isinstance(teacher.task, TextClassificationTask) else ()
+    if set(taught) != set(task.labels):
+        found = f"the classes {', '.join(taught)}" if taught else "no classes"
+        raise usage_error(f"{run.teacher} predicts {found}; {task.name} has {', '.join(task.labels)}.")
+
+
+def _read_unlabelled(run: FinetuneRun, task: TextClassificationTask, progress: Progress) -> list[TextExample]:
+    """The texts of ``run.unlabelled``, whose labels are not read, should it have some."""
+    if run.unlabelled is None:
+        return []
+    own, sentence = choose_columns(task, run.unlabelled)
+    found = [TextExample(example.id, example.first, example.second) for example in own.reader.read(run.unlabelled)]
+    progress.say(f"{len(found):,} texts without a label{f'; {sentence}' if sentence else ''}")
+    return found

@@ -1,0 +1,111 @@
+"""A small model that learns from a larger one."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tiny_runs import WORDS
+
+from bertkit import api
+from bertkit.errors import BertkitError
+from bertkit.runs import read_metrics, read_run
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 13, "progress": "quiet"}
+RULE = "river"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Few labelled texts and many without a label; a text with the word "river" is good."""
+    folder, draw = tmp_path_factory.mktemp("texts"), random.Random(7)
+    found = {}
+    for name, count, labelled in (("few", 40, True), ("many", 700, True), ("more", 700, False)):
+        found[name] = folder / f"{name}.csv"
+        with found[name].open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("review", "label") if labelled else ("review",))
+            for _ in range(count):
+                words = draw.choices(WORDS, k=6)
+                label = ["good" if RULE in words else "bad"]
+                writer.writerow([" ".join(words), *(label if labelled else [])])
+    return found
+
+
+@pytest.fixture(scope="module")
+def teacher(texts: dict[str, Path], model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("teacher") / "run"
+    options = {**QUICK, "epochs": 12, "lr": 3e-3, "set": ["task.pooling=max"]}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("plot_epochs", "plot_confusion"):
+            patch.setattr(f"bertkit.finetuning.run.{name}", lambda *arguments: None)
+        assert api.finetune(texts["many"], model=model, output=output, **options).best.scores["accuracy"] > 0.9
+    return output
+
+
+def test_a_student_learns_from_unlabelled_texts_what_few_labels_do_not_teach(
+    texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
+) -> None:
+    options = {**QUICK, "epochs": 12, "lr": 3e-3, "set": ["task.pooling=max"], "dev": texts["many"]}
+    alone = api.finetune(texts["few"], model=model, output=tmp_path / "alone", **options)
+    taught = api.finetune(
+        texts["few"],
+        model=model,
+        output=tmp_path / "taught",
+        teacher=teacher,
+        unlabelled=texts["more"],
+        **{**options, "epochs": 6},
+    )
+    assert taught.best.scores["accuracy"] > alone.best.scores["accuracy"]
+    assert read_run(tmp_path / "taught")["run"]["teacher"] == str(teacher)
+    (first, *_) = [
+        record for record in read_metrics(tmp_path / "taught" / "metrics.jsonl") if record["kind"] == "train"
+    ]
+    assert {"class", "teacher"} <= first.keys()
+
+
+def test_the_weight_of_the_teacher_can_be_0(texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path) -> None:
+    """Then the loss against it changes nothing; only the dropout of the head is drawn once more."""
+    options = {**QUICK, "set": ["teacher_weight=0", "temperature=4"]}
+    result = api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **options)
+    assert result.best.scores["accuracy"] > 0
+
+
+def test_the_saved_student_has_the_head_of_its_task_alone(
+    texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
+) -> None:
+    api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+    found = api.export(tmp_path / "run", to="huggingface", output=tmp_path / "out", progress="quiet")
+    assert found.heads == ("class",)
+    assert found.left_out == ()
+
+
+def test_a_teacher_of_other_classes_is_refused(
+    texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "other.csv"
+    table.write_text("review,label\n" + "".join(f"{word} stone,{'ab'[n % 2]}\n" for n, word in enumerate(WORDS * 4)))
+    with pytest.raises(BertkitError, match=r"predicts the classes bad, good; .* has a, b"):
+        api.finetune(table, model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+
+
+def test_a_teacher_is_for_classes(model: Path, teacher: Path, tmp_path: Path) -> None:
+    table = tmp_path / "numbers.csv"
+    table.write_text("review,label\n" + "".join(f"{word} stone,{n / 7}\n" for n, word in enumerate(WORDS * 4)))
+    with pytest.raises(BertkitError, match="teacher is for tasks with one class per text"):
+        api.finetune(table, model=model, output=tmp_path / "run", teacher=teacher, kind="number", **QUICK)
+
+
+def test_unlabelled_texts_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="unlabelled goes with teacher"):
+        api.finetune(texts["few"], model=model, output=tmp_path / "run", unlabelled=texts["more"], **QUICK)
+
+
+def test_a_teacher_that_does_not_exist_is_named(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="no model at absent"):
+        api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher="absent", **QUICK)
