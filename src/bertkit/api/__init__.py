@@ -15,10 +15,34 @@ from bertkit.api.reproduction import reproduce
 from bertkit.api.serving import serve
 from bertkit.api.start import doctor, quickstart
 from bertkit.api.task_choice import list_tasks
-from bertkit.api.text import corpus_check, prepare, tokenizer_show, tokenizer_train
-from bertkit.inference.pipeline import load
+from bertkit.api.text import corpus_check, load_tokenizer, prepare, tokenizer_show, tokenizer_train
+from bertkit.evaluation.compare import Comparison
+from bertkit.evaluation.report import Evaluation
+from bertkit.finetuning.results import FinetuneResult
+from bertkit.inference.embedding import TokenStates
+from bertkit.inference.embedding_store import EmbeddingRecord
+from bertkit.inference.fill import Filling
+from bertkit.inference.pipeline import Pipeline, load
+from bertkit.inference.search import Neighbour
+from bertkit.results import Results
+from bertkit.sweeps.results import SweepResult
+from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction
 
 __all__ = [
+    "Choice",
+    "Comparison",
+    "EmbeddingRecord",
+    "Evaluation",
+    "Filling",
+    "FinetuneResult",
+    "NamedEntity",
+    "Neighbour",
+    "Pipeline",
+    "Prediction",
+    "Results",
+    "SpanPrediction",
+    "SweepResult",
+    "TokenStates",
     "compare",
     "config_show",
     "corpus_check",
@@ -33,6 +57,7 @@ __all__ = [
     "import_",
     "list_tasks",
     "load",
+    "load_tokenizer",
     "predict",
     "prepare",
     "pretrain",

@@ -16,6 +16,7 @@ from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
 from bertkit.options.embedding import EmbedOptions, SearchOptions
 from bertkit.report.progress import Progress
+from bertkit.results import Results
 from bertkit.task_types.text_column import TextColumn, open_text_column
 
 
@@ -44,7 +45,7 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
 
 
 @verb(SearchOptions)
-def search(options: SearchOptions) -> list[Neighbour]:
+def search(options: SearchOptions) -> Results[Neighbour]:
     """``row`` (from 1), ``score`` (the cosine) and ``text`` of each result, the nearest first."""
     stored = StoredVectors(Path(options.vectors))
     source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)

@@ -12,11 +12,12 @@ from bertkit.inference.pipeline import load
 from bertkit.inference.prediction_files import STREAM, predict_file
 from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.report.progress import Progress
+from bertkit.results import Results
 from bertkit.task_types.input_columns import choose_columns, with_encoding
 
 
 @verb(FillOptions)
-def fill(options: FillOptions) -> list[list[Filling]]:
+def fill(options: FillOptions) -> list[Results[Filling]]:
     """The ``top_k`` most probable words for each mask, from left to right."""
     return load(options.model, precision=options.precision).fill(options.text, options.top_k)
 

@@ -21,8 +21,7 @@ from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerSh
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import restore_folder
 from bertkit.storage.outputs import open_output_folder
-from bertkit.text import bpe, byte_bpe, wordpiece, words
-from bertkit.text.loading import load_tokenizer
+from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
 from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer
 
 
@@ -70,16 +69,16 @@ def _load_base(options: TokenizerTrainOptions, model: AnyPath) -> wordpiece.Word
     """The tokenizer of ``model``, to which words are added."""
     if options.kind != "wordpiece" or options.cased or options.accents or options.unicode_form:
         raise usage_error("--kind, --cased, --accents and --unicode-form are those of --from: leave them out.")
-    base = _find_tokenizer(model)
+    base = load_tokenizer(model)
     if not isinstance(base, wordpiece.WordPiece):
         raise usage_error(f"{model} has no WordPiece tokenizer; bertkit adds words to WordPiece only.")
     return base
 
 
-def _find_tokenizer(path: AnyPath) -> SubwordTokenizer:
-    """The tokenizer at ``path``, which may be a run folder."""
+def load_tokenizer(path: AnyPath) -> SubwordTokenizer:
+    """The tokenizer in a folder: of ``tokenizer_train``, of a run, or of a model."""
     folder = Path(path)
-    return load_tokenizer(ModelFolder.open(folder).path if (folder / "run.json").is_file() else folder)
+    return loading.load_tokenizer(ModelFolder.open(folder).path if (folder / "run.json").is_file() else folder)
 
 
 def _train(options: TokenizerTrainOptions, texts: Iterable[str]) -> SubwordTokenizer:
@@ -103,7 +102,7 @@ def _train(options: TokenizerTrainOptions, texts: Iterable[str]) -> SubwordToken
 @verb(TokenizerShowOptions)
 def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
     """The tokens of the text. Of an ELMo vocabulary the ids of whole words, without their characters."""
-    tokenizer = _find_tokenizer(options.tokenizer)
+    tokenizer = load_tokenizer(options.tokenizer)
     tokens = tokenizer.encode(options.text)
     ids = map(id_of, tokens.ids)
     return [TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)]
@@ -117,7 +116,7 @@ def prepare(options: PrepareOptions) -> Manifest:
         bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
         manifest = prepare_files(
             paths,
-            tokenizer=_find_tokenizer(options.tokenizer),
+            tokenizer=load_tokenizer(options.tokenizer),
             output=Path(options.output),
             workers=options.workers,
             heldout=options.heldout,

@@ -13,6 +13,7 @@ from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.metrics.bootstrap import percentile_interval
 from bertkit.metrics.calibration import Bin, expected_calibration_error, reliability
 from bertkit.metrics.classification import ClassScore, confusion, score_classes
+from bertkit.results import Result
 from bertkit.scores import format_score, is_defined
 from bertkit.task_types import ExampleReport, FileTask
 from bertkit.task_types.resampling import resample
@@ -64,8 +65,8 @@ class Calibration:
     bins: list[Bin]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Evaluation(Mapping[str, float]):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Evaluation(Result, Mapping[str, float]):
     """A mapping from score names to the scores of a model on one split, with details of its predictions.
 
     ``classes`` and ``calibration`` are None where predictions are not classes or have no probabilities. ``parts`` are
@@ -100,6 +101,14 @@ class Evaluation(Mapping[str, float]):
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={format_score(each.value)}" for name, each in self.scores.items())
+        return f"Evaluation({self.task}, {self.split}: {shown}; {self.examples:,} examples)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: the same as ``record``."""
+        return self.record()
 
     def record(self) -> dict[str, Any]:
         """Plain JSON: every score by its name, then all fields."""

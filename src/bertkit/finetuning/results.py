@@ -10,6 +10,7 @@ from bertkit import config
 from bertkit.finetuning.baselines import Baseline, verdict
 from bertkit.metrics.classification import ClassScore
 from bertkit.report.tables import summarize_scores
+from bertkit.results import Result
 from bertkit.runs import RunFolder
 from bertkit.scores import Score, rank_score
 from bertkit.storage.checksums import read_record, write_checked
@@ -18,8 +19,8 @@ RESULTS = "results.json"
 _SEEDS = "seeds"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SeedResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SeedResult(Result):
     """One restart: the dev scores after each epoch, and the epoch whose weights are kept.
 
     ``scores`` are those of the kept epoch, with further dev sets under names such as ``accuracy_mismatched``. ``parts``
@@ -35,8 +36,8 @@ class SeedResult:
     parts: list[ClassScore] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FinetuneResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FinetuneResult(Result):
     """All restarts. ``mean`` and ``sd`` (sample standard deviation, None for one seed) are of the task's metric.
 
     A score that is undefined, such as the correlation of constant answers, is NaN.

@@ -23,6 +23,7 @@ from bertkit import config
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.inference.embedding import EmbeddingSettings, Vectors
 from bertkit.optional import require
+from bertkit.results import Result
 from bertkit.storage.checksums import read_checked
 
 FORMATS = (".npy", ".parquet")
@@ -36,8 +37,8 @@ _METADATA = b"bertkit"
 _ADVICE = "Make it again with: bertkit embed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbeddingRecord:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EmbeddingRecord(Result):
     """What made ``rows`` vectors of ``dimension`` numbers from the column ``text`` of a file.
 
     ``encoder`` and ``tokenizer`` are fingerprints: those of the same weights are equal, wherever they are stored.

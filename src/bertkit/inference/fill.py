@@ -12,14 +12,15 @@ from bertkit.contracts import SubwordTokenizer, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.model import Model
+from bertkit.results import Result, Results
 from bertkit.training.evaluation import evaluation_mode
 from bertkit.training.precision import Precision, autocast
 
 _CONTINUES = "##"
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
+@dataclass(frozen=True, slots=True, repr=False)
+class Filling(Result):
     """A ``word`` for one mask, its probability, and the text with it.
 
     The other masks of ``text`` are replaced by their most probable words. A word with ``##`` at its beginning continues
@@ -39,7 +40,7 @@ def fill(
     top_k: int = 5,
     max_length: int = 512,
     precision: Precision = "float32",
-) -> list[list[Filling]]:
+) -> list[Results[Filling]]:
     """For each mask, from left to right, the ``top_k`` most probable tokens, each mask independently of the others.
 
     ``model`` has the masked-LM head under the name ``mlm``.
@@ -62,7 +63,7 @@ def fill(
     for number, (row, row_probabilities) in enumerate(zip(words, probabilities, strict=True)):
         best = [each[0] for each in words]
         texts = [_complete(text, spans, [*best[:number], word, *best[number + 1 :]]) for word in row]
-        filled.append([Filling(*each) for each in zip(row, row_probabilities, texts, strict=True)])
+        filled.append(Results(Filling(*each) for each in zip(row, row_probabilities, texts, strict=True)))
     return filled
 
 

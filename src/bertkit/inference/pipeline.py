@@ -20,6 +20,7 @@ from bertkit.inference.predict import stream
 from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
 from bertkit.options.job import InferencePrecision
+from bertkit.results import Results
 from bertkit.task_types import (
     Choice,
     FileTask,
@@ -67,7 +68,7 @@ class Pipeline(EncoderPipeline):
         for other in others:
             _require_same(self, Pipeline(other))
 
-    def fill(self, text: str, top_k: int = 5) -> list[list[Filling]]:
+    def fill(self, text: str, top_k: int = 5) -> list[Results[Filling]]:
         """The ``top_k`` most probable words for each [MASK] of the text."""
         check_text(text, "text")
         model = self.masked_lm_model
@@ -84,9 +85,9 @@ class Pipeline(EncoderPipeline):
     def classify(self, texts: str, pair: str | None = None) -> Prediction: ...
 
     @overload
-    def classify(self, texts: Texts, pair: None = None) -> list[Prediction]: ...
+    def classify(self, texts: Texts, pair: None = None) -> Results[Prediction]: ...
 
-    def classify(self, texts: str | Texts, pair: str | None = None) -> Prediction | list[Prediction]:
+    def classify(self, texts: str | Texts, pair: str | None = None) -> Prediction | Results[Prediction]:
         """The class of a text (or of a text and its ``pair``), with the probability of every class.
 
         A list of texts, or of pairs as tuples, gives a list.
@@ -123,13 +124,13 @@ class Pipeline(EncoderPipeline):
         (prediction,) = self.stream([example])
         return list(prediction.entities)
 
-    def predict(self, texts: Sequence[Text]) -> list[Prediction]:
+    def predict(self, texts: Sequence[Text]) -> Results[Prediction]:
         """The class or the number of each text, or of each pair."""
         examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
         task = self.task
         if self.task_is_inferred and isinstance(task, TextTask) and any(each.second is not None for each in examples):
             task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
-        return list(self._answer(task, examples))
+        return Results(self._answer(task, examples))
 
     def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         """The predictions for examples of the task, such as ``task.reader.read`` gives, one by one and in order.

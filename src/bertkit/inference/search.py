@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from bertkit.errors import data_error, usage_error
 from bertkit.inference.embedding_store import StoredVectors
 from bertkit.inference.encoder_pipeline import EncoderPipeline
+from bertkit.results import Result, Results
 from bertkit.task_types.text_column import TextColumn
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+@dataclass(frozen=True, slots=True, repr=False)
+class Neighbour(Result):
     """A stored vector: its ``row``, counted from 1, the cosine with the query, and the ``text`` if it is known."""
 
     row: int
@@ -29,7 +30,7 @@ class Neighbour:
     text: str | None = None
 
 
-def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_k: int = 10) -> list[Neighbour]:
+def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_k: int = 10) -> Results[Neighbour]:
     """The ``top_k`` vectors with the highest cosine; of equal ones the first. Vectors of another model are an error."""
     record = stored.record
     own = pipeline.describe_vectors(record.settings, rows=record.rows, text=record.text)
@@ -44,10 +45,10 @@ def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_
     settings = record.settings
     (vector,) = pipeline.embed(query, settings.pool, layers=settings.layers, normalize=True)
     rows, scores = _highest(stored, vector, top_k)
-    return [Neighbour(int(row) + 1, float(score)) for row, score in zip(rows, scores, strict=True)]
+    return Results([Neighbour(int(row) + 1, float(score)) for row, score in zip(rows, scores, strict=True)])
 
 
-def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, *, rows: int) -> list[Neighbour]:
+def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, *, rows: int) -> Results[Neighbour]:
     """The neighbours with their texts, which are in the rows of ``source``; a file of other length is an error."""
     wanted = {neighbour.row for neighbour in neighbours}
     found: dict[int, str] = {}
@@ -59,7 +60,7 @@ def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, *, rows: int)
         raise data_error(
             f"{source.path} has {count:,} texts and there are {rows:,} vectors: they are not of this file."
         )
-    return [replace(each, text=found[each.row]) for each in neighbours]
+    return Results([replace(each, text=found[each.row]) for each in neighbours])
 
 
 def _highest(

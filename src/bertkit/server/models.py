@@ -21,6 +21,7 @@ from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import run_features
 from bertkit.inference.texts import Text
 from bertkit.model import Model
+from bertkit.results import Results
 from bertkit.server.activations import Activation, find_activation
 from bertkit.server.errors import unable
 from bertkit.server.jobs import Encoded
@@ -185,7 +186,7 @@ class Fillings:
         tokenizer = self._model.pipeline.tokenizer
         return [Encoded(each, len(tokenizer.encode(each[0], specials=True).ids) + 2) for each in inputs]
 
-    def run(self, inputs: Sequence[Encoded]) -> list[list[list[Filling]]]:
+    def run(self, inputs: Sequence[Encoded]) -> list[list[Results[Filling]]]:
         """One text at a time."""
         return [self._model.pipeline.fill(text, top_k) for text, top_k in (each.content for each in inputs)]
 

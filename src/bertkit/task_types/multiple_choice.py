@@ -14,6 +14,7 @@ from bertkit.data.features import assemble, stack
 from bertkit.metrics.classification import accuracy
 from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.multiple_choice import MultipleChoice
+from bertkit.results import Result
 from bertkit.task_types.base import (
     AnswerColumns,
     AnswerRecord,
@@ -28,8 +29,8 @@ from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice(Result):
     """The most probable choice: its index from 0, its text, and the probability of each choice.
 
     ``num_truncated`` counts the tokens of all choices that the model has not read.

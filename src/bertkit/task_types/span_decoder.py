@@ -13,6 +13,7 @@ from scipy.special import softmax
 from bertkit.batch import Feature
 from bertkit.contracts import OutputArrays
 from bertkit.metrics.squad import score_answer
+from bertkit.results import Result
 from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.windows import Candidate, find_candidates
 
@@ -26,8 +27,8 @@ class AnswerSpan(NamedTuple):
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class SpanPrediction:
+@dataclass(frozen=True, slots=True, repr=False)
+class SpanPrediction(Result):
     """``text`` is the answer, "" for none; ``n_best`` are the spans that it was chosen from, the best first.
 
     ``null_odds`` is the score of "no answer" minus that of the best span. ``num_truncated`` counts the tokens that were

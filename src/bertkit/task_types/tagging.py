@@ -19,6 +19,7 @@ from bertkit.nn.mixture import MIXTURES, Mixture
 from bertkit.objectives.crf_tagging import CrfTagging
 from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.objectives.token_classification import TokenClassification
+from bertkit.results import Result
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
 from bertkit.task_types.tag_baselines import (
     MOST_FREQUENT_TAG,
@@ -42,9 +43,13 @@ class NamedEntity(NamedTuple):
     end: int
     score: float
 
+    def to_dict(self) -> dict[str, str | int | float]:
+        """The fields as plain values."""
+        return self._asdict()
 
-@dataclass(frozen=True, slots=True)
-class TagPrediction:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TagPrediction(Result):
     """A tag for every word with its probability, and the ``entities`` of these tags.
 
     ``unread`` counts the words without a token; their tag is O.

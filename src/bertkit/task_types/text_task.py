@@ -15,6 +15,7 @@ from bertkit.contracts import OutputArrays, Tokenizer
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.nn.text_pooling import Pooling
 from bertkit.ranges import NonNegativeInt
+from bertkit.results import Result
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import most_frequent
 from bertkit.task_types.text_encoder import TextEncoder
@@ -30,8 +31,8 @@ class HeadSettings(TypedDict):
     pair_head: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+@dataclass(frozen=True, slots=True, repr=False)
+class Prediction(Result):
     """``label`` is a class, a number or several labels; ``scores`` has the probability of every class or label.
 
     ``num_truncated`` counts the tokens at the end of the text that the model has not read.

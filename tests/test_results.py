@@ -1,0 +1,89 @@
+"""What results have in common."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import bertkit
+from bertkit import config
+from bertkit.evaluation.report import Evaluation, ScoreInterval
+from bertkit.inference.fill import Filling
+from bertkit.results import LONGEST_LINE, Result, Results
+from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
+
+MANY = Prediction("a class with a long name, as they are in taxonomies", {f"class {n}": n / 5000 for n in range(99)}, 7)
+TEXT = "the river ran past the old mill " * 99
+SHOWN = [
+    MANY,
+    Prediction(("one", "two", "three", "four", "five"), {"one": 0.5}),
+    SpanPrediction(TEXT),
+    Choice(1, TEXT, tuple(n / 99 for n in range(99))),
+    TagPrediction(("O",) * 99, (0.5,) * 99, (NamedEntity("PER", "Ann", 0, 3, 0.9),)),
+    Filling("river", 0.123456789, TEXT),
+]
+
+
+@pytest.mark.parametrize("result", SHOWN, ids=lambda result: type(result).__name__)
+def test_a_result_prints_in_one_short_line_and_is_json(result: Result) -> None:
+    assert len(repr(result)) <= LONGEST_LINE < 100
+    assert "\n" not in repr(result)
+    assert repr(result).startswith(type(result).__name__)
+    record = result.to_dict()
+    assert json.loads(json.dumps(record)) == record
+
+
+def test_the_line_shows_what_matters() -> None:
+    prediction = Prediction("good", {"bad": 0.0712345, "good": 0.9287655})
+    assert repr(prediction) == "Prediction(label='good', scores={good: 0.9288, bad: 0.07123})"
+    assert repr(Filling("river", 0.5, "a river")) == "Filling(word='river', probability=0.5, text='a river')"
+    assert "scores={class 98: 0.0196, class 97: 0.0194, class 96: 0.0192, ...}" not in repr(Prediction("x"))
+    assert repr(Prediction(0.25)) == "Prediction(label=0.25)"
+
+
+def test_control_characters_do_not_reach_a_terminal_or_a_page() -> None:
+    result = Filling("\x1b[31m<script>", 0.5, "a\u202eb")
+    assert "\x1b" not in repr(result)
+    assert "\u202e" not in repr(result)
+    assert "<script>" not in result._repr_html_()
+    assert "\x1b" not in Results([result])._repr_html_()
+
+
+def test_a_list_of_results_is_a_list_and_a_table() -> None:
+    results = Results([Prediction("good", {"good": 0.75, "bad": 0.25}), Prediction("bad", {"good": 0.5, "bad": 0.5})])
+    assert results == list(results)
+    assert results.to_dicts()[0]["scores"] == {"good": 0.75, "bad": 0.25}
+    assert results._repr_html_().count("<tr>") == 3
+    assert config.to_json(results) == results.to_dicts()
+    assert repr(Results([MANY] * 1000)).endswith("995 more]")
+    assert "980 more" in Results([MANY] * 1000)._repr_html_()
+
+
+def test_scores_are_columns_of_a_data_frame() -> None:
+    pytest.importorskip("pandas")
+    frame = Results([Prediction("good", {"good": 0.75, "bad": 0.25}), Prediction("bad", {"good": 0.5})]).to_pandas()
+    assert list(frame.columns) == ["label", "scores.good", "scores.bad", "num_truncated"]
+    assert frame["scores.good"].tolist() == [0.75, 0.5]
+
+
+def test_an_evaluation_is_one_line() -> None:
+    scores = {"accuracy": ScoreInterval(value=0.75, low=0.5, high=1.0)}
+    evaluation = Evaluation(
+        task="t", split="dev", metric="accuracy", examples=7, resamples=3, scores=scores, lengths=[], worst=[]
+    )
+    assert repr(evaluation) == "Evaluation(t, dev: accuracy=0.7500; 7 examples)"
+    assert evaluation.to_dict()["accuracy"] == 0.75
+    assert evaluation._repr_html_().startswith("<table>")
+
+
+def test_an_entity_is_a_tuple_and_a_record() -> None:
+    entity = NamedEntity("PER", "Ann", 0, 3, 0.97)
+    assert entity.to_dict() == {"type": "PER", "text": "Ann", "start": 0, "end": 3, "score": 0.97}
+
+
+def test_a_tokenizer_is_loaded_from_its_folder_a_run_or_a_model(workspace: Path) -> None:
+    one, other = (bertkit.load_tokenizer(workspace / name) for name in ("tok", "run"))
+    assert one.fingerprint == other.fingerprint
+    assert bertkit.load_tokenizer(workspace / "run" / "model").encode("river").ids == one.encode("river").ids
