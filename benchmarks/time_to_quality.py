@@ -16,9 +16,17 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-
 import bertkit
+from bertkit.report.style import (
+    BASELINE_DASHES,
+    FAINT,
+    INK,
+    add_legend,
+    make_figure,
+    save,
+    series_style,
+    set_panel_title,
+)
 from bertkit.runs import read_metrics
 
 TASKS = ("sst2", "cola", "mrpc", "stsb", "rte")
@@ -94,20 +102,29 @@ def show(records: list[dict[str, Any]], out: Path) -> None:
     """Write ``curve.json`` and ``curve.png``, and print a table."""
     (out / "curve.json").write_text(json.dumps(records, indent=1) + "\n")
     times = sorted({record["minutes"] for record in records})
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     print(f"| minutes | {' | '.join(TASKS)} | mean |\n|{'---|' * (len(TASKS) + 2)}")
     table = {(record["minutes"], record["task"]): record for record in records}
     for minutes in times:
         row = [table[minutes, task] for task in TASKS]
         shown = " | ".join(f"{each['mean']:.1f} ± {each['sd']:.1f}" for each in row)
         print(f"| {minutes:.0f} | {shown} | {statistics.fmean(each['mean'] for each in row):.1f} |")
-    for task in TASKS:
-        row = [table[minutes, task] for minutes in times]
-        means, sds = ([each[name] for each in row] for name in ("mean", "sd"))
-        axes.errorbar(times, means, sds, marker="o", capsize=3, label=f"{task}, {row[0]['metric']}")
-    axes.set(xlabel="minutes of pre-training", ylabel="score on dev")
-    figure.legend(loc="outside right upper")
-    figure.savefig(out / "curve.png", dpi=120)
+    draw(records, out / "curve.png")
+
+
+def draw(records: list[dict[str, Any]], output: Path) -> None:
+    """A panel per task: the mean over seeds with its standard deviation, and the untrained network as a line."""
+    figure, panels = make_figure(
+        len(TASKS), width=2.3 * len(TASKS), height=3.2, title="Score on dev after minutes of pre-training"
+    )
+    for panel, task in zip(panels, TASKS, strict=True):
+        points = sorted((each for each in records if each["task"] == task), key=lambda each: each["minutes"])
+        minutes, means, sds = ([each[name] for each in points] for name in ("minutes", "mean", "sd"))
+        panel.errorbar(minutes, means, sds, **series_style(0), linewidth=2, capsize=3, label="mean, sd of 3 seeds")
+        panel.axhline(means[0], color=INK, linewidth=1.2, linestyle=(0, BASELINE_DASHES[0]), label="untrained network")
+        set_panel_title(panel, f"{task}, {points[0]['metric']}")
+        panel.set_xlabel("minutes", color=FAINT, fontsize=9)
+    add_legend(panels[0])
+    save(figure, output)
 
 
 def main() -> None:

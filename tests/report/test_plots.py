@@ -11,10 +11,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib._pylab_helpers import Gcf
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_sweep, plot_training
+from bertkit.report.style import contrast
 
 
 def assert_plot(path: Path) -> None:
@@ -49,6 +52,65 @@ def test_training_curves_of_any_length(steps: int, tmp_path: Path) -> None:
     assert_plot(tmp_path / "training.png")
 
 
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are drawn, in place of files."""
+    found: list[Figure] = []
+    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: found.append(figure))
+    return found
+
+
+def names_of(panel: Axes) -> list[str]:
+    legend = panel.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def test_training_curves_name_the_run_mark_the_length_of_rows_and_show_the_base_rate(
+    figures: list[Figure], tmp_path: Path
+) -> None:
+    records = training_records(137)
+    for record in records:
+        if record["kind"] == "train":
+            record["seq_length"] = 32 if record["step"] < 99 else 128
+    plot_training(records, tmp_path / "mini" / "training.png")
+    assert figures[0].get_suptitle() == "Pre-training: mini"
+    *losses, accuracy = figures[0].axes
+    for panel in figures[0].axes:
+        assert [text.get_text() for text in panel.texts if "rows" in text.get_text()] == ["rows of 128"]
+        assert [99, 99] in [list(np.asarray(line.get_xdata())) for line in panel.get_lines()]
+    assert [names_of(panel) for panel in losses] == [["training", "held out"]] * 2
+    assert names_of(accuracy) == ["masked words", "next sentence", "next sentence, always one answer: 52.0%"]
+
+
+def test_records_of_earlier_versions_have_no_length_of_rows(figures: list[Figure], tmp_path: Path) -> None:
+    plot_training(training_records(40), tmp_path / "training.png")
+    assert not [text for panel in figures[0].axes for text in panel.texts if "rows" in text.get_text()]
+
+
+def test_a_single_epoch_has_a_row_per_seed_and_lines_to_beat(figures: list[Figure], tmp_path: Path) -> None:
+    epochs = {0: [{"accuracy": 0.5}], 3: [{"accuracy": 0.625}]}
+    plot_epochs(epochs, "accuracy", tmp_path / "reviews" / "epochs.png", {"bag of words": 0.75})
+    (panel,) = figures[0].axes
+    assert figures[0].get_suptitle() == "Accuracy on dev: reviews"
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["seed 0", "seed 3"]
+    assert {"0.5000", "0.6250"} <= {text.get_text() for text in panel.texts}
+    assert "bag of words: 0.7500" in names_of(panel)
+    low, high = panel.get_xlim()
+    assert low < 0.5 < 0.75 < high
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 0.6, 0.7, 1.0])
+def test_counts_can_be_read_on_every_shade(share: float, figures: list[Figure], tmp_path: Path) -> None:
+    right = round(100 * share)
+    plot_confusion(["a"] * 100 + ["b"], ["a"] * right + ["b"] * (101 - right), ["a", "b"], tmp_path / "c.png")
+    (panel,) = figures[0].axes
+    (image,) = panel.get_images()
+    for text in panel.texts:
+        column, row = (round(float(part)) for part in text.get_position())
+        red, green, blue, _ = image.to_rgba(np.asarray(image.get_array()))[row, column]
+        assert contrast(to_rgb(text.get_color()), (red, green, blue)) >= 4.5
+
+
 def test_smoothing_keeps_the_start_and_reduces_noise() -> None:
     line = [10.0 - 0.01 * step for step in range(500)]
     assert _smooth(line)[:250] == pytest.approx(line[:250])
@@ -66,9 +128,7 @@ def test_epochs_of_any_number_of_seeds(seeds: int, epochs: int, tmp_path: Path) 
     assert_plot(tmp_path / "epochs.png")
 
 
-def test_scores_to_beat_are_lines_with_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures: list[Figure] = []
-    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: figures.append(figure))
+def test_scores_to_beat_are_lines_with_names(tmp_path: Path, figures: list[Figure]) -> None:
     to_beat = {"most frequent answer": 0.5, "bag of words": 0.75}
     plot_epochs({0: [{"accuracy": 0.5}, {"accuracy": 0.6}]}, "accuracy", tmp_path / "epochs.png", to_beat)
     (panel,) = figures[0].axes

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable, write_tables
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable, plot_table, write_tables
 
 TABLE = ResultTable(
     name="table5",
@@ -54,3 +59,29 @@ def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
     assert (tmp_path / "figure5.png").stat().st_size > 10_000
     assert not (tmp_path / "table3.png").exists()
     assert "table3.png" not in page
+
+
+def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr("bertkit.reproduction.pages.save", lambda figure, output: figures.append(figure))
+    cost = Cost(parameters=99)
+    systems = [ResultRow(name=name, cells=[Cell(ours=[50.0, 51.0], paper=84.0)], cost=cost) for name in ("A", "B")]
+    chance = ResultRow(name="Most frequent answer", cells=[Cell(ours=[35.0])])
+    facts: dict[str, Any] = {"title": "t", "columns": ["MNLI"], "notes": [], "command": "c"}
+    plot_table(ResultTable(name="table5", rows=[*systems, chance], **facts), tmp_path / "a.png")
+    (panel,) = figures[0].axes
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["A", "B"]
+    assert [35.0, 35.0] in [list(np.asarray(line.get_xdata())) for line in panel.get_lines()]
+    points = [
+        ResultRow(name=f"{curve} {step}", cells=[Cell(ours=[50.0])], cost=cost, step=step)
+        for curve in ("masked", "left")
+        for step in (100, 200)
+    ]
+    plot_table(
+        ResultTable(name="figure5", rows=[*points, chance], curves=["masked", "left"], **facts), tmp_path / "b.png"
+    )
+    (panel,) = figures[1].axes
+    steps = [line.get_xdata() for line in panel.get_lines() if len(np.asarray(line.get_ydata())) == 2]
+    assert len({tuple(np.asarray(each)) for each in steps}) == len(steps)

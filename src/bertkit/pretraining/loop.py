@@ -36,7 +36,7 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
             done, is_last = job.done, job.done >= total
             progress.advance(min(int(done), round(total)), **_figures(step, mfu))
             if step.step % run.log_every == 0 or is_last:
-                folder.log(_record(step, mfu) | ({"elapsed": done} if run.is_timed else {}))
+                folder.log(_record(step, mfu, phase.source.seq_length) | ({"elapsed": done} if run.is_timed else {}))
             if step.step % run.evaluate_every == 0 or is_last:
                 heldout = evaluate_heldout(job, phase, folder, progress)
             # A snapshot is saved before the checkpoint of its step: if a crash comes between, the resume repeats both.
@@ -80,11 +80,12 @@ def _figures(step: Step, mfu: float | None) -> dict[str, float]:
     return figures if mfu is None else {**figures, "mfu": round(mfu, 2)}
 
 
-def _record(step: Step, mfu: float | None) -> dict[str, object]:
+def _record(step: Step, mfu: float | None, seq_length: int) -> dict[str, object]:
     return {
         "kind": "train",
         "step": step.step,
         "epoch": step.epoch,
+        "seq_length": seq_length,
         **{f"loss/{name}": loss for name, loss in step.losses.items()},
         "lr": step.lr,
         "grad_norm": step.grad_norm,

@@ -5,25 +5,33 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TypedDict
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
+from matplotlib.transforms import offset_copy
 
 from bertkit.storage.atomic import write_file
 
-Location = Literal["best", "upper right", "lower left", "lower right"]
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Okabe and Ito, "Color Universal Design" (2008): they differ for every kind of colour vision."""
 
-PALETTE = ("#24618f", "#d9673e", "#5b9a78", "#8a5a9e", "#c79a2b", "#4a4f69")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 1.5), (8, 2, 2, 2), (4, 1, 1, 1, 1, 1), (1, 1))
+BASELINE_DASHES: tuple[tuple[float, ...], ...] = ((1, 2), (6, 2, 1, 2), (8, 3))
+"""Lines of scores to beat are of one colour, and differ by their dashes."""
+
 INK = "#23262e"
 FAINT = "#6b7280"
 PALE = "#b8bdc7"
 GRID = "#e6e8ec"
 
 _DOTS_PER_INCH = 150
+_LEGEND_BELOW = 36
+"""Points from the bottom axis to the legend: the numbers of the axis and its name are between them."""
 _FONTS = ("DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "Malgun Gothic", "AppleGothic")
 """The first has Latin, Greek and Cyrillic letters; the others, where they are installed, Asian ones."""
 
@@ -54,26 +62,74 @@ def set_panel_title(panel: Axes, text: str) -> None:
     show_literally(panel.set_title(text, loc="left", fontsize=10, color=FAINT, pad=8))
 
 
-def add_legend(
-    panel: Axes, *, loc: Location = "best", anchor: tuple[float, float] | None = None, ncols: int = 1
-) -> None:
-    """A legend without a frame that covers the grid. ``loc``, ``anchor`` and ``ncols`` are those of matplotlib."""
+class SeriesStyle(TypedDict):
+    """The arguments of matplotlib by which series differ."""
+
+    color: str
+    marker: str
+    linestyle: tuple[int, tuple[float, ...] | None]
+
+
+def series_style(place: int) -> SeriesStyle:
+    """The colour, the marker and the dashes of series ``place``: each of them alone tells the first six apart."""
+    number = place % len(PALETTE)
+    return {"color": PALETTE[number], "marker": _MARKERS[number], "linestyle": (0, _DASHES[number] or None)}
+
+
+def add_legend(panel: Axes, *, ncols: int = 1) -> None:
+    """A legend without a frame below the panel, where it covers no data; nothing if nothing has a name."""
+    handles, _ = panel.get_legend_handles_labels()
+    if not handles:
+        return
+    assert panel.figure is not None
+    below = offset_copy(panel.transAxes, fig=panel.get_figure(root=True), y=-_LEGEND_BELOW, units="points")
     legend = panel.legend(
-        loc=loc,
-        bbox_to_anchor=anchor,
+        loc="upper left",
+        bbox_to_anchor=(0, 0),
+        bbox_transform=below,
+        borderaxespad=0,
         ncols=ncols,
         fontsize=9,
-        labelcolor=FAINT,
-        facecolor="white",
+        labelcolor=INK,
         edgecolor="none",
-        framealpha=0.9,
+        handlelength=3.5,
     )
     show_literally(*legend.get_texts())
 
 
-def annotate(panel: Axes, text: str, at: tuple[float, float], *, colour: str = INK, ha: str = "center") -> None:
+def annotate(panel: Axes, text: str, at: tuple[float, float], *, ha: str = "center") -> None:
     """Write a number just above the point ``at``."""
-    panel.annotate(text, at, xytext=(0, 7), textcoords="offset points", ha=ha, fontsize=9, color=colour)
+    note = panel.annotate(text, at, xytext=(0, 8), textcoords="offset points", ha=ha, fontsize=9, color=INK)
+    show_literally(note)
+
+
+def mark_change(panel: Axes, x: float, text: str) -> None:
+    """A vertical line at ``x`` with a note beside its top, where something about the data changes."""
+    panel.axvline(x, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    note = panel.annotate(
+        text, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, -3), textcoords="offset points", va="top"
+    )
+    note.set(fontsize=8, color=FAINT, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})
+    show_literally(note)
+
+
+def text_on(background: tuple[float, float, float]) -> str:
+    """Black or white, whichever has more contrast with a colour given as red, green and blue from 0 to 1.
+
+    It is at least 4.58, above the 4.5 that WCAG 2 asks for.
+    """
+    return "white" if contrast(background, (1, 1, 1)) > contrast(background, (0, 0, 0)) else "black"
+
+
+def contrast(one: tuple[float, float, float], other: tuple[float, float, float]) -> float:
+    """The contrast of two colours, from 1 to 21 (WCAG 2.2, relative luminance)."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: tuple[float, float, float]) -> float:
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def show_literally(*texts: Text) -> None:

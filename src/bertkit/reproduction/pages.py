@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from bertkit.report.progress import describe_duration
 from bertkit.report.style import (
+    BASELINE_DASHES,
     FAINT,
     INK,
     PALE,
@@ -17,6 +18,7 @@ from bertkit.report.style import (
     add_legend,
     make_figure,
     save,
+    series_style,
     set_panel_title,
     show_literally,
 )
@@ -24,6 +26,12 @@ from bertkit.report.tables import Summary, markdown_table, summarize_scores
 from bertkit.storage.atomic import write_file, write_json
 
 _NO_FIGURE = "–"
+
+_APART = 0.12
+"""Rows between our dot and the paper's square of a system, which would cover each other."""
+
+_BESIDE = 0.008
+"""Share of the axis between the points of two curves at the same step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,20 +146,28 @@ def _write(path: Path, text: str) -> None:
 
 
 def plot_table(table: ResultTable, output: Path) -> None:
-    """Our means as dots with error bars, the paper's figures as rings: one panel per column, or curves over steps."""
+    """Our means as dots with error bars, the paper's figures as squares: one panel per column, or curves over steps.
+
+    Trivial methods, which the paper does not have, are lines across the panels.
+    """
     if table.curves:
         _plot_curves(table, output)
         return
-    height = 1.6 + 0.34 * len(table.rows)
+    trivial = [row for row in table.rows if row.cost is None and all(cell.paper is None for cell in row.cells)]
+    rows = [row for row in table.rows if row not in trivial]
+    height = 2.6 + 0.34 * len(rows)
     figure, panels = make_figure(
         len(table.columns), width=2.6 + 1.7 * len(table.columns), height=height, title=table.heading
     )
     for place, (panel, column) in enumerate(zip(panels, table.columns, strict=True)):
-        _draw_column(panel, [row.cells[place] for row in table.rows])
+        _draw_column(panel, [row.cells[place] for row in rows])
+        for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):
+            if summary := row.cells[place].summary:
+                panel.axvline(summary.mean, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=row.name)
         set_panel_title(panel, column)
-        panel.set_yticks(range(len(table.rows)), [row.name for row in table.rows] if place == 0 else [])
+        panel.set_yticks(range(len(rows)), [row.name for row in rows] if place == 0 else [])
         show_literally(*panel.get_yticklabels())
-    add_legend(panels[-1], loc="lower left", anchor=(0, 1.12), ncols=2)
+    add_legend(panels[0])
     save(figure, output)
 
 
@@ -161,11 +177,13 @@ def _draw_column(panel: Axes, cells: Sequence[Cell]) -> None:
     found = [(summary.mean, summary.sd or 0.0, place) for summary, place in ours if summary is not None]
     if found:
         means, sds, at = zip(*found, strict=True)
-        panel.errorbar(means, at, xerr=sds, fmt="o", color=PALETTE[0], markersize=6, linewidth=1.5, label="ours")
+        above = [place - _APART for place in at]
+        panel.errorbar(means, above, xerr=sds, fmt="o", color=PALETTE[0], markersize=6, linewidth=1.5, label="ours")
     paper = [(each.paper, place) for each, place in zip(cells, places, strict=True) if each.paper is not None]
     if paper:
         figures, at = zip(*paper, strict=True)
-        panel.plot(figures, at, "o", color=INK, mfc="white", mew=1.2, markersize=6, label="paper")
+        below = [place + _APART for place in at]
+        panel.plot(figures, below, "s", color=INK, mfc="white", mew=1.2, markersize=5.5, label="paper")
     panel.set_ylim(len(cells) - 0.5, -0.5)
     panel.grid(axis="x", color=PALE, linewidth=0.5)
     panel.margins(x=0.15)
@@ -173,7 +191,7 @@ def _draw_column(panel: Axes, cells: Sequence[Cell]) -> None:
 
 def _plot_curves(table: ResultTable, output: Path) -> None:
     figure, (panel,) = make_figure(1, width=6.4, height=4.2, title=table.heading)
-    for curve, colour in zip(table.curves, PALETTE, strict=False):
+    for place, curve in enumerate(table.curves):
         points = [
             (row.step, summary.mean, summary.sd or 0.0)
             for row in table.rows
@@ -181,13 +199,14 @@ def _plot_curves(table: ResultTable, output: Path) -> None:
         ]
         if points:
             steps, means, sds = zip(*points, strict=True)
-            panel.errorbar(steps, means, sds, fmt="o-", color=colour, linewidth=2, capsize=3, label=curve)
+            beside = [step + place * _BESIDE * (max(steps) - min(steps)) for step in steps]
+            panel.errorbar(beside, means, sds, **series_style(place), linewidth=2, capsize=3, label=curve)
     flat = [(row.name, summary.mean) for row in table.rows if row.step is None and (summary := row.cells[0].summary)]
-    for (name, score), dashes in zip(flat, ((1, 2), (6, 2, 1, 2)), strict=False):
+    for (name, score), dashes in zip(flat, BASELINE_DASHES, strict=False):
         panel.axhline(score, color=INK, linewidth=1.2, linestyle=(0, dashes), label=name)
     set_panel_title(panel, table.columns[0])
     panel.set_xlabel("steps of pre-training", color=FAINT, fontsize=9)
-    add_legend(panel, loc="lower right")
+    add_legend(panel, ncols=2)
     save(figure, output)
 
 
