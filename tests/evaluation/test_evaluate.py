@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,25 @@ def test_the_report_is_written_to_the_run_folder(run: Path) -> None:
     found = evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), None, QUIET)
     written = json.loads((run / "evaluation-dev" / "report.json").read_text())
     assert written["accuracy"] == found["accuracy"]
-    assert str(run) in (run / "evaluation-dev" / "report.html").read_text()
+    page = (run / "evaluation-dev" / "report.html").read_text()
+    assert str(run) in page
+    assert (
+        page.index('class="verdict"') < page.index("<h2>Scores") < page.index("<h2>Seeds") < page.index("<h2>Training")
+    )
 
 
 def test_a_report_can_be_written_elsewhere(run: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     evaluate_model(pipeline, read_split(pipeline.task, None, "dev"), tmp_path / "a" / "b", QUIET)
     assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == ["report.html", "report.json"]
+
+
+def test_the_user_is_told_why_there_is_no_report(run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    shutil.copytree(run / "model", tmp_path / "theirs")
+    pipeline = load(tmp_path / "theirs")
+    evaluate_model(pipeline, read_split(load(run).task, None, "dev"), None, Progress("plain"))
+    message = f"no report is written for {tmp_path}/theirs, which is not in a run folder: -o FOLDER writes one there"
+    assert message in capsys.readouterr().err
 
 
 def test_an_ensemble_has_no_default_folder_for_its_report(run: Path) -> None:

@@ -107,3 +107,11 @@ def test_a_page_without_errors_states_so() -> None:
         task, "dev", [TextExample("0", "a", None, "sad")], [Prediction("sad", {"sad": 0.7, "glad": 0.3})]
     )
     assert "All predictions are correct." in read(found).text
+
+
+def test_the_style_has_rules_for_paper_and_for_phones() -> None:
+    page = render_page(of_numbers(), model="a", date="2026-11-22 10:00")
+    assert "@media print" in page and "@media (max-width: 40rem)" in page
+    assert ", 2026-11-22 10:00</p>" in page
+    assert "Stronger colour: a larger share of the row." in read(of_classes("no", "yes")).text
+    assert ("class", "stack") in read(of_classes("no", "yes")).attributes

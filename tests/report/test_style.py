@@ -75,7 +75,7 @@ def test_a_change_is_marked_by_a_line_with_a_note() -> None:
 def test_series_differ_by_colour_by_marker_and_by_dashes() -> None:
     styles = [series_style(place) for place in range(6)]
     for name in ("color", "marker", "linestyle"):
-        assert len({str(style[name]) for style in styles}) == 6  # type: ignore[literal-required]
+        assert len({str(style[name]) for style in styles}) == 6
     assert series_style(6) == series_style(0)
 
 
@@ -105,7 +105,7 @@ def test_colours_of_series_differ_for_every_kind_of_colour_vision(vision: str) -
 
 def test_text_can_be_read_on_every_background() -> None:
     shades = [level / 10 for level in range(11)]
-    backgrounds = [*product(shades, repeat=3)]
+    backgrounds = [(red, green, blue) for red, green, blue in product(shades, repeat=3)]
     named = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
     assert min(contrast(named[text_on(each)], each) for each in backgrounds) >= 4.5
     assert text_on((1, 1, 1)) == "black"

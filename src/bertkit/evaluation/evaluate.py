@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from bertkit.evaluation.alternatives import Alternatives, find_alternatives, rea
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
 from bertkit.evaluation.report import Evaluation, evaluate_predictions
+from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
 from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
 from bertkit.formats.splits import tables_of
@@ -70,7 +72,7 @@ def evaluate_model(
 
     ``report.html`` and ``report.json`` are written to the folder ``output``. Without ``output`` the folder is
     ``evaluation-dev`` or the like in the run folder of the model. An ensemble, and a model outside of a run folder,
-    have no such place: then nothing is written.
+    have no such place: then nothing is written, and a message says so.
     """
     predictions = predict_split(model, labelled, progress)
     task, split = labelled.task, labelled.split
@@ -80,10 +82,15 @@ def evaluate_model(
     if output is not None:
         with explain_writing(output):
             output.mkdir(parents=True, exist_ok=True)
-        page = render_page(evaluation, model=_display_name(model))
+        facts = read_training_facts(model.folder) if len(model.folders) == 1 else None
+        date = time.strftime("%Y-%m-%d %H:%M")
+        page = render_page(evaluation, model=_display_name(model), training=facts, date=date)
         write_file(output / "report.html", lambda path: path.write_text(page, encoding="utf-8"))
         write_json(output / "report.json", evaluation.record())
         progress.say(f"the whole report: {output / 'report.html'}")
+    else:
+        owner = "an ensemble" if len(model.folders) > 1 else f"{model.folder}, which is not in a run folder"
+        progress.say(f"no report is written for {owner}: -o FOLDER writes one there")
     return evaluation
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from bertkit._version import __version__
 from bertkit.escaping import to_html
 from bertkit.evaluation.drawings import draw_calibration, draw_intervals
+from bertkit.evaluation.html_tables import html_matrix, html_table
 from bertkit.evaluation.report import Calibration, Classes, Evaluation, LengthScore
+from bertkit.evaluation.training_facts import TrainingFacts, render_seeds, render_settings
 from bertkit.metrics.classification import ClassScore
-from bertkit.scores import format_score
 from bertkit.task_types import ExampleReport
 
 _MAX_TEXT = 600
@@ -33,26 +34,45 @@ td.cell { text-align: right; padding: .3rem .6rem; }
 p.verdict { font-weight: 600; }
 svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12px; }
 svg .grid { stroke: var(--rule); } svg .faint { stroke: var(--faint); } svg .dashed { stroke-dasharray: 4 3; }
+svg .dotted { stroke-dasharray: 1 3; }
 svg .line { fill: none; stroke: var(--blue); stroke-width: 2; } svg .mark { fill: var(--blue); }
 svg .range { stroke: var(--blue); stroke-width: 4; opacity: .45; }
+h1, p { overflow-wrap: anywhere; } pre { white-space: pre-wrap; overflow-wrap: anywhere; color: var(--faint); }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto; }
+  table.stack thead { position: absolute; left: -999rem; }
+  table.stack, table.stack tbody, table.stack tr, table.stack th, table.stack td { display: block; text-align: left; }
+  table.stack th, table.stack td { border: 0; padding: .1rem 0; }
+  table.stack tr { border-bottom: 1px solid var(--rule); }
+  table.stack td::before { content: attr(data-label) ": "; color: var(--faint); }
+  div.wide svg { max-width: none; }
+}
+@media print {
+  :root { color-scheme: light; --ink: #000; --faint: #444; --rule: #bbb; --page: #fff; --blue: #24618f;
+    --shade: 36, 97, 143; }
+  body { font-size: 10pt; margin: 0; max-width: none; } div.wide { overflow: visible; }
+  h2 { break-after: avoid; } tr, svg, p { break-inside: avoid; } td.cell { print-color-adjust: exact; }
+}
 """
 
 
-def render_page(evaluation: Evaluation, *, model: str) -> str:
-    """The HTML of the page; ``model`` is the name of the model."""
+def render_page(evaluation: Evaluation, *, model: str, training: TrainingFacts | None = None, date: str = "") -> str:
+    """The HTML of the page. ``model`` is the name of the model, ``training`` how it was trained, if that is known."""
     title = f"{evaluation.task}, {evaluation.split}"
     parts = [
         f"<h1>{to_html(title)}</h1>",
         f'<p class="about">{to_html(model)}, {evaluation.examples:,} examples, computed in {evaluation.precision}, '
-        f"bertkit {__version__}</p>",
+        f"bertkit {__version__}{f', {to_html(date)}' if date else ''}</p>",
         *_verdict(evaluation),
         *_scores(evaluation),
         *(_notes(evaluation.notes) if evaluation.notes else ()),
+        *(render_seeds(training) if training else ()),
         *(_classes(evaluation.classes) if evaluation.classes else ()),
         *(_parts(evaluation.parts) if evaluation.parts else ()),
         *(_calibration(evaluation.calibration) if evaluation.calibration else ()),
         *_lengths(evaluation.lengths, evaluation.metric),
         *_worst(evaluation.worst),
+        *(render_settings(training) if training else ()),
     ]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join(parts)
@@ -66,9 +86,9 @@ def render_page(evaluation: Evaluation, *, model: str) -> str:
 def _scores(evaluation: Evaluation) -> Iterable[str]:
     rows = [(name, each.value, each.low, each.high) for name, each in evaluation.scores.items()]
     yield "<h2>Scores</h2>"
-    yield draw_intervals(rows, "Scores with their intervals, as in the table below.")
+    yield _wide(draw_intervals(rows, "Scores with their intervals, as in the table below."))
     caption = f"95 % intervals: percentile bootstrap over examples, {evaluation.resamples:,} resamples."
-    yield _table(caption, ("score", "value", "from", "to"), rows)
+    yield html_table(caption, ("score", "value", "from", "to"), rows)
 
 
 def _verdict(evaluation: Evaluation) -> Iterable[str]:
@@ -83,7 +103,7 @@ def _verdict(evaluation: Evaluation) -> Iterable[str]:
             ("this model", *evaluation.values()),
             *((each.name, *(each.scores.get(name, "") for name in names)) for each in evaluation.baselines),
         ]
-        yield _table("Trivial methods, fitted on the training data, on the same examples.", ("", *names), rows)
+        yield html_table("Trivial methods, fitted on the training data, on the same examples.", ("", *names), rows)
 
 
 def _notes(notes: Sequence[str]) -> Iterable[str]:
@@ -93,11 +113,11 @@ def _notes(notes: Sequence[str]) -> Iterable[str]:
 
 def _classes(classes: Classes) -> Iterable[str]:
     yield "<h2>Classes</h2>"
-    yield _class_table("class", "examples", classes.rows)
+    yield _classhtml_table("class", "examples", classes.rows)
     names = [each.name for each in classes.rows]
     if len(names) <= _MAX_CLASSES_IN_MATRIX:
         yield "<h2>Confusion</h2>"
-        yield _matrix(names, classes.confusion)
+        yield html_matrix(names, classes.confusion)
         return
     mistakes = [
         (gold, answer, count)
@@ -107,32 +127,18 @@ def _classes(classes: Classes) -> Iterable[str]:
     ]
     yield "<h2>Most frequent confusions</h2>"
     most = sorted(mistakes, key=lambda each: -each[2])[:_MAX_CLASSES_IN_MATRIX]
-    yield _table("All counts are in report.json.", ("gold class", "predicted", "examples"), most)
+    yield html_table("All counts are in report.json.", ("gold class", "predicted", "examples"), most)
 
 
 def _parts(parts: Sequence[ClassScore]) -> Iterable[str]:
     yield "<h2>By label or type</h2>"
-    yield _class_table("label or type", "count", parts)
+    yield _classhtml_table("label or type", "count", parts)
 
 
-def _class_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
+def _classhtml_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
     caption = f"Precision: correct share of the predictions; recall: found share of the gold; {support}: gold count."
     cells = [(each.name, each.precision, each.recall, each.f1, each.support) for each in rows]
-    return _table(caption, (what, "precision", "recall", "F1", support), cells)
-
-
-def _matrix(names: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
-    head = "".join(f'<th scope="col" class="number">{to_html(name)}</th>' for name in names)
-    lines = []
-    for name, row in zip(names, counts, strict=True):
-        size = max(1, sum(row))
-        cells = "".join(
-            f'<td class="cell" style="background: rgba(var(--shade), {0.55 * count / size:.2f})">{count:,}</td>'
-            for count in row
-        )
-        lines.append(f'<tr><th scope="row">{to_html(name)}</th>{cells}</tr>')
-    caption = "<caption>Rows: gold class. Columns: predicted class. Darker: a larger share of the row.</caption>"
-    return f'<div class="wide"><table>{caption}<tr><th scope="col">gold</th>{head}</tr>{"".join(lines)}</table></div>'
+    return html_table(caption, (what, "precision", "recall", "F1", support), cells)
 
 
 def _calibration(calibration: Calibration) -> Iterable[str]:
@@ -141,11 +147,11 @@ def _calibration(calibration: Calibration) -> Iterable[str]:
         f"<p>Expected calibration error {calibration.error:.4f}: the mean distance of the accuracy from the predicted "
         "probability. Dots below the dashed line are overconfident.</p>"
     )
-    yield draw_calibration(calibration.bins)
+    yield _wide(draw_calibration(calibration.bins))
     rows = [
         (f"{each.low:.0%} to {each.high:.0%}", each.count, each.confidence, each.accuracy) for each in calibration.bins
     ]
-    yield _table("By predicted probability.", ("bin", "predictions", "mean probability", "accuracy"), rows)
+    yield html_table("By predicted probability.", ("bin", "predictions", "mean probability", "accuracy"), rows)
 
 
 def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
@@ -155,8 +161,11 @@ def _lengths(lengths: Sequence[LengthScore], metric: str) -> Iterable[str]:
     ]
     yield "<h2>By length</h2>"
     figures = [(name, *scores) for name, _, *scores in rows]
-    yield draw_intervals(figures, f"{metric} by the number of words, as in the table below.")  # type: ignore[arg-type]
-    yield _table(f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows)
+    drawing = draw_intervals(figures, f"{metric} by the number of words, as in the table below.")  # type: ignore[arg-type]
+    yield _wide(drawing)
+    yield html_table(
+        f"{metric} by the number of words in the input.", ("words", "examples", metric, "from", "to"), rows
+    )
 
 
 def _worst(worst: Sequence[ExampleReport]) -> Iterable[str]:
@@ -166,28 +175,13 @@ def _worst(worst: Sequence[ExampleReport]) -> Iterable[str]:
         return
     rows = [(each.id, _shorten(each.text), each.gold, each.answer, each.error) for each in worst]
     caption = "The largest errors first: the most confident wrong classes, the largest differences, the lowest scores."
-    yield _table(caption, ("id", "text", "gold", "predicted", "error"), rows)
+    yield html_table(caption, ("id", "text", "gold", "predicted", "error"), rows, stacks=True)
+
+
+def _wide(drawing: str) -> str:
+    """A drawing that a narrow screen scrolls instead of shrinking its letters."""
+    return f'<div class="wide">{drawing}</div>'
 
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + " …"
-
-
-def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table; the first column is the header of each row."""
-    lines = [list(row) for row in rows]
-    numeric = [bool(lines) and not isinstance(lines[0][place], str) for place in range(len(header))]
-    head = "".join(
-        f'<th scope="col" class="{"number" if is_number else "text"}">{to_html(name)}</th>'
-        for name, is_number in zip(header, numeric, strict=True)
-    )
-    body = "".join(
-        f'<tr><th scope="row">{to_html(str(row[0]))}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in lines
-    )
-    return f'<div class="wide"><table><caption>{to_html(caption)}</caption><tr>{head}</tr>{body}</table></div>'
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, str):
-        return f'<td class="text">{to_html(value)}</td>'
-    return f'<td class="number">{format_score(value) if isinstance(value, float) else f"{value:,}"}</td>'

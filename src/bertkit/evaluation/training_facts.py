@@ -1,0 +1,89 @@
+"""How an evaluated model was trained, from the record of its run: seeds, epochs, settings, date and command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.config import settings_of
+from bertkit.escaping import to_html
+from bertkit.evaluation.alternatives import read_finished_run, read_record
+from bertkit.evaluation.drawings import draw_epochs
+from bertkit.evaluation.html_tables import html_table
+from bertkit.finetuning.results import FinetuneResult
+
+_ALWAYS_SHOWN = (
+    "model",
+    "epochs",
+    "batch_size",
+    "optimizer.lr",
+    "limit",
+    "task.max_length",
+    "precision",
+    "from_scratch",
+)
+_NEVER_SHOWN = ("output", "seeds", "first_seed", "task.files.", "task.name", "task.labels")
+"""Beginnings of settings that are elsewhere on the page, or paths of files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFacts:
+    """The finished fine-tuning of a model; ``settings`` are those that matter or that were given, with their origin."""
+
+    result: FinetuneResult
+    settings: Sequence[tuple[str, str, str]]
+    command: str
+    date: str
+    machine: str
+
+
+def read_training_facts(model: Path) -> TrainingFacts | None:
+    """The training of the ``model`` of a run folder; None for a model outside of a finished run."""
+    record, result = read_record(model), read_finished_run(model)
+    if not record or result is None:
+        return None
+    environment, device = record.get("environment", {}), record.get("device", {})
+    return TrainingFacts(
+        result=result,
+        settings=list(_list_settings(record)),
+        command=shlex.join(["bertkit", *map(str, record.get("command", [""])[1:])]),
+        date=str(environment.get("time", ""))[:16].replace("T", " "),
+        machine=", ".join(
+            filter(None, [device.get("name"), environment.get("machine"), f"torch {environment.get('torch', '')}"])
+        ),
+    )
+
+
+def _list_settings(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    origins = record.get("origins", {})
+    for setting in settings_of(record["run"], "default"):
+        origin = origins.get(setting.path, "default")
+        is_shown = setting.path in _ALWAYS_SHOWN or origin != "default"
+        if is_shown and not setting.path.startswith(_NEVER_SHOWN):
+            yield setting.path, str(setting.value), origin
+
+
+def render_seeds(facts: TrainingFacts) -> Iterator[str]:
+    """The scores of every seed, and those after every epoch as a curve."""
+    result, metric = facts.result, facts.result.metric
+    yield "<h2>Seeds</h2>"
+    rows = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
+    sd = "" if result.sd is None else f", standard deviation {result.sd:.4f}"
+    caption = f"Dev scores of the training. {metric}: mean {result.mean:.4f}{sd}. This page evaluates the best seed."
+    yield html_table(caption, ("", "epoch", *result.best.scores), rows)
+    curves = {f"seed {each.seed}": [float(epoch[metric]) for epoch in each.epochs] for each in result.seeds}
+    if max(map(len, curves.values())) > 1:
+        to_beat = {each.name: each.scores[metric] for each in result.baselines}
+        drawing = draw_epochs(curves, to_beat, f"{metric} on dev after every epoch.")
+        yield f'<div class="wide">{drawing}</div>'
+
+
+def render_settings(facts: TrainingFacts) -> Iterator[str]:
+    """The settings, where and when the model was trained, and the command."""
+    yield "<h2>Training</h2>"
+    yield f"<p>Trained {to_html(facts.date)} on {to_html(facts.machine)}.</p>"
+    yield f"<pre>{to_html(f'$ {facts.command}')}</pre>"
+    yield html_table("Settings that were given, and the main ones.", ("setting", "value", "from"), facts.settings)
