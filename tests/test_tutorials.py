@@ -56,5 +56,11 @@ def test_every_block_of_the_tutorials_runs(tmp_path: Path, monkeypatch: pytest.M
                         write_quickstart_files(Path(words[words.index("-o") + 1]))
                     else:
                         run(*words)
-    for made in ("data/manifest.json", "runs/mini/model/config.json", "answers.csv", "vectors.npy", "exported/config.json"):
+    for made in (
+        "data/manifest.json",
+        "runs/mini/model/config.json",
+        "answers.csv",
+        "vectors.npy",
+        "exported/config.json",
+    ):
         assert (tmp_path / made).exists(), made
