@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.api.paths import existing, optional_path
+from bertkit.api.paths import existing, existing_texts, optional_path
 from bertkit.errors import BertkitError
 
 
@@ -38,3 +38,14 @@ def test_a_folder_is_refused(file: Path) -> None:
 def test_at_least_one_file_is_needed() -> None:
     with pytest.raises(BertkitError, match="name at least one text file"):
         existing([])
+
+
+def test_a_folder_of_texts_is_its_files(file: Path) -> None:
+    text = file.parent / "folder" / "a.txt"
+    text.parent.mkdir()
+    text.write_text("x")
+    assert existing_texts([str(text.parent), str(text)]).files == (text, text)
+    with pytest.raises(BertkitError, match="no file at"):
+        existing_texts([file.parent / "none"])
+    with pytest.raises(BertkitError, match="name at least one text file"):
+        existing_texts([])

@@ -126,3 +126,21 @@ def test_a_folder_with_other_files_is_not_replaced(file: Path, tmp_path: Path) -
     (tmp_path / "tok" / "tokenizer.json").write_text("{}")
     with pytest.raises(BertkitError, match=r"tokenizer\.json is damaged"):
         api.tokenizer_show(tmp_path / "tok", "a text")
+
+
+def test_a_folder_is_its_text_files_for_every_verb(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "b.md").write_text("# A heading\n\nAnd a sentence. " * 9)
+    (folder / "a.png").write_bytes(b"x")
+    file.rename(folder / "a.txt")
+    skipped = f"skipped 1 file without text: {folder / 'a.png'}"
+    report = api.corpus_check([folder])
+    assert [each.file for each in report.files] == [str(folder / "a.txt"), str(folder / "b.md")]
+    assert skipped in report.lines()
+    api.tokenizer_train([folder], output=tmp_path / "tok", vocab_size=90, progress="plain")
+    manifest = api.prepare([folder], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="plain")
+    assert [source.documents for source in manifest.sources] == [1, 1]
+    assert capsys.readouterr().err.count(skipped) == 2

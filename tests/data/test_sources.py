@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import importlib
 import json
-from collections.abc import Iterator
+import lzma
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +15,7 @@ import pytest
 import zstandard
 
 from bertkit.data import sources
-from bertkit.data.sources import Boundary, ReadLog, ReadOptions, TextChunk, kind_of, read_chunks, read_texts
+from bertkit.data.sources import Boundary, ReadLog, ReadOptions, TextChunk, read_chunks, read_texts
 from bertkit.errors import BertkitError
 from bertkit.formats import compression as compression_module
 from bertkit.formats import records
@@ -38,8 +40,13 @@ def texts(path: Path, reading: ReadOptions | None = None) -> list[str]:
 
 
 def write(path: Path, content: bytes) -> Path:
-    packed = {".gz": gzip.compress(content), ".zst": zstandard.compress(content)}
-    path.write_bytes(packed.get(path.suffix, content))
+    packed: dict[str, Callable[[bytes], bytes]] = {
+        ".gz": gzip.compress,
+        ".bz2": bz2.compress,
+        ".xz": lzma.compress,
+        ".zst": zstandard.compress,
+    }
+    path.write_bytes(packed.get(path.suffix, bytes)(content))
     return path
 
 
@@ -49,7 +56,7 @@ def write_parquet(path: Path, **columns: list[object]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("compression", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("compression", ["", ".gz", ".bz2", ".xz", ".zst"])
 class TestEveryFormat:
     def test_text(self, tmp_path: Path, compression: str) -> None:
         path = write(tmp_path / f"a.txt{compression}", BOOK.encode())
@@ -322,22 +329,6 @@ def test_texts_of_several_files(tmp_path: Path) -> None:
     assert list(read_texts([first, second])) == ["One.", "Two."]
 
 
-def test_bad_file_names_are_an_error(tmp_path: Path) -> None:
-    write(tmp_path / "reviews.txt", b"x")
-    with pytest.raises(BertkitError, match=r'no file at .*Did you mean "reviews.txt"\?') as caught:
-        kind_of(tmp_path / "review.txt")
-    assert caught.value.exit_code == 3
-    with pytest.raises(BertkitError, match="There is no folder"):
-        kind_of(tmp_path / "nowhere" / "a.txt")
-    with pytest.raises(BertkitError, match=r"is not \.txt, \.jsonl or \.parquet"):
-        kind_of(tmp_path / "a.docx")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(BertkitError, match="is a folder"):
-        kind_of(tmp_path / "folder")
-    assert kind_of(write(tmp_path / "README", b"x")) == "txt"
-    assert kind_of(write(tmp_path / "A.TXT", b"x")) == "txt"
-
-
 def test_real_files(data_folder: Path) -> None:
     book = data_folder / "corpora" / "books" / "a-doll-s-house.txt.gz"
     log = ReadLog(ByteStream(book))
@@ -345,3 +336,80 @@ def test_real_files(data_folder: Path) -> None:
     assert log.boundary == "file"
     articles = read_chunks(data_folder / "corpora" / "kowiki.jsonl.zst")
     assert next(articles).text.startswith("지미 카터")
+
+
+WIKI = """<doc id="12" url="https://x.org?curid=12" title="A &amp; B">
+A &amp; B
+
+One is &lt; two. It goes on
+Another paragraph.
+
+</doc>
+
+<doc id="13" url="https://x.org?curid=13" title="Empty">
+</doc>
+"""
+GUTENBERG = """The Project Gutenberg eBook of A Book
+
+*** START OF THE PROJECT GUTENBERG EBOOK A BOOK ***
+
+It was a day
+in April. Nobody knew.
+
+*** END OF THE PROJECT GUTENBERG EBOOK A BOOK ***
+
+START: FULL LICENSE. Please read this.
+"""
+
+
+@pytest.mark.parametrize("name", ["wiki_00", "wiki_00.bz2", "wiki.txt"])
+def test_the_output_of_wiki_extractor_is_recognized(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, WIKI.encode())
+    log = ReadLog(ByteStream(path))
+    chunks = list(read_chunks(path, log=log))
+    assert [chunk.text for chunk in chunks] == ["A & B\n\nOne is < two. It goes on\n\nAnother paragraph.", ""]
+    assert chunks[0].sentences() == ["A & B", "One is < two.", "It goes on", "Another paragraph."]
+    assert (log.origin, log.boundary) == ("WikiExtractor", "record")
+    with pytest.raises(BertkitError, match="consists of records"):
+        texts(path, ReadOptions(boundary="file"))
+
+
+def test_json_records_without_a_suffix_are_recognized(tmp_path: Path) -> None:
+    content = b'{"id": "12", "title": "A", "text": "One."}\n{"id": "13", "title": "B", "text": "Two."}\n'
+    assert texts(write(tmp_path / "wiki_00", content)) == ["One.", "Two."]
+    assert texts(write(tmp_path / "wiki_00.gz", content)) == ["One.", "Two."]
+    assert texts(write(tmp_path / "a.txt", content)) == [content.decode()]
+
+
+@pytest.mark.parametrize("boundary", ["auto", "blank-line"])
+def test_a_book_of_gutenberg_loses_its_header_and_licence(tmp_path: Path, boundary: Boundary) -> None:
+    path = write(tmp_path / "book.txt", b"\xef\xbb\xbf" + GUTENBERG.replace("\n", "\r\n").encode())
+    log = ReadLog(ByteStream(path))
+    (chunk,) = read_chunks(path, ReadOptions(boundary=boundary), log)
+    assert chunk.sentences() == ["It was a day\nin April.", "Nobody knew."]
+    assert log.origin == "Project Gutenberg"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.html", "<title>T</title><h1>Head</h1><p>One <b>two</b>\nthree.", ["Head\n\nOne two three."]),
+        ("a.md.xz", "# Head\n\nOne *two*\nthree.\n", ["Head\n\nOne two three."]),
+        (
+            "a.xml.bz2",
+            "<mediawiki><page><ns>0</ns><revision><text>''One'' [[b|two]].</text></revision></page></mediawiki>",
+            ["One two."],
+        ),
+        ("a.wet.gz", "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 4\r\n\r\nOne.\r\n\r\n", ["One."]),
+    ],
+    ids=["html", "markdown", "mediawiki", "wet"],
+)
+def test_the_name_of_a_file_chooses_how_it_is_read(
+    tmp_path: Path, name: str, content: str, expected: list[str]
+) -> None:
+    pytest.importorskip("mwparserfromhell")
+    pytest.importorskip("selectolax")
+    path = write(tmp_path / name, content.encode())
+    log = ReadLog(ByteStream(path))
+    assert [chunk.text for chunk in read_chunks(path, log=log)] == expected
+    assert log.stream.position == path.stat().st_size

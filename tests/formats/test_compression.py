@@ -1,8 +1,10 @@
-"""Files that are plain, gzip or zstd, whole or damaged."""
+"""Files that are plain or compressed, whole or damaged."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,8 @@ DATA = random.Random(13).randbytes(3_000_001)
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
     ".zst": zstandard.ZstdCompressor().compress,
 }
 
@@ -30,13 +34,15 @@ def test_the_bytes_are_those_that_were_compressed(suffix: str, tmp_path: Path) -
     assert stream.position == path.stat().st_size
 
 
-def test_several_zstd_frames_are_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "data.zst"
-    path.write_bytes(COMPRESS[".zst"](b"one ") + COMPRESS[".zst"](b"two"))
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_several_streams_are_one_file(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"data{suffix}"
+    padding = bytes(8) if suffix == ".xz" else b""
+    path.write_bytes(COMPRESS[suffix](b"one ") + padding + COMPRESS[suffix](b"two") + padding)
     assert b"".join(ByteStream(path)) == b"one two"
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 @pytest.mark.parametrize("keep", [0, 7, -1])
 def test_a_truncated_file_is_an_error_that_names_it(suffix: str, keep: int, tmp_path: Path) -> None:
     path = tmp_path / f"data{suffix}"

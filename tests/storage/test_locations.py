@@ -15,6 +15,7 @@ from bertkit.storage.locations import (
     require_data,
     require_files,
     require_model,
+    require_texts,
     suggest_path,
 )
 
@@ -38,6 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_exists_is_accepted(here: Path) -> None:
     require_files([Path("reviews.csv")])
+    require_texts([Path("reviews.csv"), Path("runs")])
     require_model(Path("runs/a"))
     require_data(Path("runs"))
     require_any(Path("reviews.csv"))

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bertkit.errors import usage_error
+from bertkit.formats.text_files import TextFiles, find_text_files
 from bertkit.options.job import AnyPath
-from bertkit.storage.locations import require_files
+from bertkit.storage.locations import require_files, require_texts
 
 
 def existing(files: Iterable[AnyPath]) -> list[Path]:
@@ -23,6 +24,21 @@ def existing(files: Iterable[AnyPath]) -> list[Path]:
         raise usage_error("name at least one text file.")
     require_files(paths)
     return paths
+
+
+def existing_texts(files: Iterable[AnyPath]) -> TextFiles:
+    """The text files that are named or in named folders.
+
+    Raises
+    ------
+    BertkitError
+        If none is given, if one does not exist, or if a folder has no text file.
+    """
+    paths = [Path(file) for file in files]
+    if not paths:
+        raise usage_error("name at least one text file.")
+    require_texts(paths)
+    return find_text_files(paths)
 
 
 def optional_path(path: AnyPath | None) -> Path | None:

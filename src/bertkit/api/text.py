@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.api.paths import existing
+from bertkit.api.paths import existing_texts
 from bertkit.api.verb import verb
 from bertkit.batch import id_of
 from bertkit.checkpoint.model_folder import ModelFolder
@@ -16,6 +16,7 @@ from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
+from bertkit.formats.text_files import TextFiles
 from bertkit.options.job import AnyPath
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
@@ -38,13 +39,14 @@ class TokenView:
 @verb(CorpusCheckOptions)
 def corpus_check(options: CorpusCheckOptions) -> CorpusReport:
     """The report: ``.lines()`` for a person, ``.problems`` that keep a file from being prepared."""
-    return inspect_files(existing(options.files))
+    found = existing_texts(options.files)
+    return replace(inspect_files(found.files), skipped=tuple(found.describe_skipped()))
 
 
 @verb(TokenizerTrainOptions)
 def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
     """The tokenizer, which has also been saved in ``output``."""
-    paths = existing(options.files)
+    found = existing_texts(options.files)
     if options.kind != "wordpiece" and (options.cased or options.accents or options.unicode_form):
         raise usage_error(
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
@@ -56,13 +58,19 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         raise usage_error(f"{options.output} holds other files, such as {min(others)}. Choose another -o folder.")
     base = None if options.from_ is None else _load_base(options, options.from_)
     with Progress(options.progress) as bar:
-        bar.say(f"learning {options.vocab_size:,} subwords from {len(paths):,} files")
-        texts = read_texts(paths)
+        _say_skipped(bar, found)
+        bar.say(f"learning {options.vocab_size:,} subwords from {len(found.files):,} files")
+        texts = read_texts(found.files)
         trained = (
             _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)
         )
     write_tokenizer(output, trained.save)
     return trained
+
+
+def _say_skipped(bar: Progress, found: TextFiles) -> None:
+    for line in found.describe_skipped():
+        bar.say(line)
 
 
 def _load_base(options: TokenizerTrainOptions, model: AnyPath) -> wordpiece.WordPiece:
@@ -112,10 +120,11 @@ def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
 def prepare(options: PrepareOptions) -> Manifest:
     """The manifest of the shards."""
     with Progress(options.progress) as bar:
-        paths = existing(options.files)
-        bar.start("preparing", sum(path.stat().st_size for path in paths), "byte")
+        found = existing_texts(options.files)
+        _say_skipped(bar, found)
+        bar.start("preparing", sum(path.stat().st_size for path in found.files), "byte")
         manifest = prepare_files(
-            paths,
+            found.files,
             tokenizer=load_tokenizer(options.tokenizer),
             output=Path(options.output),
             workers=options.workers,

@@ -15,9 +15,10 @@ from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
-from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, kind_of, read_chunks
+from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.compression import ByteStream
+from bertkit.formats.text_files import kind_of
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -51,6 +52,7 @@ class FileReport:
 
     file: str
     encoding: str
+    origin: str
     boundary: str
     sentence_lines: bool
     counts: Counts
@@ -59,9 +61,8 @@ class FileReport:
 
     def lines(self) -> list[str]:
         """The report as lines of text."""
-        form = (
-            f"{self.encoding}, documents by {self.boundary}{', one sentence per line' if self.sentence_lines else ''}"
-        )
+        sentences = "one sentence per line" if self.sentence_lines else ""
+        form = ", ".join(filter(None, (self.encoding, self.origin, f"documents by {self.boundary}", sentences)))
         return [
             f"{self.file}: {form}",
             f"  {_describe(self.counts)}",
@@ -71,9 +72,10 @@ class FileReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """The reports of all files, in order."""
+    """The reports of all files, in order, and what was skipped in folders."""
 
     files: tuple[FileReport, ...]
+    skipped: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Counts:
@@ -91,6 +93,7 @@ class CorpusReport:
         shown = [line for each in self.files for line in each.lines()]
         if len(self.files) > 1:
             shown += [f"all {len(self.files):,} files", f"  {_describe(self.counts)}"]
+        shown += self.skipped
         return shown + _draw([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
 
 
@@ -128,6 +131,7 @@ def _inspect(file: Path, reading: ReadOptions) -> tuple[FileReport, array[int]]:
     report = FileReport(
         file=str(file),
         encoding=_encoding(log, counts),
+        origin=log.origin,
         boundary=log.boundary,
         sentence_lines=log.sentence_lines,
         counts=counts,

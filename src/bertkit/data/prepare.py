@@ -17,11 +17,12 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.data.output_folder import lock_output, start_job
 from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
-from bertkit.data.sources import ReadOptions, kind_of
+from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import tokenize_all
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.text_files import kind_of
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.text.tokenizer_files import write_tokenizer

@@ -1,6 +1,6 @@
 """Text files of any size as documents, in bounded memory.
 
-``.txt``, ``.jsonl`` and ``.parquet``, each plain, ``.gz`` or ``.zst``. A document comes in chunks of at most
+``formats.text_files.kind_of`` chooses by the name of a file how it is read. A document comes in chunks of at most
 ``MAX_CHUNK_CHARACTERS`` characters, so that one line of 100 MB needs no more memory than any other text.
 
 Where a document of a ``.txt`` ends: by default at a blank line if the file has the form that BERT's own tools read
@@ -17,11 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.formats.compression import COMPRESSIONS, ByteStream
+from bertkit.errors import usage_error
+from bertkit.formats.compression import ByteStream
 from bertkit.formats.decoding import BadBytes as BadBytes
 from bertkit.formats.decoding import DecodingLog, cut_lines, decode
+from bertkit.formats.markup import read_html, read_markdown
+from bertkit.formats.mediawiki import read_mediawiki
+from bertkit.formats.plain_text import WIKI_EXTRACTOR, drop_gutenberg_frame, read_wiki_extractor
 from bertkit.formats.records import LONGEST_RECORD, read_jsonl, read_parquet
+from bertkit.formats.text_files import kind_of, suffix_of
+from bertkit.formats.wet import read_wet
 from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
 from bertkit.text.sentences import split_sentences
 
@@ -29,6 +34,9 @@ Boundary = Literal["auto", "blank-line", "file", "record"]
 
 MAX_CHUNK_CHARACTERS = 200_000
 """The tokenizer needs some 150 bytes per character, so this is 30 MB per chunk."""
+
+_JSON_RECORD = '{"'
+"""How a file of records begins. WikiExtractor's --json writes such files without a suffix."""
 
 _GUESS_LINES = 1000
 _GUESS_CHARACTERS = 200_000
@@ -71,12 +79,14 @@ def _sentences_of_line(line: str) -> list[str]:
 class ReadLog:
     """What was found while reading a file: its boundary and the form of its lines, and what was replaced in it.
 
-    ``stream`` has the position in the file.
+    ``stream`` has the position in the file. ``origin`` is the program or library that the file was recognized to be
+    from.
     """
 
     stream: ByteStream
     boundary: Boundary = "record"
     sentence_lines: bool = False
+    origin: str = ""
     decoding: DecodingLog = field(default_factory=DecodingLog)
 
 
@@ -84,15 +94,23 @@ def read_chunks(path: Path, reading: ReadOptions | None = None, log: ReadLog | N
     """The documents of one file as chunks, in order. A document that is a record can be empty."""
     reading = reading or ReadOptions()
     log = log or ReadLog(ByteStream(path))
-    kind = kind_of(path)
-    if kind == "txt":
-        return _read_text(path, reading, log)
-    if reading.boundary not in ("auto", "record"):
-        raise usage_error(f'{path} consists of records; its --boundary is "record", not "{reading.boundary}".')
-    if kind == "parquet":
-        return _split(read_parquet(log.stream, reading.field, reading.on_bad_bytes, log.decoding))
-    lines = _lines(path, reading, log, LONGEST_RECORD)
-    return _split(read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding))
+    text = decode(path, log.stream, reading.on_bad_bytes, log.decoding)
+    match kind_of(path):
+        case "txt":
+            return _read_text(path, text, reading, log)
+        case "jsonl":
+            documents = _read_jsonl(path, text, reading, log)
+        case "parquet":
+            documents = read_parquet(log.stream, reading.field, reading.on_bad_bytes, log.decoding)
+        case "wet":
+            documents = read_wet(log.stream, reading.on_bad_bytes, log.decoding)
+        case "mediawiki":
+            documents = read_mediawiki(path, text)
+        case "html":
+            documents = read_html(path, text)
+        case "markdown":
+            documents = read_markdown(path, text)
+    return _read_records(path, documents, reading)
 
 
 def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None) -> Iterator[str]:
@@ -102,28 +120,15 @@ def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None) -> Ite
             yield chunk.text
 
 
-def kind_of(path: Path) -> str:
-    """``txt``, ``jsonl`` or ``parquet``, by the name of the file; one without a suffix is text."""
-    name = path.stem if path.suffix.lower() in COMPRESSIONS else path.name
-    kind = Path(name).suffix.lower().removeprefix(".") or "txt"
-    if kind not in ("txt", "jsonl", "parquet"):
-        raise usage_error(f"{path} is not .txt, .jsonl or .parquet (each plain, .gz or .zst).")
-    if path.is_dir():
-        raise usage_error(f"{path} is a folder; name the files inside it.")
-    # Checked before the work starts, so that a misspelt name does not end it after an hour.
-    if not path.is_file():
-        raise data_error(f"no file at {path}.{_suggest_name(path)}")
-    return kind
+def _read_jsonl(path: Path, text: Iterable[str], reading: ReadOptions, log: ReadLog) -> Iterator[str]:
+    lines = cut_lines(text, LONGEST_RECORD)
+    return read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding)
 
 
-def _suggest_name(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f" There is no folder {path.parent} either."
-    return did_you_mean(path.name, [each.name for each in path.parent.iterdir()])
-
-
-def _lines(path: Path, reading: ReadOptions, log: ReadLog, longest: int) -> Iterator[str]:
-    return cut_lines(decode(path, log.stream, reading.on_bad_bytes, log.decoding), longest)
+def _read_records(path: Path, documents: Iterable[str], reading: ReadOptions) -> Iterator[TextChunk]:
+    if reading.boundary not in ("auto", "record"):
+        raise usage_error(f'{path} consists of records; its --boundary is "record", not "{reading.boundary}".')
+    return _split(documents)
 
 
 def _split(documents: Iterable[str]) -> Iterator[TextChunk]:
@@ -146,19 +151,33 @@ def _pack(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(held)
 
 
-def _read_text(path: Path, reading: ReadOptions, log: ReadLog) -> Iterator[TextChunk]:
+def _read_text(path: Path, text: Iterator[str], reading: ReadOptions, log: ReadLog) -> Iterator[TextChunk]:
+    first = next(text, "")
+    # The file is read once, so what was read to recognize it is put back.
+    text = itertools.chain([first], text)
+    if first.startswith(WIKI_EXTRACTOR):
+        log.origin = "WikiExtractor"
+        documents = read_wiki_extractor(path, cut_lines(text, MAX_CHUNK_CHARACTERS))
+        yield from _read_records(path, documents, reading)
+    elif first.startswith(_JSON_RECORD) and not suffix_of(path):
+        yield from _read_records(path, _read_jsonl(path, text, reading, log), reading)
+    else:
+        yield from _read_plain_text(path, text, reading, log)
+
+
+def _read_plain_text(path: Path, text: Iterator[str], reading: ReadOptions, log: ReadLog) -> Iterator[TextChunk]:
     if reading.boundary == "record":
         raise usage_error(f'{path} is a text file; it has no records. Its --boundary is "blank-line" or "file".')
-    lines = _lines(path, reading, log, MAX_CHUNK_CHARACTERS)
+    lines, is_gutenberg = drop_gutenberg_frame(cut_lines(text, MAX_CHUNK_CHARACTERS))
+    log.origin = "Project Gutenberg" if is_gutenberg else ""
     head = _head(lines)
     log.boundary, log.sentence_lines = _guess_form(head)
     if reading.boundary != "auto":
         log.boundary = reading.boundary
-    # The file is read once, so the lines that were read for the guess are put back.
     lines = itertools.chain(head, lines)
     for number, document in enumerate(_paragraphs(lines) if log.boundary == "blank-line" else [lines]):
-        for text in _pack(document):
-            yield TextChunk(number, text, log.sentence_lines)
+        for packed in _pack(document):
+            yield TextChunk(number, packed, log.sentence_lines)
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[Iterator[str]]:

@@ -1,11 +1,13 @@
-"""The bytes of a file, plain, ``.gz`` or ``.zst``, in blocks; a damaged or truncated file is an error that names it."""
+"""The bytes of a file, plain or compressed, in blocks; a damaged or truncated file is an error that names it."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,7 +15,7 @@ import zstandard
 
 from bertkit.errors import BertkitError, data_error
 
-COMPRESSIONS = (".gz", ".zst")
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 
 ALWAYS_UNPACKED = 1 << 24
 MOST_EXPANSION = 30
@@ -21,6 +23,9 @@ MOST_EXPANSION = 30
 file that is made to fill memory, disk or time to 1,000 times."""
 
 _BLOCK = 1 << 20
+_XZ_MEMORY = 1 << 28
+"""Bytes that a decompressor of xz may take: ``xz -9`` needs 65 MB, and a file can ask for 4 GB."""
+
 _ZSTD_INPUT = 1 << 12
 """Bytes that zstd gets at a time. Each can expand to 32,768 bytes, so the result has at most 128 MB."""
 
@@ -33,7 +38,7 @@ class ByteStream:
         self.position = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        decompress = {".gz": _gunzip, ".zst": _unzstd}.get(self.path.suffix.lower(), _plain)
+        decompress = _DECOMPRESSORS.get(self.path.suffix.lower(), _plain)
         unpacked = 0
         try:
             most = math.inf if decompress is _plain else most_unpacked(self.path)
@@ -44,7 +49,7 @@ class ByteStream:
                         raise expansion_error(self.path)
                     self.position = file.tell()
                     yield block
-        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
             cause = getattr(error, "strerror", None) or error
             raise data_error(f"{self.path} cannot be read, or is damaged or cut off: {cause}.") from error
 
@@ -99,3 +104,32 @@ def _unzstd(file: BinaryIO) -> Iterator[bytes]:
     yield b"".join(held)
     if not frame.eof:
         raise EOFError("the last frame has no end")
+
+
+def _unpack_streams(
+    file: BinaryIO, start: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], padding: bytes = b""
+) -> Iterator[bytes]:
+    """Decompress stream after stream; ``padding`` may be between them."""
+    stream = start()
+    while True:
+        fed = b""
+        if stream.eof:
+            fed = stream.unused_data.lstrip(padding) or file.read(_BLOCK).lstrip(padding)
+            if not fed:
+                return
+            stream = start()
+        elif stream.needs_input and not (fed := file.read(_BLOCK)):
+            raise EOFError("the last stream has no end")
+        if block := stream.decompress(fed, _BLOCK):
+            yield block
+
+
+def _unbzip(file: BinaryIO) -> Iterator[bytes]:
+    return _unpack_streams(file, bz2.BZ2Decompressor)
+
+
+def _unxz(file: BinaryIO) -> Iterator[bytes]:
+    return _unpack_streams(file, lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), b"\0")
+
+
+_DECOMPRESSORS = {".gz": _gunzip, ".bz2": _unbzip, ".xz": _unxz, ".zst": _unzstd}

@@ -18,6 +18,8 @@ _SIGNATURES = {
     codecs.BOM_UTF16_BE: "UTF-16. Convert it: iconv -f UTF-16 -t UTF-8",
     b"\x1f\x8b": "compressed by gzip. Let its name end in .gz",
     b"\x28\xb5\x2f\xfd": "compressed by zstd. Let its name end in .zst",
+    b"BZh": "compressed by bzip2. Let its name end in .bz2",
+    b"\xfd7zXZ\x00": "compressed by xz. Let its name end in .xz",
     b"PK\x03\x04": "a zip archive. Unpack it",
     b"PAR1": "Parquet. Let its name end in .parquet",
     b"%PDF": "a PDF. Extract its text",
@@ -67,6 +69,22 @@ def decode(path: Path, blocks: Iterable[bytes], on_bad_bytes: BadBytes, log: Dec
         line += text.count("\n")
         if text:
             yield text
+
+
+def decode_value(place: str, value: bytes, on_bad_bytes: BadBytes, log: DecodingLog) -> str:
+    """The text of one value of a record; ``place`` names it in the error about a byte that is not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        if on_bad_bytes == "error":
+            raise data_error(
+                f"{place}: byte {error.start + 1:,} of the text is not UTF-8. Fix it, or replace such bytes and count "
+                "them with --on-bad-bytes replace."
+            ) from error
+        log.first_bad = log.first_bad or place
+        text = value.decode(errors="replace")
+        log.replaced += text.count(_REPLACEMENT) - value.count(_REPLACEMENT.encode())
+        return text
 
 
 def _with_end(blocks: Iterable[bytes]) -> Iterator[bytes]:

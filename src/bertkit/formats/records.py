@@ -13,7 +13,7 @@ from typing import IO, Any
 from bertkit.errors import BertkitError, data_error, did_you_mean
 from bertkit.formats.arrow import list_values, unpacked_size
 from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
-from bertkit.formats.decoding import BadBytes, DecodingLog
+from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 from bertkit.optional import require
 
 LONGEST_RECORD = 1 << 27
@@ -111,7 +111,7 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
                 for value in list_values(pyarrow.DictionaryArray.from_arrays(column.indices, binary)):
                     number += 1
                     stream.position = size * number // rows
-                    yield _decode_value(f"{path}, row {number:,}", value or b"", on_bad_bytes, log)
+                    yield decode_value(f"{path}, row {number:,}", value or b"", on_bad_bytes, log)
     except BertkitError:
         raise
     except (OSError, ValueError, pyarrow.ArrowException) as error:
@@ -126,21 +126,6 @@ def _parquet_field(path: Path, schema: Any, field: str | None) -> str:
             f'{path} has no text column "{field}". It has: {", ".join(texts)}.{did_you_mean(field, texts)}'
         )
     return field
-
-
-def _decode_value(place: str, value: bytes, on_bad_bytes: BadBytes, log: DecodingLog) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        if on_bad_bytes == "error":
-            raise data_error(
-                f"{place}: byte {error.start + 1:,} of the text is not UTF-8. Fix it, or replace such bytes and count "
-                "them with --on-bad-bytes replace."
-            ) from error
-        log.first_bad = log.first_bad or place
-        text = value.decode(errors="replace")
-        log.replaced += text.count("\ufffd") - value.count("\ufffd".encode())
-        return text
 
 
 @contextmanager

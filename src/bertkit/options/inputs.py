@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from bertkit.options.job import AnyPath
-from bertkit.storage.locations import require_any, require_data, require_files, require_model
+from bertkit.storage.locations import require_any, require_data, require_files, require_model, require_texts
 
 STREAM = "-"
 """stdin or stdout in place of a file."""
@@ -27,11 +27,14 @@ _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz
 class Input:
     """A note in the type of an option: what is at the path that it names."""
 
-    kind: Literal["file", "model", "data", "any", "task"]
+    kind: Literal["file", "texts", "model", "data", "any", "task"]
 
 
 InputFile = Annotated[AnyPath, Input("file")]
 """A file, or ``-`` for stdin."""
+
+TextsPath = Annotated[AnyPath, Input("texts")]
+"""A file of text, or a folder of them."""
 
 ModelPath = Annotated[AnyPath, Input("model")]
 """A run folder, or the folder of a model."""
@@ -73,6 +76,7 @@ def _each(check: Callable[[Path], None]) -> Callable[[Sequence[Path]], None]:
 
 _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "file": require_files,
+    "texts": require_texts,
     "model": _each(require_model),
     "data": _each(require_data),
     "any": _each(require_any),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bertkit.options.inputs import InputFile, InputPath, ModelPath
+from bertkit.options.inputs import InputPath, ModelPath, TextsPath
 from bertkit.options.job import AnyPath, JobOptions, Options
 from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
 
@@ -16,20 +16,20 @@ from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
 class CorpusCheckOptions(Options):
     """Check text files: encodings, documents, duplicates and lengths.
 
-    The files are .txt, .jsonl or .parquet, plain or compressed as .gz or .zst. The command ends with exit code 3 if a
-    file cannot be prepared as it is.
+    The files are .txt, .jsonl, .parquet, .md, .html, MediaWiki's .xml or Common Crawl's .wet, plain or compressed as
+    .gz, .bz2, .xz or .zst. The command ends with exit code 3 if a file cannot be prepared as it is.
     """
 
-    files: Sequence[InputFile] = dataclasses.field(kw_only=False)
-    """Text files."""
+    files: Sequence[TextsPath] = dataclasses.field(kw_only=False)
+    """Text files, or folders of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerTrainOptions(JobOptions):
     """Train a tokenizer on text files."""
 
-    files: Sequence[InputFile] = dataclasses.field(kw_only=False)
-    """Text files."""
+    files: Sequence[TextsPath] = dataclasses.field(kw_only=False)
+    """Text files, or folders of them."""
     output: AnyPath
     """Folder for tokenizer.json and its companions."""
     from_: ModelPath | None = None
@@ -67,8 +67,8 @@ class PrepareOptions(JobOptions):
     The same command continues after an interruption.
     """
 
-    files: Sequence[InputFile] = dataclasses.field(kw_only=False)
-    """Text files (.txt .jsonl .parquet, plain, .gz or .zst)."""
+    files: Sequence[TextsPath] = dataclasses.field(kw_only=False)
+    """Text files, or folders of them (the formats of bertkit corpus check)."""
     tokenizer: InputPath
     """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
     output: AnyPath

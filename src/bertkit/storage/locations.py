@@ -27,6 +27,11 @@ def require_files(paths: Sequence[Path]) -> None:
             raise usage_error(f"no file at {path}.{suggest_path(path)}")
 
 
+def require_texts(paths: Sequence[Path]) -> None:
+    """Raise a usage error for the first path at which there is neither a file nor a folder of files."""
+    require_files([path for path in paths if not path.is_dir()])
+
+
 def require_model(path: Path) -> None:
     """Raise a usage error if there is nothing at the path of a model or a run."""
     if not recoverable_path(path).exists():

@@ -1,0 +1,124 @@
+"""Which files hold text, by their names, and the files of text in a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.formats.compression import COMPRESSIONS
+
+TextKind = Literal["txt", "jsonl", "parquet", "mediawiki", "wet", "html", "markdown"]
+
+_KINDS: dict[str, TextKind] = {
+    "": "txt",
+    ".txt": "txt",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".xml": "mediawiki",
+    ".wet": "wet",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+}
+
+_CONVERTERS = {
+    ".pdf": "pdftotext {name} {stem}.txt",
+    ".doc": "soffice --headless --convert-to txt {name}",
+    **dict.fromkeys((".docx", ".odt", ".rtf", ".epub", ".tex", ".rst"), "pandoc -t plain {name} -o {stem}.txt"),
+}
+"""Commands that write the text of files that are not read."""
+
+_WIKI_EXTRACTOR_NAME = re.compile(r"wiki_\d+")
+"""The only files without a suffix that are read from a folder, where others are licences and programs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFiles:
+    """The ``files`` that were named or found in named folders, and the files of these folders that hold no text."""
+
+    files: tuple[Path, ...]
+    skipped: tuple[Path, ...] = ()
+
+    def describe_skipped(self) -> list[str]:
+        """``skipped 3 files without text: a.png, b.css, c.js``, or nothing."""
+        if not self.skipped:
+            return []
+        shown = ", ".join([*map(str, self.skipped[:3]), *(["..."] if len(self.skipped) > 3 else [])])
+        return [f"skipped {len(self.skipped):,} {'files' if self.skipped[1:] else 'file'} without text: {shown}"]
+
+
+def find_text_files(paths: Sequence[Path]) -> TextFiles:
+    """The files among ``paths`` in their order, with each folder replaced by the files of text below it, sorted.
+
+    Hidden files and folders are left out. A folder without a file of text is an error.
+    """
+    files: list[Path] = []
+    skipped: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        below = list(_walk(path))
+        readable = [each for each in below if _reads_from_folder(each)]
+        if not readable:
+            raise data_error(f"{path} has no file of text among {len(below):,} files. {_READABLE}")
+        files += readable
+        skipped += sorted(set(below) - set(readable))
+    return TextFiles(files=tuple(files), skipped=tuple(skipped))
+
+
+def kind_of(path: Path) -> TextKind:
+    """The kind of a file, by its name; one without a suffix is text."""
+    suffix = suffix_of(path)
+    if suffix in _CONVERTERS:
+        command = _CONVERTERS[suffix].format(name=path.name, stem=path.stem)
+        raise usage_error(f"{path} is not read by bertkit. Convert it to text: {command}")
+    if suffix == ".warc":
+        raise usage_error(
+            f"{path} holds web pages with their HTTP headers. Use the WET file of the crawl, or .html files."
+        )
+    if suffix not in _KINDS:
+        raise usage_error(f"{path} is not a file of text. {_READABLE}")
+    if path.is_dir():
+        raise usage_error(f"{path} is a folder; name the files inside it.")
+    # Checked before the work starts, so that a misspelt name does not end it after an hour.
+    if not path.is_file():
+        raise data_error(f"no file at {path}.{_suggest_name(path)}")
+    return _KINDS[suffix]
+
+
+_READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '.join(COMPRESSIONS)}."
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix without that of a compression, in lower case; empty if there is none."""
+    return Path(path.stem if path.suffix.lower() in COMPRESSIONS else path.name).suffix.lower()
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """All files below ``folder``, in sorted order whatever the file system; links to folders are not followed."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path))
+        elif entry.is_file():
+            yield Path(entry.path)
+
+
+def _reads_from_folder(path: Path) -> bool:
+    suffix = suffix_of(path)
+    return suffix in _KINDS if suffix else _WIKI_EXTRACTOR_NAME.match(path.name) is not None
+
+
+def _suggest_name(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" There is no folder {path.parent} either."
+    return did_you_mean(path.name, [each.name for each in path.parent.iterdir()])

@@ -1,0 +1,82 @@
+"""How a file is read, by its name, and the text files of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
+from bertkit.formats.text_files import TextFiles, find_text_files, kind_of
+
+
+def touch(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("README", "txt"),
+        ("A.TXT", "txt"),
+        ("wiki_00.bz2", "txt"),
+        ("a.jsonl.zst", "jsonl"),
+        ("a.parquet", "parquet"),
+        ("enwiki-latest-pages-articles.xml.bz2", "mediawiki"),
+        ("CC-MAIN-1.warc.wet.gz", "wet"),
+        ("a.htm", "html"),
+        ("README.md.xz", "markdown"),
+    ],
+)
+def test_the_name_says_the_kind(tmp_path: Path, name: str, kind: str) -> None:
+    assert kind_of(touch(tmp_path / name)) == kind
+
+
+def test_missing_files_and_folders_are_an_error(tmp_path: Path) -> None:
+    touch(tmp_path / "reviews.txt")
+    with pytest.raises(BertkitError, match=r'no file at .*Did you mean "reviews.txt"\?') as caught:
+        kind_of(tmp_path / "review.txt")
+    assert caught.value.exit_code == BAD_DATA
+    with pytest.raises(BertkitError, match="There is no folder"):
+        kind_of(tmp_path / "nowhere" / "a.txt")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(BertkitError, match="is a folder"):
+        kind_of(tmp_path / "folder")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("a.docx", r"pandoc -t plain a\.docx -o a\.txt$"),
+        ("a.pdf", r"pdftotext a\.pdf a\.txt$"),
+        ("a.doc", r"soffice --headless --convert-to txt a\.doc$"),
+        ("a.warc.gz", "Use the WET file"),
+        ("a.png", r"is not a file of text\. bertkit reads \.txt \.jsonl .* each plain or \.gz \.bz2 \.xz \.zst\.$"),
+    ],
+)
+def test_other_files_are_refused_with_what_to_do(tmp_path: Path, name: str, advice: str) -> None:
+    with pytest.raises(BertkitError, match=advice) as caught:
+        kind_of(touch(tmp_path / name))
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_a_folder_is_its_text_files_in_sorted_order(tmp_path: Path) -> None:
+    kept = [touch(tmp_path / "in" / name) for name in ("AA/wiki_00", "AB/wiki_01.bz2", "b.txt", "c/a.md", "d.jsonl.gz")]
+    skipped = [touch(tmp_path / "in" / name) for name in ("LICENSE", "c/a.png", "e.pdf")]
+    for hidden in (".git/config.txt", ".a.txt"):
+        touch(tmp_path / "in" / hidden)
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in", target_is_directory=True)
+    named = touch(tmp_path / "z.txt")
+    found = find_text_files([named, tmp_path / "in"])
+    assert found == TextFiles(files=(named, *kept), skipped=tuple(skipped))
+    assert found.describe_skipped() == [f"skipped 3 files without text: {', '.join(map(str, skipped))}"]
+    assert find_text_files([named]).describe_skipped() == []
+
+
+def test_a_folder_without_text_is_an_error(tmp_path: Path) -> None:
+    touch(tmp_path / "a.png")
+    with pytest.raises(BertkitError, match="has no file of text among 1 files") as caught:
+        find_text_files([tmp_path])
+    assert caught.value.exit_code == BAD_DATA
