@@ -7,6 +7,7 @@ from bertkit.api.benchmarks import glue_submit, glue_table, squad_score
 from bertkit.api.embedding import embed, search
 from bertkit.api.evaluation import compare, evaluate
 from bertkit.api.exchange import export, import_
+from bertkit.api.explanation import attention, explain
 from bertkit.api.finetuning import finetune, tune
 from bertkit.api.inference import fill, predict
 from bertkit.api.pretraining import pretrain
@@ -43,12 +44,14 @@ __all__ = [
     "SpanPrediction",
     "SweepResult",
     "TokenStates",
+    "attention",
     "compare",
     "config_show",
     "corpus_check",
     "doctor",
     "embed",
     "evaluate",
+    "explain",
     "export",
     "fill",
     "finetune",

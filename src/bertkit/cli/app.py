@@ -21,6 +21,7 @@ from bertkit.cli import (
     embedding,
     evaluation,
     exchange,
+    explanation,
     finetuning,
     inference,
     pretraining,
@@ -59,6 +60,8 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     benchmarks.glue_submit,
     benchmarks.squad_score,
     serving.serve,
+    explanation.attention,
+    explanation.explain,
     exchange.import_,
     exchange.export,
     reproduction.reproduce,
@@ -77,7 +80,7 @@ _GROUPS = {
 _ARGUMENTS = Group("Arguments", sort_key=-1)
 """The first panel of the help."""
 
-_WITH_ANY_TEXT = {"tokenizer show", "fill", "predict", "embed", "search"}
+_WITH_ANY_TEXT = {"tokenizer show", "attention", "explain", "fill", "predict", "embed", "search"}
 """Verbs whose arguments may begin with a dash: a text, or - for stdin and stdout."""
 
 

@@ -72,6 +72,16 @@ class SelfAttention(nn.Module):
         new_states: Tensor = self.output(output_layout.unpad(mixed.transpose(1, 2).flatten(2)))
         return new_states
 
+    def probabilities(self, states: Float[Tensor, "L H"], layout: PackedRows) -> Float[Tensor, "B N T T"]:
+        """How much each token attends to each other, per head; ``forward`` never has them in memory."""
+        query, key, _ = (self._split_heads(part) for part in self._project(states, layout, None))
+        scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+        allowed = self._attention_mask(layout, None)
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed[:, None], float("-inf"))
+        shares: Tensor = scores.softmax(dim=-1)
+        return shares
+
     @property
     def _rate(self) -> float:
         return self.dropout if self.training else 0.0

@@ -14,6 +14,7 @@ from bertkit.options.evaluation import (
     SquadScoreOptions,
 )
 from bertkit.options.exchange import ExportOptions, ImportOptions
+from bertkit.options.explanation import AttentionOptions, ExplainOptions
 from bertkit.options.finetuning import FinetuneOptions, TuneOptions
 from bertkit.options.inference import FillOptions, PredictOptions
 from bertkit.options.job import JobOptions, Options, ProgressMode
@@ -25,12 +26,14 @@ from bertkit.options.start import DoctorOptions, QuickstartOptions
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 
 __all__ = [
+    "AttentionOptions",
     "CompareOptions",
     "ConfigShowOptions",
     "CorpusCheckOptions",
     "DoctorOptions",
     "EmbedOptions",
     "EvaluateOptions",
+    "ExplainOptions",
     "ExportOptions",
     "FillOptions",
     "FinetuneOptions",

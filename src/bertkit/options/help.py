@@ -54,6 +54,8 @@ EXAMPLES: Mapping[str, str] = {
     "glue submit": "bertkit glue submit runs/cola runs/sst2 -o submission",
     "squad score": "bertkit squad score dev-v2.0.json predictions.json",
     "serve": "bertkit serve runs/reviews --port 8080",
+    "attention": 'bertkit attention runs/mini "The river ran past the mill." -o attention.html',
+    "explain": 'bertkit explain runs/reviews "A film to see twice." -o page.html',
     "import": "bertkit import bert-base-uncased -o models/bert",
     "export": "bertkit export runs/reviews --to huggingface -o exported",
     "reproduce": "bertkit reproduce table5 --scale tiny -o reproduction",

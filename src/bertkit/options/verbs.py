@@ -29,7 +29,11 @@ HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
         "glue submit": options.GlueSubmitOptions,
         "squad score": options.SquadScoreOptions,
     },
-    "serving": {"serve": options.ServeOptions},
+    "serving": {
+        "serve": options.ServeOptions,
+        "attention": options.AttentionOptions,
+        "explain": options.ExplainOptions,
+    },
     "models of other libraries": {"import": options.ImportOptions, "export": options.ExportOptions},
     "the paper": {"reproduce": options.ReproduceOptions},
     "records": {"track": options.TrackOptions, "config show": options.ConfigShowOptions},

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from bertkit.server import health
 from bertkit.server.call import Call
@@ -179,7 +179,18 @@ def _page(
         examples=examples,
         mask=mask,
         truncated=call.usage.truncated_inputs,
+        links=_link_explanations(model, name, fields),
     )
+
+
+def _link_explanations(model: ServedModel, name: str | None, fields: Mapping[str, str]) -> dict[str, str]:
+    """The pages that look into the prediction of a form, where it is about one text or a pair."""
+    if name is None or "text" not in fields or name in (RERANK, ZERO_SHOT):
+        return {}
+    second = fields.get("pair") or fields.get("context")
+    query = urlencode({"model": model.name, "text": fields["text"], **({"pair": second} if second else {})})
+    links = {"Attention": f"/attention?{query}"}
+    return links if name == "multiple-choice" else {**links, "What the prediction rests on": f"/explain?{query}"}
 
 
 def write_examples(address: str, model: str, name: str, fields: Mapping[str, str]) -> dict[str, str]:

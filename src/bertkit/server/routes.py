@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertkit.server import cloud, cohere, forms, health, huggingface, label_studio, openai, openapi, tei
+from bertkit.server import cloud, cohere, explanations, forms, health, huggingface, label_studio, openai, openapi, tei
 from bertkit.server.endpoint import Endpoint
 from bertkit.server.reading import FORM
 from bertkit.server.records import EmbedRequest, SimilarityRequest
@@ -95,6 +95,8 @@ def _pages() -> list[Endpoint]:
         ("/openapi.json", openapi.document, "This document"),
         ("/api-doc/openapi.json", openapi.document, "This document"),
         ("/docs", openapi.documentation, "The routes for people"),
+        ("/attention", explanations.show_attention, "What the heads attend to in a text"),
+        ("/explain", explanations.show_explanation, "Which tokens a prediction rests on"),
     )
     submit = Endpoint(
         path="/page", handle=forms.submit, record=bytes, summary="A form of the page", tag="Page", accepts=(FORM,)

@@ -1,0 +1,52 @@
+"""The verbs that look into a model: attention and explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.api.verb import verb
+from bertkit.errors import usage_error
+from bertkit.inference.attention_maps import AttentionMaps, read_attention
+from bertkit.inference.pipeline import load
+from bertkit.inference.saliency import Saliency
+from bertkit.inference.saliency import explain as explain_prediction
+from bertkit.options.explanation import AttentionOptions, ExplainOptions
+from bertkit.report.explanation_pages import render_attention, render_saliency
+from bertkit.storage.atomic import write_file
+from bertkit.storage.outputs import check_output
+
+_MOST_TOKENS = 128
+"""A page has a line for each pair of tokens of each head: 128 tokens are 16,384 lines."""
+
+
+@verb(AttentionOptions)
+def attention(options: AttentionOptions) -> AttentionMaps:
+    """``.tokens``, and the ``.weights`` (layers, heads, tokens, tokens)."""
+    output = Path(options.output)
+    check_output(output, overwrite=options.overwrite)
+    maps = read_attention(load(options.model), options.text, options.pair)
+    if len(maps.tokens) > _MOST_TOKENS:
+        raise usage_error(f"the text has {len(maps.tokens)} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
+    notes = [f"{maps.num_truncated} tokens at the end were left out."] if maps.num_truncated else []
+    _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
+    return maps
+
+
+@verb(ExplainOptions)
+def explain(options: ExplainOptions) -> Saliency:
+    """``.prediction``, ``.tokens`` and their ``.contributions`` to the score."""
+    output = Path(options.output)
+    check_output(output, overwrite=options.overwrite)
+    found = explain_prediction(load(options.model), options.text, options.pair)
+    sentence = (
+        f"Contributions to the score {found.score:.3f}, by integrated gradients. They sum to "
+        f"{found.contributions.sum():.3f}; the score of the text is {found.difference:.3f} above that of padding."
+    )
+    name = Path(options.model).name
+    page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=[sentence])
+    _write(output, page)
+    return found
+
+
+def _write(output: Path, page: str) -> None:
+    write_file(output, lambda path: path.write_text(page, encoding="utf-8"))

@@ -1,0 +1,68 @@
+"""The attention of every head of an encoder on one text.
+
+Letters: L layers, N heads, T tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bertkit.batch import id_of
+from bertkit.contracts import Encoder
+from bertkit.data.features import assemble, collate
+from bertkit.errors import usage_error
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.texts import check_text
+from bertkit.nn.attention import SelfAttention
+from bertkit.training.evaluation import evaluation_mode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttentionMaps:
+    """``weights`` (L, N, T, T): the share of its attention that token i gives to token j sums to 1 over j.
+
+    ``tokens`` (T) are spelled as in the vocabulary. ``num_truncated`` tokens at the end of the text are left out.
+    """
+
+    tokens: tuple[str, ...]
+    weights: NDArray[np.float32]
+    num_truncated: int = 0
+
+
+def read_attention(pipeline: Pipeline, text: str, pair: str | None = None) -> AttentionMaps:
+    """The attention on a text, or on a pair of texts; a usage error for an encoder without attention."""
+    tokenizer = pipeline.tokenizer
+    second = None if pair is None else check_text(pair, "pair")
+    feature = assemble(tokenizer, check_text(text, "text"), second, max_length=pipeline.max_length)
+    tokens = tuple(tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
+    encoder = pipeline.encoder
+    batch = collate([feature], pad_id=tokenizer.pad_id).to(next(encoder.parameters()).device)
+    weights = _record(encoder, lambda: encoder(batch, output_hidden_states=True))
+    return AttentionMaps(tokens, weights, feature.num_truncated)
+
+
+def _record(encoder: Encoder, run: Any) -> NDArray[np.float32]:
+    """(L, N, T, T) of the layers that ``run`` computes."""
+    layers = [module for module in encoder.modules() if isinstance(module, SelfAttention)]
+    if not layers:
+        raise usage_error(f"{type(encoder).__name__} has no attention: only transformers have it.")
+    found: list[Tensor] = []
+
+    def record(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        assert isinstance(module, SelfAttention)
+        found.append(module.probabilities(arguments[0], arguments[1])[0])
+
+    hooks = [layer.register_forward_pre_hook(record) for layer in layers]
+    try:
+        with evaluation_mode(encoder), torch.inference_mode():
+            run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return torch.stack(found).float().cpu().numpy()

@@ -1,0 +1,45 @@
+"""Options of the verbs that look into a model: attention and explain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bertkit.options.job import AnyPath, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(Options):
+    """Write a page that shows what each head of a model attends to in a text.
+
+    ``bertkit attention MODEL "A film to see twice." -o page.html``
+    """
+
+    model: AnyPath = field(kw_only=False)
+    """Run folder or model folder of a transformer."""
+    text: str = field(kw_only=False)
+    """Text to read."""
+    pair: str | None = None
+    """Second text."""
+    output: AnyPath
+    """HTML page to write."""
+    overwrite: bool = False
+    """Replace OUTPUT if it exists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(Options):
+    """Write a page that shows which tokens a prediction rests on, by integrated gradients.
+
+    ``bertkit explain RUN "A film to see twice." -o page.html``
+    """
+
+    model: AnyPath = field(kw_only=False)
+    """Run folder of a fine-tuning, or a model with its masked-LM head."""
+    text: str = field(kw_only=False)
+    """Text to predict; the question for a model that answers questions, a text with a mask for one that fills it."""
+    pair: str | None = None
+    """Second text, or the text with the answer."""
+    output: AnyPath
+    """HTML page to write."""
+    overwrite: bool = False
+    """Replace OUTPUT if it exists."""

@@ -1,0 +1,81 @@
+"""Attention and saliency of a text, as pages that the page for people links to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from bertkit.errors import BertkitError
+from bertkit.inference.attention_maps import AttentionMaps, read_attention
+from bertkit.inference.saliency import explain
+from bertkit.report.explanation_pages import render_attention, render_saliency
+from bertkit.server.call import Call
+from bertkit.server.endpoint import Reply
+from bertkit.server.errors import invalid, unable
+from bertkit.server.inputs import check_text
+from bertkit.server.jobs import Encoded
+from bertkit.server.models import ServedModel
+
+_MOST_TOKENS = 64
+"""Integrated gradients read the text forwards and backwards 64 times; attention has a line for each pair of tokens."""
+
+_ONE_AT_A_TIME = asyncio.Semaphore(1)
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+_HTML = "text/html; charset=utf-8"
+
+
+class Attention:
+    """(text, second text) to its attention. It runs in the thread of the models, which it shares modules with."""
+
+    def __init__(self, model: ServedModel) -> None:
+        self._model = model
+
+    def encode(self, inputs: Sequence[tuple[str, str | None]]) -> list[Encoded]:
+        """The texts themselves, with the number of their tokens."""
+        return [Encoded(each, _count_tokens(self._model, *each)) for each in inputs]
+
+    def run(self, inputs: Sequence[Encoded]) -> list[AttentionMaps]:
+        """One text at a time."""
+        return [read_attention(self._model.pipeline, *each.content) for each in inputs]
+
+
+async def show_attention(call: Call, _: None) -> object:
+    """``GET /attention?model=NAME&text=TEXT``: what each head attends to."""
+    model, text, pair = _read(call)
+    (maps,) = await call.run(model, Attention(model), [(text, pair)])
+    return _reply(render_attention(maps.tokens, maps.weights, model=model.name, notes=[]))
+
+
+async def show_explanation(call: Call, _: None) -> object:
+    """``GET /explain?model=NAME&text=TEXT``: which tokens the prediction rests on."""
+    model, text, pair = _read(call)
+    try:
+        async with _ONE_AT_A_TIME:  # in a thread and with weights of its own: other requests are not held up
+            found = await asyncio.to_thread(explain, model.pipeline, text, pair)
+    except BertkitError as error:
+        raise unable(str(error).replace(str(model.pipeline.folder), model.name)) from error
+    page = render_saliency(found.tokens, found.contributions, model=model.name, prediction=found.prediction, notes=[])
+    return _reply(page)
+
+
+def _read(call: Call) -> tuple[ServedModel, str, str | None]:
+    model = call.find_model(call.query.get("model"))
+    limits = call.service.limits
+    text = check_text(call.query.get("text", ""), limits, "text")
+    pair = call.query.get("pair")
+    if _count_tokens(model, text, pair) > _MOST_TOKENS:
+        raise invalid(f"the text is longer than the {_MOST_TOKENS} tokens that a page shows", "text")
+    return model, text, pair if pair is None else check_text(pair, limits, "pair")
+
+
+def _count_tokens(model: ServedModel, text: str, pair: str | None) -> int:
+    return sum(len(model.pipeline.tokenizer.encode(each).ids) + 2 for each in (text, pair) if each)
+
+
+def _reply(page: str) -> Any:
+    return Reply(page.encode("utf-8", "replace"), _HTML, headers=_HEADERS)

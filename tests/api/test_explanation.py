@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertkit import api
+from bertkit.errors import BertkitError
+
+
+def test_pages_are_written_once(workspace: Path, tmp_path: Path) -> None:
+    maps = api.attention(workspace / "run", "the river", output=tmp_path / "a.html")
+    assert maps.weights.shape[:2] == (1, 2)
+    found = api.explain(workspace / "tuned", "the river", output=tmp_path / "b.html")
+    assert found.prediction in ("bad", "good")
+    for name in ("a.html", "b.html"):
+        assert "</html>" in (tmp_path / name).read_text(encoding="utf-8")
+        with pytest.raises(BertkitError, match="exists"):
+            api.explain(workspace / "tuned", "the river", output=tmp_path / name)

@@ -1,0 +1,62 @@
+"""Attention beside that of transformers, on a real model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.encoders.bert import Bert
+from bertkit.errors import BertkitError
+from bertkit.inference.attention_maps import read_attention
+from bertkit.inference.pipeline import load
+from bertkit.model import Model
+from bertkit.text.wordpiece import WordPiece
+
+
+def test_the_weights_are_those_of_transformers(minilm: Path) -> None:
+    text = "The old mill stands by the river, unbelievably."
+    ours = read_attention(load(minilm), text)
+    model = AutoModel.from_pretrained(minilm, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    encoded = tokenizer(text, return_tensors="pt")
+    with torch.inference_mode():
+        theirs = torch.stack(model(**encoded, output_attentions=True).attentions)[:, 0].numpy()
+    assert list(ours.tokens) == tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])
+    assert ours.weights.shape == theirs.shape == (6, 12, len(ours.tokens), len(ours.tokens))
+    assert ours.weights == pytest.approx(theirs, abs=1e-5)
+
+
+def save(folder: Path, encoder: Bert, tokenizer: WordPiece) -> Path:
+    save_model(folder / "model", Model(encoder, {}), tokenizer, metadata={})
+    return folder
+
+
+def test_each_token_gives_all_of_its_attention(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    maps = read_attention(load(save(tmp_path, encoder, tokenizer)), "the river ran", "past the mill")
+    assert maps.tokens[-1] == "[SEP]"
+    assert maps.weights.sum(axis=-1) == pytest.approx(np.ones(maps.weights.shape[:3]), abs=1e-6)
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    maps = read_attention(load(save(tmp_path, encoder, tokenizer)), "river " * 60)
+    assert len(maps.tokens) == 41
+    assert maps.num_truncated == 60 - 39
+
+
+def test_the_model_computes_as_before_afterwards(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    pipeline = load(save(tmp_path, encoder, tokenizer))
+    before = pipeline.embed("the river ran")
+    read_attention(pipeline, "the river ran")
+    assert (pipeline.embed("the river ran") == before).all()
+    assert not any(module._forward_pre_hooks for module in pipeline.encoder.modules())
+
+
+def test_a_text_is_needed(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    text: object = 7
+    with pytest.raises((BertkitError, TypeError)):
+        read_attention(load(save(tmp_path, encoder, tokenizer)), text)  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""Integrated gradients: their sum is the difference that they explain, for every head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.server.running import save_tiny_models
+
+from bertkit.errors import BertkitError
+from bertkit.inference.pipeline import load
+from bertkit.inference.saliency import Saliency, explain
+
+TEXT = "seven wide rivers ran past the mill"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_models(tmp_path_factory.mktemp("models"))
+
+
+def check(found: Saliency) -> None:
+    """Completeness (axiom 1 of the paper), within the error of the sum over steps."""
+    assert len(found.tokens) == len(found.contributions)
+    assert np.abs(found.contributions).sum() > 0
+    assert found.contributions.sum() == pytest.approx(found.difference, abs=0.05 * np.abs(found.contributions).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "second"),
+    [
+        ("reviews", TEXT, None),
+        ("topics", TEXT, None),
+        ("inference", TEXT, "the mill"),
+        ("ranker", TEXT, "the mill"),
+        ("names", TEXT, None),
+        ("questions", "who ran", TEXT),
+        ("words", "the [MASK] ran", None),
+    ],
+)
+def test_contributions_sum_to_what_they_explain(folder: Path, name: str, text: str, second: str | None) -> None:
+    check(explain(load(folder / name), text, second))
+
+
+def test_the_prediction_is_that_of_the_model(folder: Path) -> None:
+    found = explain(load(folder / "reviews"), TEXT)
+    assert found.prediction == load(folder / "reviews").classify(TEXT).label
+    assert found.tokens[0] == "[CLS]"
+    best = load(folder / "words").fill("the [MASK] ran", 1)[0][0]
+    assert explain(load(folder / "words"), "the [MASK] ran").prediction.removeprefix("##") == best.word.removeprefix(
+        "##"
+    )
+
+
+def test_a_token_like_padding_contributes_nothing(folder: Path) -> None:
+    """The path of a token that is the baseline itself has no length."""
+    pipeline = load(folder / "words")
+    found = explain(pipeline, "the [PAD] [MASK] ran")
+    places = [place for place, token in enumerate(found.tokens) if token == "[PAD]"]
+    assert [found.contributions[place] for place in places] == [0.0] * len(places)
+    assert places
+
+
+def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
+    for name, text, message in (
+        ("words", TEXT, r"write \[MASK\] in place of one"),
+        ("questions", "who", "give the text with the answer as --pair"),
+        ("choices", TEXT, "cannot explain multiple-choice yet"),
+    ):
+        with pytest.raises(BertkitError, match=message):
+            explain(load(folder / name), text)

@@ -1,0 +1,50 @@
+"""Attention and saliency as pages of the server."""
+
+from __future__ import annotations
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+from tests.server.running import get
+from tests.server.test_forms import send
+
+from bertkit.inference.pipeline import load
+from bertkit.inference.saliency import explain
+from bertkit.server.models import ServedModel
+from bertkit.server.run import Server
+
+
+@pytest.mark.parametrize(
+    ("model", "form"),
+    [
+        ("reviews", "text-classification"),
+        ("inference", "pair"),
+        ("names", "token-classification"),
+        ("words", "fill-mask"),
+    ],
+)
+def test_the_links_below_a_result_lead_to_both_pages(server: Server, model: str, form: str) -> None:
+    links = [
+        each.attributes["href"] or "" for each in LexborHTMLParser(send(server, model, form).text).css("#result a")
+    ]
+    assert len(links) == 2
+    for link in links:
+        reply = get(server, link)
+        assert reply.status_code == 200, reply.text
+        assert "</html>" in reply.text
+
+
+def test_the_contributions_are_those_of_the_command(server: Server, loaded: list[ServedModel]) -> None:
+    folder = next(model for model in loaded if model.name == "reviews").pipeline.folder
+    expected = explain(load(folder), "the river ran")
+    page = LexborHTMLParser(get(server, "/explain?model=reviews&text=the+river+ran").text)
+    shown = sorted(float(each.text()) for each in page.css("tbody td"))
+    assert shown == pytest.approx(sorted(expected.contributions.tolist()), abs=1e-3)
+
+
+def test_long_texts_and_other_models_are_refused(server: Server) -> None:
+    assert get(server, "/attention?text=" + "river+" * 70).status_code == 422
+    assert get(server, "/attention").status_code == 400
+    assert get(server, "/attention?model=none&text=a").status_code == 404
+    reply = get(server, "/explain?model=choices&text=a")
+    assert reply.status_code == 424
+    assert "cannot explain multiple-choice" in reply.json()["error"]
