@@ -14,6 +14,7 @@ from bertkit.errors import (
     DivergenceError,
     data_error,
     did_you_mean,
+    list_names,
     usage_error,
 )
 
@@ -44,3 +45,8 @@ def test_the_nearest_known_word_is_suggested() -> None:
     assert did_you_mean("lable", ["text", "label"]) == ' Did you mean "label"?'
     assert did_you_mean("xyz", ["text", "label"]) == ""
     assert did_you_mean("label", []) == ""
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    assert list_names(["a", "b"]) == "a, b"
+    assert list_names([str(number) for number in range(1040)]).endswith(", 38, 39 and 1,000 more")

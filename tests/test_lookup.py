@@ -28,6 +28,12 @@ def test_values_of_the_users_own_module(tmp_path: Path, monkeypatch: pytest.Monk
         find("tasks", "lab_of_mine.irony:other", int)
 
 
+@pytest.mark.parametrize("name", ["..", "../mlm", ".mlm", "a..b", "a.b/c", "my lab.x", "a.\u00b2"])
+def test_a_name_that_no_module_can_have_is_refused(name: str) -> None:
+    with pytest.raises(BertkitError, match=r"is not the name of a Python module|no objective named"):
+        load_module("objectives", name)
+
+
 def test_an_unknown_name_lists_the_package() -> None:
     known = values("objectives", type(Objective))
     assert "mlm:MaskedLanguageModel" in known

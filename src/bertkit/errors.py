@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 JOB_FAILED = 1
 WRONG_USAGE = 2
 BAD_DATA = 3
+
+_SHOWN_NAMES = 40
 
 
 class BertkitError(ValueError):
@@ -34,6 +36,12 @@ def usage_error(message: str) -> BertkitError:
 def data_error(message: str) -> BertkitError:
     """A file whose content cannot be used (exit code 3)."""
     return BertkitError(message, exit_code=BAD_DATA)
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The first names of a list, with commas, and how many more there are."""
+    more = len(names) - _SHOWN_NAMES
+    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -50,7 +50,7 @@ def load_module(package: str, name: str) -> ModuleType:
 
     An unknown name is a usage error that lists the package. A module that fails to import raises its own error.
     """
-    if "." in name:
+    if "." in name.strip("."):
         return _load_outside(name)
     known = list_modules(package)
     if name not in known:
@@ -83,7 +83,7 @@ def values(package: str, kind: type[T]) -> dict[str, T]:
 def find(package: str, name: str, kind: type[T]) -> T:
     """The value called ``name``; for an unknown name the error lists the package."""
     module, _, attribute = name.partition(":")
-    if "." in module:
+    if "." in module.strip("."):
         value = getattr(load_module(package, module), attribute or module.rpartition(".")[2], None)
         if isinstance(value, kind):
             return value
@@ -96,6 +96,8 @@ def find(package: str, name: str, kind: type[T]) -> T:
 
 
 def _load_outside(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise usage_error(f'"{name}" is not the name of a Python module, such as my_lab.irony.')
     package = name.partition(".")[0]
     if not _named_by_a_file.get():
         _named_by_the_user.add(package)

@@ -112,6 +112,23 @@ def measure(options: MeasureOptions) -> dict[str, str]:
     return device_record()
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "named", "message"),
+    [
+        ("glue_table", ([],), {}, "runs is empty: give at least one"),
+        ("corpus_check", ([],), {}, "files is empty: give at least one"),
+        ("pretrain", (".",), {"output": "run", "size": ""}, "size is empty: give a value, or leave it out"),
+        ("pretrain", (".",), {"output": "run", "architecture": ""}, "architecture is empty"),
+        ("predict", ("run", "a.csv"), {"output": ""}, "output is empty"),
+    ],
+)
+def test_empty_lists_and_options_are_refused(
+    name: str, arguments: tuple[object, ...], named: dict[str, str], message: str
+) -> None:
+    with pytest.raises(BertkitError, match=message):
+        getattr(api, name)(*arguments, **named)
+
+
 def test_a_verb_runs_on_the_device_that_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DEVICE, raising=False)
     assert measure(".", device="cpu")["reason"] == "cpu was chosen"

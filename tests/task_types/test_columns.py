@@ -5,12 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.clock import processor_seconds
 from tests.task_types.small_tables import fails, reviews, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
-from bertkit.errors import WRONG_USAGE
+from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.task_types import TextClassificationTask
 from bertkit.task_types.user_tables import guess
+
+
+def test_ten_thousand_columns_are_looked_at_once(here: Path) -> None:
+    """A partner was looked for among all others for each of them: 50 s."""
+    names = [f"c{number}" for number in range(9_999)]
+    (here / "wide.csv").write_text(",".join(names) + "\n" + (",".join(["x"] * 9_999) + "\n") * 3, encoding="utf-8")
+
+    def fail(label: str | None) -> None:
+        with pytest.raises(BertkitError) as caught:
+            guess(here / "wide.csv", label=label)
+        assert len(str(caught.value)) < 1000
+
+    assert processor_seconds(lambda: fail("nowhere")) < 10
+    assert processor_seconds(lambda: fail(None)) < 10
 
 
 def test_columns_may_be_given(here: Path) -> None:

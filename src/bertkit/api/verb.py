@@ -37,7 +37,9 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
                 signature.bind(*arguments, **named)
             except TypeError as error:
                 raise TypeError(f"bertkit.{function.__name__}: {error}") from None
-            _refuse_single_texts(options, signature.bind(*arguments, **named).arguments)
+            given = signature.bind(*arguments, **named).arguments
+            _refuse_single_texts(options, given)
+            _refuse_empty(options, given)
             checked = record(*arguments, **named)
             check_inputs(checked)
             with use_device(getattr(checked, "device", "auto")):
@@ -62,6 +64,17 @@ def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, obje
         is_list = any(typing.get_origin(kind) is Sequence for kind in (option.type, *typing.get_args(option.type)))
         if is_list and isinstance(value, str | Path):
             raise usage_error(f'{option.name} is "{value}", and must be a list: ["{value}"].')
+
+
+def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
+    """Raise a usage error for a required list without items, and for an option that is an empty string: such a path
+    would be the working folder, and such a name would count as not given."""
+    for option in options:
+        value = arguments.get(option.name)
+        if option.required and isinstance(value, list | tuple) and not value:
+            raise usage_error(f"{option.name} is empty: give at least one.")
+        if not option.positional and isinstance(value, str) and not value:
+            raise usage_error(f"{option.name} is empty: give a value, or leave it out.")
 
 
 def _parameter(option: Option) -> Parameter:

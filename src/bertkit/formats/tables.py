@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
+from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
 from bertkit.formats.arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import Lines, at_line
@@ -75,7 +75,7 @@ class Table:
         if column in self.columns:
             return self.columns.index(column)
         raise usage_error(
-            f'{self.path} has no column "{column}". Its columns: {", ".join(self.columns)}.'
+            f'{self.path} has no column "{column}". Its columns: {list_names(self.columns)}.'
             f"{did_you_mean(column, self.columns)}"
         )
 

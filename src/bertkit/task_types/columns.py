@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import data_error, list_names, usage_error
 from bertkit.formats.tables import Table
 from bertkit.task_types.labels import are_numbers
 from bertkit.task_types.task_files import Columns
@@ -111,6 +111,8 @@ def _partner(first: str, names: Iterable[str]) -> str | None:
     """The column whose name makes it the second text to ``first``."""
     seconds = {second for known, second in _PAIR_NAMES if known == first.casefold()}
     counterpart = _counterpart(first)
+    if counterpart is None and not seconds:
+        return None  # most columns: a look at all others for each of 10,000 would take a minute
     return next((name for name in names if name == counterpart or name.casefold() in seconds), None)
 
 
@@ -139,6 +141,7 @@ def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> st
     if len(likely) == 1:
         return likely[0]
     if likely:
-        raise usage_error(f"{path}: the label may be {' or '.join(likely)}. Name it: --label COLUMN.")
-    columns = ", ".join(each.name for each in profiles) or "none besides the text"
+        names = list_names(likely).replace(", ", " or ")
+        raise usage_error(f"{path}: the label may be {names}. Name it: --label COLUMN.")
+    columns = list_names([each.name for each in profiles]) or "none besides the text"
     raise usage_error(f"{path} has no column that looks like a label ({columns}). Name it: --label COLUMN.")

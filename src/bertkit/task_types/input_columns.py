@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from bertkit.errors import did_you_mean, usage_error
+from bertkit.errors import did_you_mean, list_names, usage_error
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_types.base import FileTask
@@ -85,7 +85,7 @@ def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | N
         text = others[0]
     first = text or known.first
     if first not in table.columns and others:
-        columns = ", ".join(table.columns)
+        columns = list_names(table.columns)
         raise usage_error(
             f'{table.path} has no column "{first}". Its columns: {columns}.'
             f"{did_you_mean(first, table.columns) or _propose_text(table, second)}"
