@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import subprocess
@@ -71,6 +72,21 @@ def test_a_link_in_the_folder_is_not_followed(tmp_path: Path, name: str) -> None
     with pytest.raises(BertkitError, match=name), RunFolder(tmp_path / "run") as folder:
         folder.log({"kind": "train", "step": 1})
     assert (tmp_path / "thesis").read_text() == "precious"
+
+
+def test_a_lock_file_that_did_not_fit_on_the_disk_does_not_block_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_one_byte(path: Path, text: str, encoding: str) -> int:
+        path.write_bytes(text[:1].encode(encoding))
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", write_one_byte)
+        with pytest.raises(BertkitError, match="no space left"), RunFolder(tmp_path):
+            pass
+    with RunFolder(tmp_path) as folder:
+        assert folder.notice == ""
 
 
 def test_a_lock_file_of_another_program_is_not_emptied(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class RunFolder:
                     raise usage_error(f"{self._holder} was not written by bertkit. Choose another -o folder.")
                 self.notice = f"{before} held {self.path} until it was killed; this process takes over"
             with explain_writing(self._holder):
-                self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+                self._write_holder()
             for folder in (self.path, self.checkpoints, self.models):
                 remove_temporaries(folder)
             self.delete_records(lambda record: False)
@@ -109,6 +109,14 @@ class RunFolder:
             with suppress(OSError):
                 self._holder.write_text("", encoding="utf-8")  # a text that remains there names a killed process
             self._lock.close()
+
+    def _write_holder(self) -> None:
+        """Say who holds the folder; a full disk leaves no beginning of it, which would look like another program's."""
+        try:
+            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        except OSError:
+            os.truncate(self._holder, 0)
+            raise
 
     def begin(self, run: Mapping[str, object], **facts: object) -> None:
         """Write ``run.json`` with the settings ``run`` and other ``facts``; a usage error if the folder has one."""
