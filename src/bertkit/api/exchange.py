@@ -13,7 +13,7 @@ from bertkit.errors import usage_error
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.options.exchange import ExportOptions, ImportOptions
 from bertkit.report.progress import Progress
-from bertkit.storage.outputs import open_output_folder
+from bertkit.storage.outputs import check_output
 
 Writer = Callable[[ModelFolder, Path], Conversion]
 """Writes a model into a new folder."""
@@ -45,7 +45,7 @@ def _write(folder: ModelFolder, write: Writer, options: ImportOptions | ExportOp
     output = Path(options.output)
     if output.exists() and output.samefile(folder.path):
         raise usage_error(f"{output} is the input. Choose another -o folder.")
-    open_output_folder(output, [CONFIG], overwrite=options.overwrite)
+    check_output(output / CONFIG, overwrite=options.overwrite)  # save_model makes the folder, once the model is loaded
     with Progress(options.progress) as bar:
         bar.say(f"converting {folder.path}")
         return write(folder, output)

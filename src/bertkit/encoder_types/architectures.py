@@ -90,7 +90,7 @@ def find_spec(model_type: object, source: str) -> EncoderSpec:
     A ``model_type`` with a dot is a module outside bertkit, which is imported if the user trusts it.
     """
     name = str(model_type).replace("-", "_")
-    if "." in name:
+    if "." in name and all(map(str.isidentifier, name.split("."))):
         with names_from_a_file():
             return find_encoder(name)
     if name in list_modules(_PACKAGE):
