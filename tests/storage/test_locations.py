@@ -85,6 +85,11 @@ def test_other_errors_about_paths(here: Path) -> None:
         assert caught.value.exit_code == exit_code
 
 
+def test_a_path_below_an_existing_folder_is_not_taken_for_a_model_on_the_hub(here: Path) -> None:
+    for path, is_hinted in (("runs/none", False), ("google-bert/none", True)):
+        assert ("on the hub" in str(explain_missing_model(Path(path)))) == is_hinted
+
+
 def test_nothing_is_suggested_where_nothing_is_similar(here: Path) -> None:
     assert suggest_path(Path("absent/reviews.csv")) == ""
     assert list_paths([]) == ""

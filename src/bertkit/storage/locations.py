@@ -75,7 +75,7 @@ def _explain_absence(path: Path) -> str:
     if near := difflib.get_close_matches(path.name, [each.name for each in models], n=1):
         return f"at {path}. Did you mean {path.parent / near[0]}?"
     hint = ""
-    if _HUB_ID.fullmatch(str(path)):
+    if _HUB_ID.fullmatch(str(path)) and not (len(path.parts) > 1 and path.parent.is_dir()):
         hint = f" If that is a model on the hub: bertkit import {path} -o {path.name}, and name the folder."
     return f"at {path}.{list_paths(models)}{hint}"
 
