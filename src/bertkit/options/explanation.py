@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bertkit.options.job import AnyPath, Options
+from bertkit.options.inputs import ModelPath
+from bertkit.options.job import AnyPath, Device, Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +15,7 @@ class AttentionOptions(Options):
     ``bertkit attention MODEL "A film to see twice." -o page.html``
     """
 
-    model: AnyPath = field(kw_only=False)
+    model: ModelPath = field(kw_only=False)
     """Run folder or model folder of a transformer."""
     text: str = field(kw_only=False)
     """Text to read."""
@@ -24,6 +25,8 @@ class AttentionOptions(Options):
     """HTML page to write."""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""
+    device: Device = "auto"
+    """Where the model runs: auto, cpu or cuda."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +36,7 @@ class ExplainOptions(Options):
     ``bertkit explain RUN "A film to see twice." -o page.html``
     """
 
-    model: AnyPath = field(kw_only=False)
+    model: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning, or a model with its masked-LM head."""
     text: str = field(kw_only=False)
     """Text to predict; the question for a model that answers questions, a text with a mask for one that fills it."""
@@ -43,3 +46,5 @@ class ExplainOptions(Options):
     """HTML page to write."""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""
+    device: Device = "auto"
+    """Where the model runs: auto, cpu or cuda."""
