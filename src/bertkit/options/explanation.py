@@ -46,5 +46,3 @@ class ExplainOptions(Options):
     """HTML page to write."""
     overwrite: bool = False
     """Replace OUTPUT if it exists."""
-    device: Device = "auto"
-    """Where the model runs: auto, cpu or cuda."""
