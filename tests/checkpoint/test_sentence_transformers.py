@@ -24,6 +24,7 @@ from bertkit.nn.text_pooling import Pooling
 from bertkit.objectives.regression import Regression
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.task_types import RegressionTask, TextClassificationTask
+from bertkit.task_types.similarity import SimilarityTask
 from bertkit.text.wordpiece import WordPiece
 
 TEXTS = ["a b c", "z", "a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k l m n o p"]
@@ -233,6 +234,28 @@ def test_pretraining_heads_are_left_out_of_a_sentence_transformer(workspace: Pat
     assert found.heads == ()
     assert ModelFolder.open(tmp_path / "out").embedding == SentenceEmbedding(max_length=41)
     assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == ["BertModel"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_a_model_that_was_trained_for_similarity_keeps_its_pooling(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, library: Any, pooling: Pooling
+) -> None:
+    task = SimilarityTask(name="pairs", pooling=pooling, max_length=17)
+    save_model(tmp_path / "run", Model(encoder, task.objectives(encoder)), tokenizer, metadata={"task": task.record()})
+    convert_to_sentence_transformers(ModelFolder.open(tmp_path / "run"), tmp_path / "out")
+    vectors = library.SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(["a b c", "z y"])
+    (prediction,) = load(tmp_path / "run").predict([("a b c", "z y")])
+    assert float(str(prediction.label)) == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-5)
+
+
+@pytest.mark.parametrize("embedding", EVERY)
+def test_vectors_are_made_as_the_folder_says(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, embedding: SentenceEmbedding
+) -> None:
+    save_model(tmp_path / "out", Model(encoder, {}), tokenizer, metadata={}, embedding=embedding)
+    found = load(tmp_path / "out").embed(TEXTS, normalize=embedding.normalize)
+    np.testing.assert_allclose(found, our_vectors(tmp_path / "out", TEXTS), rtol=0, atol=1e-6)
 
 
 def test_heads_that_the_library_lacks_are_refused(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

@@ -67,8 +67,10 @@ class EncoderPipeline:
 
     @property
     def max_length(self) -> int:
-        """The most tokens of a text that are read, [CLS] and [SEP] included."""
-        return self._models[0].positions or LONGEST_TEXT
+        """The most tokens of a text that are read, [CLS] and [SEP] included; sentence-transformers may state fewer."""
+        embedding = self._models[0].embedding
+        stated = None if embedding is None else embedding.max_length
+        return stated or self._models[0].positions or LONGEST_TEXT
 
     def embed(
         self,
@@ -143,7 +145,10 @@ class EncoderPipeline:
     def pooling(self) -> Pooling:
         """The pooling that the model was trained with as a model of embeddings; the mean for any other model."""
         task = self._models[0].metadata.get("task") or {}
-        return cast(Pooling, task["pooling"]) if task.get("type") == SIMILARITY else "mean"
+        if task.get("type") == SIMILARITY:
+            return cast(Pooling, task["pooling"])
+        embedding = self._models[0].embedding
+        return "mean" if embedding is None else embedding.pool
 
     @property
     def task_is_inferred(self) -> bool:
