@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import html
+import json
+import math
 import os
+import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,15 +21,21 @@ from typing import Any
 import pytest
 import torch
 
+from bertkit import escaping, ranges
 from bertkit import runs as run
+from bertkit.checkpoint import huggingface, weights
 from bertkit.checkpoint import training_state as store
 from bertkit.data import shards
+from bertkit.evaluation import squad
+from bertkit.formats import compression
+from bertkit.inference import partial_records, prediction_files, prediction_formats
+from bertkit.metrics import correlation
 from bertkit.pretraining import run as pretraining
 from bertkit.runs import RunFolder
 from bertkit.storage import atomic as storage
-from bertkit.storage import checksums, locks
-from bertkit.text import loading
-from bertkit.training import fit
+from bertkit.storage import checksums, json_log, locks
+from bertkit.text import backend, loading
+from bertkit.training import fit, interrupts
 from bertkit.training.interrupts import Interrupts
 
 pytestmark = [pytest.mark.faults, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
@@ -50,6 +61,15 @@ def in_place(path: Path) -> Iterator[Path]:
 def read_unchecked(path: Path, advice: str = "") -> dict[str, Any]:
     return {name: value for name, value in storage.read_json(path).items() if name != "sha256"}
 
+
+@contextlib.contextmanager
+def without_lock(path: Path) -> Iterator[None]:
+    path.touch()
+    yield
+
+
+UNTRUSTED = "faults/test_untrusted_input.py"
+PREDICTIONS = "inference/test_prediction_files.py"
 
 MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     "files are not flushed": (
@@ -128,6 +148,90 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         [(pretraining, "require_space", nothing)],
         "faults/test_resume_faults.py::test_too_little_disk_space_is_an_error_before_the_first_step",
     ),
+    "the input is not recognized as the output": (
+        [(Path, "samefile", lambda path, other: False)],
+        f"{PREDICTIONS}::test_an_existing_output_needs_overwrite_and_the_input_is_never_replaced",
+    ),
+    "an output that exists is replaced": (
+        [(prediction_files, "check_output", nothing)],
+        f"{PREDICTIONS}::test_an_existing_output_needs_overwrite_and_the_input_is_never_replaced",
+    ),
+    "a lock file may be a link": (
+        [(os, "O_NOFOLLOW", 0)],
+        "storage/test_locks.py::test_a_link_is_neither_followed_nor_completed",
+    ),
+    "a log may be a link": (
+        [(json_log, "_require_plain_file", nothing)],
+        "storage/test_json_log.py::test_a_link_is_not_opened",
+    ),
+    "hidden files of others are deleted": (
+        [(storage, "_TEMPORARY_NAME", re.compile(".*"))],
+        "storage/test_atomic.py::test_only_temporary_files_and_obsolete_backups_are_deleted",
+    ),
+    "two predictions write one output": (
+        [(partial_records, "exclusive_lock", without_lock)],
+        f"{PREDICTIONS}::test_a_second_process_is_refused_while_the_first_writes",
+    ),
+    "no checksum of a line of a log": (
+        [(json_log, "zlib", SimpleNamespace(crc32=lambda data: 0))],
+        "storage/test_json_log.py::test_every_flipped_bit_costs_its_line_or_two_and_is_noticed",
+    ),
+    "no checksum of predictions that are continued": (
+        [(partial_records, "parse_record", json.loads)],
+        f"{PREDICTIONS}::test_damage_in_the_partial_file_costs_only_the_rows_after_it",
+    ),
+    "every number is in its range": (
+        [(ranges, "_compare", lambda name, value, kind, range: iter(()))],
+        "test_ranges.py::test_a_setting_has_a_number_of_its_range_or_is_an_error_that_states_it",
+    ),
+    "tensors may be larger than their file": (
+        [(weights, "_check_tensors", nothing)],
+        f"{UNTRUSTED}::test_tensors_larger_than_their_file_are_refused",
+    ),
+    "a file of torch may be a zip bomb": (
+        [(weights, "_unpacked_size", lambda path: 0)],
+        "faults/test_checkpoint_corruption.py::test_a_zip_bomb_is_not_unpacked",
+    ),
+    "a corpus may unpack to any size": (
+        [(compression, "most_unpacked", lambda path: math.inf)],
+        f"{UNTRUSTED}::test_a_corpus_that_unpacks_to_far_more_than_its_length_is_refused",
+    ),
+    "weights may be NaN": (
+        [(huggingface, "is_finite", lambda tensor: True)],
+        f"{UNTRUSTED}::test_weights_that_are_not_finite_are_refused",
+    ),
+    "null odds may be NaN": (
+        [(squad, "_is_number", lambda value: True)],
+        f"{UNTRUSTED}::test_null_odds_that_are_no_numbers_are_refused",
+    ),
+    "rules of a tokenizer need no bounds": (
+        [(backend, "_problems", lambda description: iter(()))],
+        "text/test_backend.py::test_rules_without_bounds_are_refused",
+    ),
+    "control characters reach the terminal": (
+        [(escaping, "_is_unsafe", lambda character: False)],
+        f"{UNTRUSTED}::test_a_vocabulary_from_elsewhere_does_not_control_the_terminal",
+    ),
+    "text is markup in Markdown": (
+        [(escaping, "_MARKDOWN", re.compile("(?!)"))],
+        f"{UNTRUSTED}::test_titles_and_cells_of_a_model_card_are_no_markup",
+    ),
+    "text is markup in HTML": (
+        [(html, "escape", lambda text: text)],
+        "test_escaping.py::test_text_is_no_markup",
+    ),
+    "a spreadsheet runs a cell": (
+        [(prediction_formats, "_without_formula", lambda cell: cell)],
+        "inference/test_prediction_formats.py::test_every_start_of_a_formula_gets_an_apostrophe",
+    ),
+    "a closed terminal ends a training at once": (
+        [(interrupts, "_SIGNALS", (signal.SIGINT, signal.SIGTERM))],
+        "training/test_interrupts.py::test_the_first_signal_is_a_request",
+    ),
+    "the correlation of a constant is 0": (
+        [(correlation, "UNDEFINED", 0.0)],
+        "metrics/test_correlation.py::test_a_correlation_with_a_constant_is_undefined",
+    ),
 }
 
 
@@ -147,4 +251,5 @@ def test_a_missing_protection_is_detected(name: str, tmp_path: Path) -> None:
             code = int(pytest.main([*options, str(TESTS / test)]))
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == pytest.ExitCode.TESTS_FAILED
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ended in (pytest.ExitCode.TESTS_FAILED, -signal.SIGHUP)

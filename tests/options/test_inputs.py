@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,18 @@ def test_an_input_that_does_not_exist_is_an_error(record: Options, message: str)
 def test_names_of_tables() -> None:
     assert looks_like_table("reviews.csv")
     assert not looks_like_table("glue:sst2")
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "socket.csv", "null.csv"])
+def test_a_pipe_a_socket_or_a_device_is_refused_before_it_is_opened(tmp_path: Path, name: str) -> None:
+    """A pipe that nobody writes to would be waited for without end."""
+    path = tmp_path / name
+    with socket.socket(socket.AF_UNIX) as unix:
+        if name == "pipe.csv":
+            os.mkfifo(path)
+        elif name == "socket.csv":
+            unix.bind(str(path))
+        else:
+            path.symlink_to(os.devnull)
+        with pytest.raises(BertkitError, match="is a pipe, a socket or a device, and no file"):
+            check_inputs(options.EvaluateOptions("run", data=path))

@@ -88,3 +88,13 @@ def test_a_path_that_cannot_be_opened_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), exclusive_lock(tmp_path / "nowhere" / "lock"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["thesis", "nowhere"])
+def test_a_link_is_neither_followed_nor_completed(tmp_path: Path, target: str) -> None:
+    (tmp_path / "thesis").write_text("precious")
+    (tmp_path / "lock").symlink_to(tmp_path / target)
+    with pytest.raises(OSError, match="symbolic"), exclusive_lock(tmp_path / "lock"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "thesis"]
+    assert (tmp_path / "thesis").read_text() == "precious"

@@ -7,6 +7,7 @@ The command line checks before it imports PyTorch, so that a wrong path is repor
 
 from __future__ import annotations
 
+import stat
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_any, require_data, require_files, require_model, require_texts
 
@@ -58,7 +60,19 @@ def check_inputs(options: Any) -> None:
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
         paths = [Path(each) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
+        for path in paths:
+            _refuse_streams(path)
         _CHECKS[kind](paths)
+
+
+def _refuse_streams(path: Path) -> None:
+    """Raise a usage error for a pipe, a socket or a device: inputs are read more than once, and a pipe waits."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # reported by the check of its kind
+        return
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise usage_error(f"{path} is a pipe, a socket or a device, and no file: save its content to a file.")
 
 
 def _check_task(paths: Sequence[Path]) -> None:
