@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from bertkit.api.paths import existing
 from bertkit.api.verb import verb
 from bertkit.checkpoint.hub import download, is_hub_id
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.errors import usage_error
+from bertkit.evaluation.onnx_export import export_onnx
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.options.exchange import ExportOptions, ImportOptions
 from bertkit.report.progress import Progress
@@ -34,9 +36,13 @@ def import_(options: ImportOptions) -> Conversion:
 @verb(ExportOptions)
 def export(options: ExportOptions) -> Conversion:
     """What was written: ``.lines()`` for a person."""
+    check = None if options.check is None else existing([options.check])[0]
+    if options.to != "onnx" and (options.int8 or check):
+        raise usage_error("--int8 and --check are for --to onnx.")
     writers: Mapping[str, Writer] = {
         "huggingface": convert,
         "sentence-transformers": convert_to_sentence_transformers,
+        "onnx": partial(export_onnx, int8=options.int8, check=check),
     }
     return _write(ModelFolder.open(options.run), writers[options.to], options)
 

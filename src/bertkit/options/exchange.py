@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertkit.options.inputs import ModelPath
+from bertkit.options.inputs import InputPath, ModelPath
 from bertkit.options.job import AnyPath, JobOptions
 
 
@@ -31,10 +31,15 @@ class ExportOptions(JobOptions):
 
     run: ModelPath = field(kw_only=False)
     """Run folder, or any model folder."""
-    to: Literal["huggingface", "sentence-transformers"]
+    to: Literal["huggingface", "sentence-transformers", "onnx"]
     """The library that is to load the model. For sentence-transformers, a model that predicts a class or a number
-    becomes a CrossEncoder, and any other the encoder of a SentenceTransformer."""
+    becomes a CrossEncoder, and any other the encoder of a SentenceTransformer. With onnx the folder also has
+    onnx/model.onnx, for onnxruntime and others."""
     output: AnyPath
     """Folder to write."""
+    int8: bool = False
+    """Weights of the ONNX file in 8-bit integers."""
+    check: InputPath | None = None
+    """File with labels: the ONNX file and the model are compared on it, and nothing is written if they differ."""
     overwrite: bool = False
     """Replace the model in OUTPUT."""

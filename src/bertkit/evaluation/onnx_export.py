@@ -1,0 +1,142 @@
+"""A model as a folder with an ONNX file, compared with the model on labelled examples of the user."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.contracts import OutputArrays
+from bertkit.errors import data_error, usage_error
+from bertkit.evaluation.evaluate import read_split
+from bertkit.inference.conversion import Conversion, convert, load_whole_model
+from bertkit.inference.onnx_model import OnnxModel, quantize_onnx, write_onnx
+from bertkit.inference.predict import run_features
+from bertkit.inference.runtime import Runtime
+from bertkit.model import Model
+from bertkit.storage.atomic import explain_writing, make_folder, write_file
+from bertkit.task_types import FileTask, from_record
+
+FILE = Path("onnx") / "model.onnx"
+"""Where sentence-transformers and text-embeddings-inference look for it in a model folder."""
+
+MAX_DIFFERENCE = 1e-3
+"""Of an output in float32, in the comparison on the user's examples."""
+
+MAX_LOSS = 0.01
+"""Of the metric of a model in 8-bit integers."""
+
+_BATCH = 32
+_HEADS_OF_TOKENS = {"tags", "span"}
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxCheck:
+    """A comparison on ``examples``: the metric, and examples per second, of the model and of the ONNX file.
+
+    ``difference`` is the largest one between two outputs. The speed includes padding and batches, but no tokenization.
+    """
+
+    examples: int
+    metric: str
+    before: float
+    after: float
+    difference: float
+    speed_before: float
+    speed_after: float
+
+    def lines(self) -> list[str]:
+        """The comparison as text."""
+        return [
+            f"{self.examples:,} examples: {self.metric} {self.before:.4f} with PyTorch, "
+            f"{self.after:.4f} with the ONNX file",
+            f"largest difference of an output: {self.difference:.2g}",
+            f"examples per second: {self.speed_before:,.0f} with PyTorch in float32, "
+            f"{self.speed_after:,.0f} with onnxruntime",
+        ]
+
+
+def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check: Path | None = None) -> Conversion:
+    """Write the model into the folder ``output``, with ``onnx/model.onnx`` beside its weights.
+
+    ``check`` is a file with labelled examples of the model's task. If the file computes something else, nothing is
+    written: a data error in float32 if an output differs by more than ``MAX_DIFFERENCE``, with ``int8`` if the metric
+    falls by more than ``MAX_LOSS``.
+    """
+    model, notes = load_whole_model(folder).eval(), []
+    if set(model.objectives) <= {"similarity"}:
+        model = Model(model.encoder, {}).eval()
+    if check is not None and "task" not in folder.metadata:
+        raise usage_error(f"--check needs a model with a task, and {folder.path} has none: leave it out.")
+    task = from_record(folder.metadata["task"]) if "task" in folder.metadata else None
+    if getattr(task, "both_orders", False):
+        raise usage_error("--to onnx: this model reads each pair in both orders, which one ONNX file cannot.")
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "float32.onnx"
+        write_onnx(model, file)
+        if int8:
+            quantize_onnx(file, Path(temporary) / "int8.onnx")
+            file = Path(temporary) / "int8.onnx"
+        if check is not None:
+            assert task is not None
+            found = check_onnx(model, OnnxModel(file, model), task, folder, check)
+            judge(found, int8=int8)
+            notes = found.lines()
+        conversion = convert(folder, output)
+        with explain_writing(output):
+            make_folder((output / FILE).parent)
+            write_file(output / FILE, lambda path: shutil.copyfile(file, path))
+    size = (output / FILE).stat().st_size / 2**20
+    return replace(conversion, notes=(*conversion.notes, f"{FILE}: {size:,.1f} MiB", *notes))
+
+
+def check_onnx(model: Model, onnx: OnnxModel, task: FileTask, folder: ModelFolder, file: Path) -> OnnxCheck:
+    """Compare ``onnx`` with ``model`` in float32 on the labelled examples of ``file``."""
+    labelled = read_split(task, file, "dev")
+    tokenizer = folder.tokenizer
+    encoded = list(labelled.task.encode_all(labelled.examples, tokenizer))
+    features = [feature for _, own in encoded for feature in own]
+    runtime = Runtime.choose([model.encoder], "float32", next(model.parameters()).device)
+    systems: list[nn.Module] = [runtime.prepare(model), onnx]
+    outputs, speeds, scores = [], [], []
+    for system in systems:
+        run_features(system, features[:_BATCH], tokenizer.pad_id, _BATCH, "float32")
+        begin = time.perf_counter()
+        outputs.append(run_features(system, features, tokenizer.pad_id, _BATCH, "float32"))
+        speeds.append(len(encoded) / (time.perf_counter() - begin))
+        rows = iter(outputs[-1])
+        predictions = [labelled.task.decode(each, own, [next(rows) for _ in own]) for each, own in encoded]
+        scores.append(labelled.task.score(labelled.examples, predictions)[task.metric])
+    per_token = bool(_HEADS_OF_TOKENS & set(model.objectives))
+    difference = max(
+        _difference(one, other, len(feature) if per_token else None)
+        for one, other, feature in zip(outputs[0], outputs[1], features, strict=True)
+    )
+    return OnnxCheck(len(encoded), task.metric, scores[0], scores[1], difference, speeds[0], speeds[1])
+
+
+def _difference(expected: OutputArrays, found: OutputArrays, length: int | None) -> float:
+    """The largest difference of an output, of the first ``length`` tokens where outputs belong to tokens."""
+    pairs: list[tuple[Any, Any]] = [(expected[name][:length], found[name][:length]) for name in expected]
+    return max(float(np.abs(one - other).max()) for one, other in pairs)
+
+
+def judge(found: OnnxCheck, *, int8: bool) -> None:
+    """Raise a data error if the ONNX file is too far from the model; see ``export_onnx``."""
+    if int8 and found.after < found.before - MAX_LOSS:
+        raise data_error(
+            f"--int8 lowers {found.metric} from {found.before:.4f} to {found.after:.4f}, by more than {MAX_LOSS}. "
+            "Export in float32: leave out --int8."
+        )
+    if not int8 and not found.difference <= MAX_DIFFERENCE:
+        raise data_error(
+            f"the ONNX file computes other outputs than the model: they differ by {found.difference:.2g}, which is "
+            f"more than {MAX_DIFFERENCE}."
+        )

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertkit.batch import Batch, Outputs
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.errors import BertkitError
+from bertkit.evaluation import onnx_export
+from bertkit.evaluation.onnx_export import FILE, OnnxCheck, check_onnx, export_onnx
+from bertkit.inference.conversion import load_whole_model
+from bertkit.model import Model
+from bertkit.task_types import from_record
+
+FOUND = OnnxCheck(7, "accuracy", 0.75, 0.74, 2e-4, 100.0, 150.0)
+
+
+class Shifted(torch.nn.Module):
+    """A model whose outputs are larger by 0.25."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch) -> dict[str, Outputs]:
+        found = self.model(batch)
+        return {name: {each: value + 0.25 for each, value in outputs.items()} for name, outputs in found.items()}
+
+
+def test_the_comparison_finds_the_largest_difference(workspace: Path) -> None:
+    folder = ModelFolder.open(workspace / "tuned")
+    model = load_whole_model(folder).eval()
+    task = from_record(folder.metadata["task"])
+    shifted: object = Shifted(model)
+    found = check_onnx(model, shifted, task, folder, workspace / "reviews.csv")  # type: ignore[arg-type]
+    assert found.difference == pytest.approx(0.25, abs=1e-5)
+    assert found.before == found.after > 0
+    assert found.examples > 5
+    assert min(found.speed_before, found.speed_after) > 0
+
+
+def test_a_difference_or_a_loss_is_refused() -> None:
+    onnx_export.judge(FOUND, int8=False)
+    onnx_export.judge(replace(FOUND, difference=9.0), int8=True)
+    with pytest.raises(BertkitError, match=r"they differ by 0\.0011, which is more than 0\.001"):
+        onnx_export.judge(replace(FOUND, difference=1.1e-3), int8=False)
+    with pytest.raises(BertkitError, match="differ by nan"):
+        onnx_export.judge(replace(FOUND, difference=float("nan")), int8=False)
+    with pytest.raises(BertkitError, match=r"--int8 lowers accuracy from 0\.7500 to 0\.7390"):
+        onnx_export.judge(replace(FOUND, after=0.739), int8=True)
+
+
+def test_the_folder_has_the_file_beside_the_model(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "write_onnx", lambda model, path: path.write_bytes(b"a file"))
+    found = export_onnx(ModelFolder.open(workspace / "tuned"), tmp_path / "out")
+    assert (tmp_path / "out" / FILE).read_bytes() == b"a file"
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+    assert f"{FILE}: 0.0 MiB" in found.notes
+
+
+def test_a_model_without_a_task_cannot_be_checked(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="--check needs a model with a task"):
+        export_onnx(ModelFolder.open(workspace / "run"), tmp_path / "out", check=workspace / "reviews.csv")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_comparison_is_shown() -> None:
+    assert FOUND.lines()[0] == "7 examples: accuracy 0.7500 with PyTorch, 0.7400 with the ONNX file"
