@@ -50,7 +50,7 @@ def new_encoder(name: str) -> Any:
 
 
 def new_task(kind: type[FileTask]) -> FileTask:
-    names = {field.name for field in dataclasses.fields(kind)}
+    names = {field.name for field in dataclasses.fields(kind) if field.default in (dataclasses.MISSING, ())}
     given: Mapping[str, Any] = {"name": "t", "metric": "accuracy", "labels": ("no", "yes")}
     return kind(**{name: value for name, value in given.items() if name in names})
 
@@ -84,7 +84,10 @@ def list_numbers(record: Any, prefix: str = "") -> Iterator[tuple[str, object, o
 
 NUMBERS = [(name, path, hint) for name, record in RECORDS.items() for path, hint, _ in list_numbers(record)]
 OPTIONS = [
-    (verb, option) for verb, record in VERBS.items() for option in list_options(record) if is_number(option.type)
+    (verb, option)
+    for verb, record in VERBS.items()
+    for option in list_options(record)
+    if is_number(option.type) and str not in typing.get_args(option.type)  # a text has a grammar of its own
 ]
 
 
