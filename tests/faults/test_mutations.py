@@ -182,7 +182,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
     ),
     "every number is in its range": (
         [(ranges, "_compare", lambda name, value, kind, range: iter(()))],
-        "test_ranges.py::test_a_setting_has_a_number_of_its_range_or_is_an_error_that_states_it",
+        "checkpoint/test_config.py::test_an_unsupported_config_is_an_error",
     ),
     "tensors may be larger than their file": (
         [(weights, "_check_tensors", nothing)],

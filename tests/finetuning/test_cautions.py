@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bertkit.finetuning.cautions import caution_about_answers, caution_about_epo
 from bertkit.finetuning.results import SeedResult
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
+from bertkit.scores import UNDEFINED
 
 
 def seed_result(best_epoch: int, *, epochs: int = 3) -> SeedResult:
@@ -37,6 +39,7 @@ def test_the_last_epoch_was_the_best_of_every_seed() -> None:
     assert "--epochs 6 may be better" in caution_about_epochs([seed_result(3), seed_result(3)])[0]
     assert caution_about_epochs([seed_result(3), seed_result(2)]) == []
     assert caution_about_epochs([seed_result(1, epochs=1)]) == []
+    assert caution_about_epochs([replace(seed_result(3), scores={"pearson": UNDEFINED})]) == []
 
 
 @pytest.mark.usefixtures("no_pictures")

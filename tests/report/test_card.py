@@ -54,7 +54,8 @@ def test_an_undefined_score_is_a_word_in_the_table_and_not_in_the_header() -> No
     undefined = float("nan")
     text = write_card(replace(CARD, scores=[("seed 1", undefined)], values={"pearson": undefined, "f1": 0.5}))
     header, table = text.removeprefix("---\n").split("\n---\n")
-    assert "undefined" in table and '"value": 0.5' in header and "NaN" not in header
+    assert "undefined" in table and '"value": 0.5' in header and "NaN" not in header and "pearson" not in header
+    assert "model-index" not in write_card(replace(CARD, values={"pearson": undefined}))
 
 
 @pytest.mark.parametrize(

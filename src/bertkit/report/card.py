@@ -76,17 +76,15 @@ def _header(card: Card) -> str:
         fields["pipeline_tag"] = card.kind
     if card.base:
         fields["base_model"] = card.base
-    if card.values:
-        fields["metrics"] = list(card.values)
-        fields["model-index"] = [{"name": card.title, "results": [_model_index(card)]}]
+    if values := {name: value for name, value in card.values.items() if is_defined(value)}:
+        fields["metrics"] = list(values)
+        fields["model-index"] = [{"name": card.title, "results": [_model_index(card, values)]}]
     return "".join(f"{name}: {to_json(value)}\n" for name, value in fields.items())
 
 
-def _model_index(card: Card) -> dict[str, object]:
+def _model_index(card: Card, values: Mapping[str, float]) -> dict[str, object]:
     return {
         "task": {"type": card.kind or "other"},
         "dataset": {"name": card.title, "type": card.title},
-        "metrics": [
-            {"type": name, "value": round(value, 6)} for name, value in card.values.items() if is_defined(value)
-        ],
+        "metrics": [{"type": name, "value": round(value, 6)} for name, value in values.items()],
     }
