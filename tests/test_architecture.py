@@ -38,7 +38,7 @@ LAYERS = (
     ("evaluation", "server", "sweeps"),
     ("reproduction", "quick_start"),
     ("api",),
-    ("cli", "__init__"),
+    ("cli", "sklearn", "__init__"),
     ("__main__",),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,143 @@
+"""A BERT classifier for scikit-learn: it works in ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bertkit.api import finetune, load
+from bertkit.errors import usage_error
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.texts import Text, check_texts
+from bertkit.options.job import AnyPath
+
+_FEWEST_HELD_OUT = 20
+"""Held-out texts below which the best epoch is chosen on the training texts instead."""
+
+_HELD_OUT = 0.1
+
+
+class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Fine-tunes ``model`` (a run, a model folder or a Hugging Face folder) to classify texts, or pairs of texts.
+
+    ``X`` is a list, a NumPy array or a pandas Series of texts, or a list of pairs as tuples; ``y`` are classes of any
+    type. ``epochs``, ``lr`` and ``batch_size`` are those of ``bertkit.finetune``, None for its defaults; texts are cut
+    to ``max_length`` tokens. Of 200 texts and more a tenth is held out to choose the best epoch.
+
+    The fitted model is in a temporary folder, which is deleted with the estimator: ``save`` keeps it.
+    """
+
+    def __init__(
+        self,
+        model: AnyPath | None = None,
+        *,
+        epochs: int | None = None,
+        lr: float | None = None,
+        batch_size: int | None = None,
+        max_length: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.lr = lr
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.seed = seed
+
+    def fit(self, X: Iterable[Text], y: Iterable[Any]) -> Self:  # noqa: N803 - the names of scikit-learn
+        """Fine-tune on the texts ``X`` of the classes ``y``."""
+        if self.model is None:
+            raise usage_error("model is None: BertClassifier needs the folder of a pre-trained model.")
+        texts, classes = check_texts(X, "X"), np.asarray(y)
+        if len(texts) != len(classes):
+            raise usage_error(f"X has {len(texts):,} texts and y {len(classes):,} classes.")
+        self.classes_, indices = np.unique(classes, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise usage_error(f"y has {len(self.classes_)} class; there must be at least two.")
+        names = _name_classes(self.classes_)
+        folder = Path(tempfile.mkdtemp(prefix="bertkit-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
+        finetune(
+            table,
+            model=self.model,
+            output=folder / "run",
+            dev=None if len(texts) * _HELD_OUT >= _FEWEST_HELD_OUT else table,
+            text="text",
+            pair="pair" if isinstance(texts[0], tuple) else None,
+            label="label",
+            kind="classes",
+            allow_rare_labels=True,
+            epochs=self.epochs,
+            lr=self.lr,
+            batch_size=self.batch_size,
+            first_seed=self.seed,
+            no_baseline=True,
+            progress="quiet",
+            set=[f"task.max_length={self.max_length}"],
+        )
+        self.folder_ = str(folder / "run" / "model")
+        self.names_ = names
+        return self
+
+    def predict(self, X: Iterable[Text]) -> NDArray[Any]:  # noqa: N803
+        """The class of each text (N), of the type of ``y``."""
+        best = self.predict_proba(X).argmax(axis=1)
+        classes: NDArray[Any] = self.classes_[best]
+        return classes
+
+    def predict_proba(self, X: Iterable[Text]) -> NDArray[np.float64]:  # noqa: N803
+        """The probabilities (N, C) of the classes in ``classes_``."""
+        check_is_fitted(self, "folder_")
+        predictions = self._pipeline().predict(check_texts(X, "X"))
+        rows = [[prediction.scores[name] for name in self.names_] for prediction in predictions]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names_))
+
+    def save(self, folder: AnyPath) -> None:
+        """Copy the fitted model to ``folder``, from which ``bertkit.load`` and the command line read it."""
+        check_is_fitted(self, "folder_")
+        if Path(folder).exists():
+            raise usage_error(f"{folder} exists. Choose another folder.")
+        shutil.copytree(self.folder_, folder)
+
+    def _pipeline(self) -> Pipeline:
+        if getattr(self, "_loaded_from", None) != self.folder_:
+            self._loaded, self._loaded_from = load(self.folder_), self.folder_
+        return self._loaded
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the loaded weights: a copy loads them again from the folder."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_loaded", "_loaded_from")}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        tags.no_validation = True
+        return tags
+
+
+def _name_classes(classes: Sequence[Any] | NDArray[Any]) -> list[str]:
+    """A label in the model for each class; numbered ones where two classes are spelled alike."""
+    names = [str(each).strip() for each in classes]
+    distinct = len({name.casefold() for name in names}) == len(names) and all(names)
+    return names if distinct else [f"class {number}" for number in range(len(names))]
+
+
+def _write_table(path: Path, texts: Sequence[Text], labels: Sequence[str]) -> Path:
+    with path.open("w", encoding="utf-8") as file:
+        for text, label in zip(texts, labels, strict=True):
+            first, second = (text, None) if isinstance(text, str) else text
+            pair = {} if second is None else {"pair": second}
+            file.write(json.dumps({"text": first, **pair, "label": label}) + "\n")
+    return path

@@ -1,0 +1,122 @@
+"""The estimator for scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
+from tests.workspace import WORDS
+
+import bertkit
+from bertkit.errors import BertkitError
+from bertkit.sklearn import BertClassifier
+
+QUICK: dict[str, Any] = {"epochs": 30, "lr": 1e-2, "batch_size": 7, "max_length": 13}
+CHECKS = (
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimator_cloneable",
+    "check_mixin_order",
+)
+"""Those of scikit-learn's checks that need no table of numbers."""
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[list[str], np.ndarray[Any, Any]]:
+    """Texts with the word river are of class 1, the others of class 0."""
+    generator = random.Random(7)
+    classes = [row % 2 for row in range(48)]
+    words = [word for word in WORDS if word != "river"]
+    return [" ".join([*generator.choices(words, k=3), *["river"] * each]) for each in classes], np.array(classes)
+
+
+@pytest.fixture(scope="module")
+def fitted(workspace: Path, texts: tuple[list[str], Any]) -> BertClassifier:
+    return BertClassifier(workspace / "run", **QUICK).fit(*texts)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_checks_of_scikit_learn_pass(check: str, workspace: Path) -> None:
+    getattr(estimator_checks, check)("BertClassifier", BertClassifier(workspace / "run"))
+
+
+def test_classes_and_probabilities_are_those_of_y(fitted: BertClassifier, texts: tuple[list[str], Any]) -> None:
+    probabilities = fitted.predict_proba(np.array(texts[0]))
+    assert probabilities.shape == (48, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+    predicted = fitted.predict(texts[0])
+    assert predicted.dtype == texts[1].dtype
+    np.testing.assert_array_equal(predicted, fitted.classes_[probabilities.argmax(axis=1)])
+    assert fitted.score(*texts) > 0.6
+    assert fitted.predict_proba([]).shape == (0, 2)
+
+
+def test_it_works_in_cross_validation_and_in_a_pipeline(workspace: Path, texts: tuple[list[str], Any]) -> None:
+    estimator = make_pipeline(
+        FunctionTransformer(lambda texts: [text.lower() for text in texts]),
+        BertClassifier(workspace / "run", epochs=1, batch_size=16, max_length=13),
+    )
+    scores = cross_val_score(estimator, np.array(texts[0]), texts[1], cv=2)
+    assert scores.shape == (2,)
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+def test_a_saved_and_a_pickled_estimator_predict_the_same(
+    fitted: BertClassifier, texts: tuple[list[str], Any], tmp_path: Path
+) -> None:
+    expected = fitted.predict_proba(texts[0][:7])
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_allclose(copy.predict_proba(texts[0][:7]), expected, atol=1e-6)
+    fitted.save(tmp_path / "kept")
+    kept = bertkit.load(tmp_path / "kept").classify(texts[0][:7])
+    np.testing.assert_allclose([[each.scores["0"], each.scores["1"]] for each in kept], expected, atol=1e-6)
+    with pytest.raises(BertkitError, match="kept exists"):
+        fitted.save(tmp_path / "kept")
+
+
+def test_pairs_and_classes_that_are_spelled_alike(workspace: Path) -> None:
+    pairs = [("river stone", "early"), ("garden", "music letter"), ("winter", "silver")] * 3
+    estimator = BertClassifier(workspace / "run", epochs=1, max_length=13)
+    estimator.fit(pairs, ["Yes", "yes ", "no"] * 3)
+    assert set(estimator.predict(pairs)) <= {"Yes", "yes ", "no"}
+    assert estimator.names_ == ["class 0", "class 1", "class 2"]
+
+
+def test_mistakes_are_one_line(workspace: Path) -> None:
+    with pytest.raises(NotFittedError):
+        BertClassifier(workspace / "run").predict(["a"])
+    wrong: list[tuple[Any, str]] = [
+        ((["a", "b"], [1]), "X has 2 texts and y 1 classes"),
+        ((["a", "b"], [1, 1]), "y has 1 class; there must be at least two"),
+        ((["a", None], [0, 1]), r"X"),
+    ]
+    for arguments, message in wrong:
+        with pytest.raises((BertkitError, TypeError), match=message):  # a TypeError where types are checked
+            BertClassifier(workspace / "run").fit(*arguments)
+    with pytest.raises(BertkitError, match="model is None"):
+        BertClassifier().fit(["a", "b"], [0, 1])
+
+
+def test_the_temporary_folder_goes_with_the_estimator(workspace: Path) -> None:
+    estimator = BertClassifier(workspace / "run", epochs=1, max_length=13)
+    estimator.fit(["river stone", "garden"] * 5, [0, 1] * 5)
+    folder = Path(estimator.folder_)
+    assert folder.exists()
+    assert not hasattr(clone(estimator), "folder_")
+    del estimator
+    assert not folder.exists()
