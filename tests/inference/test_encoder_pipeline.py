@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.inference.conftest import SENTENCES
 
-from bertkit.checkpoint.model_folder import save_model
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.errors import BertkitError
-from bertkit.inference.encoder_pipeline import EncoderPipeline
+from bertkit.inference.conversion import convert_to_sentence_transformers
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.model import Model
 from bertkit.task_types import SimilarityTask, TextClassificationTask
@@ -108,9 +108,24 @@ def test_a_model_of_embeddings_has_the_pooling_of_its_training(
     assert prediction.label == pytest.approx(pipeline.similarity(SENTENCES[0], SENTENCES[1]), abs=1e-6)
 
 
-def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path) -> None:
+def test_sentence_transformers_makes_the_same_vectors_with_a_model_of_embeddings(
+    tmp_path: Path, model: Model, tokenizer: WordPiece
+) -> None:
     transformers = pytest.importorskip("sentence_transformers")
-    texts = [text for pair in PAIRS for text in pair]
-    pipeline = EncoderPipeline(load(minilm)._models[0])
-    expected = transformers.SentenceTransformer(str(minilm), device="cpu").encode(texts)
-    np.testing.assert_allclose(pipeline.embed(texts, normalize=True), expected, atol=1e-5)
+    task = SimilarityTask(name="t", pooling="max", max_length=41)
+    trained = Model(model.encoder, task.objectives(model.encoder))
+    save_model(tmp_path / "run", trained, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    convert_to_sentence_transformers(ModelFolder.open(tmp_path / "run"), tmp_path / "exported")
+    expected = transformers.SentenceTransformer(str(tmp_path / "exported"), device="cpu").encode(SENTENCES)
+    np.testing.assert_allclose(load(tmp_path / "run").embed(SENTENCES), expected, atol=1e-5)
+    np.testing.assert_allclose(load(tmp_path / "exported").embed(SENTENCES), expected, atol=1e-5)
+
+
+def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path) -> None:
+    """Its folder says: the mean, normalized, of the first 256 tokens."""
+    transformers = pytest.importorskip("sentence_transformers")
+    texts = [*(text for pair in PAIRS for text in pair), "a very long text " * 99]
+    pipeline = load(minilm)
+    reference = transformers.SentenceTransformer(str(minilm), device="cpu")
+    assert pipeline.embedded_length == reference.max_seq_length
+    np.testing.assert_allclose(pipeline.embed(texts), reference.encode(texts), atol=1e-5)

@@ -8,9 +8,9 @@ from bertkit.api.paths import optional_path
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
 from bertkit.formats.encodings import UTF_8, check_encoding
-from bertkit.inference.embedding import EmbeddingSettings
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
+from bertkit.inference.encoder_pipeline import settings_for
 from bertkit.inference.pipeline import load
 from bertkit.inference.search import Neighbour, add_texts
 from bertkit.inference.search import search as search_vectors
@@ -26,9 +26,7 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
     encoding = check_encoding(options.encoding or UTF_8)
     source = open_text_column(Path(options.input), options.text, encoding=encoding)
     model = load(options.model, precision=options.precision)
-    settings = EmbeddingSettings(
-        pool=options.pool or model.pooling, layers=_parse_layers(options.layers), normalize=options.normalize
-    )
+    settings = settings_for(model, options.pool, _parse_layers(options.layers), options.normalize or None)
     with Progress(options.progress) as bar:
         if options.text is None and source.sentence:
             bar.say(source.sentence)
@@ -40,7 +38,9 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
         record = embed_file(model, source, Path(options.output), settings, start=start, overwrite=options.overwrite)
         if model.num_truncated:
             bar.finish()
-            bar.say(f"{model.num_truncated:,} texts were cut to the {model.max_length:,} tokens that the model reads.")
+            bar.say(
+                f"{model.num_truncated:,} texts were cut to the {model.embedded_length:,} tokens, as the model reads."
+            )
     return record
 
 

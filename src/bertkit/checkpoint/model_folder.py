@@ -52,6 +52,9 @@ WRITTEN_FACTS = frozenset({"format", "bertkit", "files", OTHERS_READ})
 _FORMAT = 2
 _ADVICE = "Train the model again."
 
+_SIMILARITY = "similarity"
+"""The type of task that trains the vectors of texts."""
+
 _CLASSIFIERS = ("classifier.weight", "classifier.out_proj.weight")
 """Names of the output layers of classifiers in Hugging Face's files; one row per class."""
 
@@ -117,7 +120,13 @@ class ModelFolder:
 
     @cached_property
     def embedding(self) -> SentenceEmbedding | None:
-        """How vectors of texts are made with this model; None for a folder that is not one of sentence-transformers."""
+        """How the model was trained to make vectors of texts: by a task or by sentence-transformers.
+
+        None for a model that was not trained for it.
+        """
+        task = self.metadata.get("task") or {}
+        if task.get("type") == _SIMILARITY:
+            return SentenceEmbedding(pool=task["pooling"], normalize=True, max_length=task["max_length"])
         return read_embedding(self.path)
 
     @property

@@ -19,7 +19,6 @@ from bertkit.inference.huggingface_tasks import infer_task
 from bertkit.model import Model
 from bertkit.task_types import FileTask, from_record
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.task_types.similarity import SimilarityTask
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 from bertkit.text.tokenizer_files import TOKENIZER
 from bertkit.text.wordpiece_files import VOCABULARY, guess_case
@@ -81,11 +80,8 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     vectors are made as in its training for similarity, or as its folder says, else they are the mean over all tokens.
     """
     _require_others(folder)
-    model, task = load_whole_model(folder), _find_task(folder)
-    if isinstance(task, SimilarityTask):
-        trained = SentenceEmbedding(pool=task.pooling, normalize=True, max_length=task.max_length)
-        return _save(folder, Model(model.encoder, {}), output, trained)
-    if task is None:
+    model = load_whole_model(folder)
+    if folder.embedding is not None or _find_task(folder) is None:
         return _save(folder, Model(model.encoder, {}), output, folder.embedding or SentenceEmbedding())
     if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
         raise usage_error(

@@ -22,7 +22,7 @@ from bertkit import config
 from bertkit.errors import data_error, usage_error
 from bertkit.inference.embedding import EmbeddingSettings
 from bertkit.inference.embedding_store import COLUMN, EmbeddingRecord, check_suffix, record_path, write_parquet
-from bertkit.inference.encoder_pipeline import EncoderPipeline
+from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
 from bertkit.inference.partial_records import (
     fingerprint_of,
     keep_first,
@@ -65,7 +65,7 @@ def embed_file(
     rows = sum(1 for _ in source.texts())
     if not rows:
         raise data_error(f"{source.path} has no texts.")
-    record = pipeline.describe_vectors(settings, rows=rows, text=source.name)
+    record = describe_vectors(pipeline, settings, rows=rows, text=source.name)
     facts = json.dumps(config.to_json(record), sort_keys=True)
     with locked_records(output) as records:
         _check_outputs(output, source, overwrite=overwrite, is_array=is_array)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertkit.batch import id_of
 from bertkit.checkpoint.model_folder import ModelFolder, sketch_encoder
+from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble
 from bertkit.errors import usage_error
@@ -28,13 +29,10 @@ from bertkit.inference.runtime import ResolvedPrecision, Runtime
 from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
-from bertkit.task_types import SimilarityTask, type_name
 from bertkit.training.precision import default_device
 
 LONGEST_TEXT = 512
 """The most tokens of a text that are read if the encoder itself has no limit."""
-
-SIMILARITY = type_name(SimilarityTask)
 
 
 class EncoderPipeline:
@@ -78,19 +76,25 @@ class EncoderPipeline:
         pool: Pooling | None = None,
         *,
         layers: Sequence[int] = (-1,),
-        normalize: bool = False,
+        normalize: bool | None = None,
     ) -> Vectors:
         """The vectors (N, H) of N texts, in float32; one text is N = 1.
 
         ``texts`` is a text, a list, a NumPy array or a pandas Series of texts. ``pool`` is the ``mean`` or the ``max``
         over all tokens, or the state of [CLS] (``cls``); by default what the model was trained with, else the mean.
-        ``layers`` are averaged: -1 is the last, 0 the embeddings. With ``normalize`` the vectors have length 1.
-        A text that is longer than ``max_length`` loses its end, and ``num_truncated`` counts it.
+        ``layers`` are averaged: -1 is the last, 0 the embeddings. With ``normalize`` the vectors have length 1; by
+        default those of a sentence-transformers folder have it that says so. A text that is longer than the model reads
+        loses its end, and ``num_truncated`` counts it.
         """
         checked = check_plain_texts(texts)
-        settings = EmbeddingSettings(pool=pool or self.pooling, layers=tuple(layers), normalize=normalize)
+        settings = settings_for(self, pool, layers, normalize)
         nothing = np.empty((0, self.encoder.hidden_size), dtype=np.float32)
         return np.concatenate([nothing, *self.stream_vectors(checked, settings)])
+
+    @property
+    def embedded_length(self) -> int:
+        """The most tokens of a text that its vector is made of, [CLS] and [SEP] included."""
+        return min(self.max_length, self.embedding.max_length or self.max_length)
 
     def stream_vectors(self, texts: Iterable[str], settings: EmbeddingSettings) -> Iterator[Vectors]:
         """The vectors of any number of texts in order, as arrays (n, H); one of them is in memory at a time."""
@@ -98,24 +102,10 @@ class EncoderPipeline:
             self._embedders[settings] = TextEmbedder(self.fast_encoder, settings).eval()
         embedder = self._embedders[settings]
         for vectors, num_truncated in embed(
-            embedder, self.tokenizer, texts, max_length=self.max_length, precision=self.runtime.autocast_precision
+            embedder, self.tokenizer, texts, max_length=self.embedded_length, precision=self.runtime.autocast_precision
         ):
             self.num_truncated += num_truncated
             yield vectors
-
-    def describe_vectors(self, settings: EmbeddingSettings, *, rows: int, text: str) -> EmbeddingRecord:
-        """The record of a file of ``rows`` vectors of this model, made from the column ``text``."""
-        TextEmbedder(self.encoder, settings)  # checks the settings against the encoder
-        return EmbeddingRecord(
-            encoder=self._encoder_fingerprint,
-            tokenizer=self.tokenizer.fingerprint,
-            settings=settings,
-            max_length=self.max_length,
-            precision=self.precision,
-            rows=rows,
-            dimension=self.encoder.hidden_size,
-            text=text,
-        )
 
     @overload
     def similarity(self, first: str, second: str) -> float: ...
@@ -141,14 +131,15 @@ class EncoderPipeline:
         states = hidden_states(self.fast_encoder, feature, self.tokenizer.pad_id, self.runtime.autocast_precision)
         return TokenStates(tokens, feature.offsets, states)
 
+    @cached_property
+    def embedding(self) -> SentenceEmbedding:
+        """How the model was trained to make vectors: ``pool``, ``normalize``, ``max_length``; else the mean."""
+        return self._models[0].embedding or SentenceEmbedding()
+
     @property
     def pooling(self) -> Pooling:
         """The pooling that the model was trained with as a model of embeddings; the mean for any other model."""
-        task = self._models[0].metadata.get("task") or {}
-        if task.get("type") == SIMILARITY:
-            return cast(Pooling, task["pooling"])
-        embedding = self._models[0].embedding
-        return "mean" if embedding is None else embedding.pool
+        return self.embedding.pool
 
     @property
     def task_is_inferred(self) -> bool:
@@ -169,9 +160,34 @@ class EncoderPipeline:
         assert isinstance(encoder, Encoder)
         return encoder
 
-    @cached_property
-    def _encoder_fingerprint(self) -> str:
-        return encoder_fingerprint(self.encoder)
+
+def settings_for(
+    pipeline: EncoderPipeline,
+    pool: Pooling | None = None,
+    layers: Sequence[int] = (-1,),
+    normalize: bool | None = None,
+) -> EmbeddingSettings:
+    """These settings, with those of the model's training where they are None."""
+    stated = pipeline.embedding
+    normalize = stated.normalize if normalize is None else normalize
+    return EmbeddingSettings(pool=pool or stated.pool, layers=tuple(layers), normalize=normalize)
+
+
+def describe_vectors(
+    pipeline: EncoderPipeline, settings: EmbeddingSettings, *, rows: int, text: str
+) -> EmbeddingRecord:
+    """The record of a file of ``rows`` vectors of this model, made from the column ``text``."""
+    TextEmbedder(pipeline.encoder, settings)  # checks the settings against the encoder
+    return EmbeddingRecord(
+        encoder=encoder_fingerprint(pipeline.encoder),
+        tokenizer=pipeline.tokenizer.fingerprint,
+        settings=settings,
+        max_length=pipeline.embedded_length,
+        precision=pipeline.precision,
+        rows=rows,
+        dimension=pipeline.encoder.hidden_size,
+        text=text,
+    )
 
 
 def _stated_precision(models: Sequence[ModelFolder]) -> Literal["float32", "bfloat16"]:

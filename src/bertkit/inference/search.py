@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertkit.errors import data_error, usage_error
 from bertkit.inference.embedding_store import StoredVectors
-from bertkit.inference.encoder_pipeline import EncoderPipeline
+from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
 from bertkit.results import Result, Results
 from bertkit.task_types.text_column import TextColumn
 
@@ -33,7 +33,7 @@ class Neighbour(Result):
 def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_k: int = 10) -> Results[Neighbour]:
     """The ``top_k`` vectors with the highest cosine; of equal ones the first. Vectors of another model are an error."""
     record = stored.record
-    own = pipeline.describe_vectors(record.settings, rows=record.rows, text=record.text)
+    own = describe_vectors(pipeline, record.settings, rows=record.rows, text=record.text)
     for part, stored_part, own_part in (
         ("model", record.encoder, own.encoder),
         ("tokenizer", record.tokenizer, own.tokenizer),
