@@ -107,3 +107,28 @@ def test_missing_files_are_an_error_before_reading(tmp_path: Path) -> None:
 def test_a_file_without_text_is_a_problem(tmp_path: Path, content: str) -> None:
     file = write(tmp_path / ("a.jsonl" if "{" in content else "a.txt"), content)
     assert inspect_files([file]).problems == [f"{file} has no text."]
+
+
+def test_what_repeats_or_is_in_evaluation_files_is_counted(tmp_path: Path) -> None:
+    pytest.importorskip("datasketch")
+    thirteen = "the quick brown fox jumps over a lazy dog and then it sleeps"
+    long = " ".join(f"word{number}" for number in range(200))
+    boilerplate = "Copyright of this text."
+    path = write(
+        tmp_path / "a.jsonl",
+        "".join(json.dumps(f"{each}\n{boilerplate}\nshort") + "\n" for each in (thirteen, long, long + " more", "x")),
+    )
+    dev = write(tmp_path / "dev.tsv", f"{thirteen}\t1\n{thirteen[3:]} well\t0\n")
+    report = inspect_files([path], against=[dev], near_duplicates=True)
+    assert report.counts.repeated_lines == 3
+    assert (report.counts.duplicates, report.counts.near_duplicates) == (0, 1)
+    assert report.counts.overlapping_documents == 1
+    assert f"{dev}: 1 of 2 texts of 13 words or more are in the corpus (50.0%)" in report.lines()
+
+
+@pytest.mark.parametrize(("characters", "size"), [(100, 1_000), (16_000_000, 9_000), (10**9, 30_000)])
+def test_the_suggested_vocabulary_grows_with_the_corpus(tmp_path: Path, characters: int, size: int) -> None:
+    report = inspect_files([write(tmp_path / "a.txt", "One.")])
+    report.files[0].counts.characters = characters
+    assert report.vocab_size == size
+    assert report.lines()[-1] == f"suggested size of the vocabulary: {size:,}"

@@ -15,9 +15,10 @@ import pytest
 
 from bertkit.batch import id_of
 from bertkit.data import shard_writer, sources, work_units
+from bertkit.data.cleaning import Cleaning
 from bertkit.data.output_folder import JOB
 from bertkit.data.prepare import prepare
-from bertkit.data.shards import MANIFEST, Corpus, Manifest, Shard, Split
+from bertkit.data.shards import MANIFEST, Corpus, DroppedRecord, Manifest, Shard, Split
 from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.checksums import sha256_of
@@ -338,3 +339,24 @@ def test_a_document_has_the_same_tokens_as_its_text(
 def document_bounds(shard: Shard) -> list[tuple[int, int]]:
     starts = shard.sentence_offsets[shard.document_offsets].tolist()
     return list(pairwise(starts))
+
+
+def test_dropped_documents_are_not_in_the_shards_and_are_counted(tmp_path: Path, tokenizer: WordPiece) -> None:
+    long = " ".join(WORDS[:13])
+    file, dev = tmp_path / "a.jsonl", tmp_path / "dev.txt"
+    kept = [PARAGRAPHS[number] for number in range(2, 22, 2)]
+    file.write_text("\n".join(map(json.dumps, [kept[0], *kept, "", f"It is {long}.", kept[3]])))
+    dev.write_text(long)
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text("\n".join(map(json.dumps, kept)))
+    cleaning = Cleaning(duplicates="exact", overlap=(dev,))
+    manifest = prepare([file], tokenizer=tokenizer, output=tmp_path / "data", heldout=0, cleaning=cleaning)
+    expected = prepare([plain], tokenizer=tokenizer, output=tmp_path / "plain", heldout=0)
+    assert [each.sha256 for each in manifest.shards] == [each.sha256 for each in expected.shards]
+    assert manifest.dropped == DroppedRecord(duplicates=2, overlaps=1)
+    assert (manifest.documents, manifest.empty_documents, manifest.duplicate_documents) == (10, 1, 0)
+    assert prepare([file], tokenizer=tokenizer, output=tmp_path / "data", heldout=0, cleaning=cleaning) == manifest
+    with pytest.raises(BertkitError, match="holds a corpus with other reading"):
+        prepare([file], tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
+    with pytest.raises(BertkitError, match="every document is dropped, empty or blank"):
+        prepare([dev], tokenizer=tokenizer, output=tmp_path / "none", cleaning=cleaning)

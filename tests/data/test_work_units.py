@@ -37,6 +37,14 @@ def test_documents_are_numbered_through_all_files(tmp_path: Path) -> None:
     assert reader.documents == 3
 
 
+def test_dropped_documents_are_skipped(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a.jsonl", "one", "two", "three"), write(tmp_path / "b.jsonl", "four", "five")]
+    reader = UnitReader(files, ReadOptions(), dropped=[frozenset({1}), frozenset({0})])
+    chunks = [chunk for unit in reader.units() for chunk in unit.chunks]
+    assert [(chunk.number, chunk.text) for chunk in chunks] == [(0, "one"), (1, "three"), (2, "five")]
+    assert reader.documents == 3
+
+
 def test_all_chunks_of_a_document_have_its_number(tmp_path: Path) -> None:
     text = "word " * 20
     units = list(UnitReader([write(tmp_path / "a.jsonl", text)], ReadOptions()).units())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.api.paths import existing_texts
+from bertkit.api.paths import existing, existing_texts
 from bertkit.api.verb import verb
 from bertkit.batch import id_of
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import SubwordTokenizer
+from bertkit.data.cleaning import Cleaning
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.shards import Manifest
@@ -40,7 +41,8 @@ class TokenView:
 def corpus_check(options: CorpusCheckOptions) -> CorpusReport:
     """The report: ``.lines()`` for a person, ``.problems`` that keep a file from being prepared."""
     found = existing_texts(options.files)
-    return replace(inspect_files(found.files), skipped=tuple(found.describe_skipped()))
+    report = inspect_files(found.files, against=_paths(options.against), near_duplicates=options.near_duplicates)
+    return replace(report, skipped=tuple(found.describe_skipped()))
 
 
 @verb(TokenizerTrainOptions)
@@ -66,6 +68,10 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         )
     write_tokenizer(output, trained.save)
     return trained
+
+
+def _paths(files: Sequence[AnyPath]) -> list[Path]:
+    return existing(files) if files else []
 
 
 def _say_skipped(bar: Progress, found: TextFiles) -> None:
@@ -130,6 +136,7 @@ def prepare(options: PrepareOptions) -> Manifest:
             workers=options.workers,
             heldout=options.heldout,
             reading=ReadOptions(boundary=options.boundary, field=options.field, on_bad_bytes=options.on_bad_bytes),
+            cleaning=Cleaning(duplicates=options.drop_duplicates, overlap=tuple(_paths(options.drop_overlap))),
             report=lambda done, total: bar.advance(done),
         )
         if options.heldout and not manifest.heldout_tokens:

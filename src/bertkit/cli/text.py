@@ -22,7 +22,9 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
     show_json(report) if json else show_lines(report.lines())
     if report.problems:
         raise SystemExit(BAD_DATA)
-    verbosity.suggest("bertkit", "tokenizer", "train", *_shorten(options.files), "--vocab-size", 8000, "-o", "TOK")
+    verbosity.suggest(
+        "bertkit", "tokenizer", "train", *_shorten(options.files), "--vocab-size", report.vocab_size, "-o", "TOK"
+    )
 
 
 def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> None:

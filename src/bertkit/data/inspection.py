@@ -15,6 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
+from bertkit.data.near_duplicates import NearDuplicates
+from bertkit.data.overlap import EvaluationTexts, OverlapReport
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.compression import ByteStream
@@ -23,19 +25,26 @@ from bertkit.formats.text_files import kind_of
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)
 _BAR = 40
+_SHORTEST_LINE = 20
+_MOST_LINES = 2_000_000
 
 
 @dataclass(kw_only=True)
 class Counts:
     """What was counted in a text.
 
-    ``duplicates`` repeat an earlier document exactly, except for white space around it. ``invalid_characters`` are not
-    UTF-8; ``replacement_characters`` are those U+FFFD that are in the text itself.
+    ``duplicates`` repeat an earlier document exactly, except for white space around it; ``near_duplicates``, which
+    include them, at least 80 % of it. ``overlapping_documents`` share text with an evaluation file. ``repeated_lines``
+    of 20 characters or more occurred before, in any file. ``invalid_characters`` are not UTF-8;
+    ``replacement_characters`` are those U+FFFD that are in the text itself.
     """
 
     documents: int = 0
     blank_documents: int = 0
     duplicates: int = 0
+    near_duplicates: int = 0
+    overlapping_documents: int = 0
+    repeated_lines: int = 0
     sentences: int = 0
     characters: int = 0
     control_characters: int = 0
@@ -72,9 +81,10 @@ class FileReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """The reports of all files, in order, and what was skipped in folders."""
+    """The reports of all files, in order, what was found of evaluation files, and what was skipped in folders."""
 
     files: tuple[FileReport, ...]
+    overlaps: tuple[OverlapReport, ...] = ()
     skipped: tuple[str, ...] = ()
 
     @property
@@ -82,6 +92,15 @@ class CorpusReport:
         """The counts of all files together."""
         names = [each.name for each in fields(Counts)]
         return Counts(**{name: sum(getattr(each.counts, name) for each in self.files) for name in names})
+
+    @property
+    def vocab_size(self) -> int:
+        """A size of the vocabulary for this corpus: an entry for every 400 tokens, from 1,000 to BERT's 30,000.
+
+        Then even a small corpus has examples of most subwords. English has about 4.5 characters per token.
+        """
+        entries = round(self.counts.characters / 4.5 / 400, -3)
+        return int(min(max(entries, 1_000), 30_000))
 
     @property
     def problems(self) -> list[str]:
@@ -93,29 +112,38 @@ class CorpusReport:
         shown = [line for each in self.files for line in each.lines()]
         if len(self.files) > 1:
             shown += [f"all {len(self.files):,} files", f"  {_describe(self.counts)}"]
-        shown += self.skipped
-        return shown + _draw([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
+        shown += [*self.skipped, *(each.line() for each in self.overlaps)]
+        shown += _draw([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
+        return [*shown, f"suggested size of the vocabulary: {self.vocab_size:,}"]
 
 
-def inspect_files(files: Sequence[Path], reading: ReadOptions | None = None) -> CorpusReport:
+def inspect_files(
+    files: Sequence[Path],
+    reading: ReadOptions | None = None,
+    *,
+    against: Sequence[Path] = (),
+    near_duplicates: bool = False,
+) -> CorpusReport:
     """Read ``files`` completely and count; a file that cannot be read is reported and does not stop the others.
 
-    Bytes that are not UTF-8 are counted, whatever ``reading`` says about them.
+    Bytes that are not UTF-8 are counted, whatever ``reading`` says about them. Texts of the evaluation files
+    ``against`` are looked for. With ``near_duplicates`` documents that repeat most of an earlier one are counted.
     """
     if not files:
         raise usage_error("name at least one text file to check, such as texts.jsonl.")
     for file in files:
         kind_of(file)
     reading = replace(reading or ReadOptions(), on_bad_bytes="replace")
-    inspected = [_inspect(file, reading) for file in files]
+    texts = EvaluationTexts(against)
+    lines, near = _LineCounter(), NearDuplicates() if near_duplicates else None
+    inspected = [_inspect(file, reading, _Tally(texts, lines, near)) for file in files]
     for (report, _), duplicates in zip(inspected, count_duplicates([hashes for _, hashes in inspected]), strict=True):
         report.counts.duplicates = duplicates
-    return CorpusReport(files=tuple(report for report, _ in inspected))
+    return CorpusReport(files=tuple(report for report, _ in inspected), overlaps=texts.reports())
 
 
-def _inspect(file: Path, reading: ReadOptions) -> tuple[FileReport, array[int]]:
+def _inspect(file: Path, reading: ReadOptions, tally: _Tally) -> tuple[FileReport, array[int]]:
     log = ReadLog(ByteStream(file))
-    tally = _Tally()
     problem = ""
     try:
         for _, document in groupby(read_chunks(file, reading, log), key=attrgetter("number")):
@@ -149,10 +177,33 @@ def _encoding(log: ReadLog, counts: Counts) -> str:
     return "UTF-8 with a byte order mark" if log.decoding.has_byte_order_mark else "UTF-8"
 
 
+class _LineCounter:
+    """Counts lines that occurred before. Up to two million different lines are remembered, in 160 MB."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def add(self, text: str) -> int:
+        """The repeated lines of ``text``."""
+        repeated = 0
+        for line in text.split("\n"):
+            if len(line) < _SHORTEST_LINE:
+                continue
+            value = hash(line.strip())
+            if value in self._seen:
+                repeated += 1
+            elif len(self._seen) < _MOST_LINES:
+                self._seen.add(value)
+        return repeated
+
+
 @dataclass
 class _Tally:
     """The counts of one file while it is read."""
 
+    texts: EvaluationTexts
+    lines: _LineCounter
+    near: NearDuplicates | None
     counts: Counts = field(default_factory=Counts)
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     hashes: array[int] = field(default_factory=lambda: array("Q"))
@@ -160,18 +211,33 @@ class _Tally:
     def add(self, document: Iterable[TextChunk]) -> None:
         self.counts.documents += 1
         text_hash = DocumentHash()
+        self.texts.start_document()
+        if self.near is not None:
+            self.near.start_document()
         characters = 0
+        overlaps = False
         for chunk in document:
             text_hash.add(chunk.text)
             characters += len(chunk.text)
+            self.counts.repeated_lines += self.lines.add(chunk.text)
+            overlaps = self.texts.occur_in(chunk.text) or overlaps
+            if self.near is not None:
+                self.near.add(chunk.text)
             self.counts.sentences += len(chunk.sentences())
             self.counts.control_characters += len(_CONTROL.findall(chunk.text))
             self.counts.replacement_characters += chunk.text.count("\ufffd")
+        self.counts.overlapping_documents += overlaps
         self.counts.blank_documents += text_hash.is_blank
         self.counts.characters += characters
         self.histogram[bisect(_BOUNDS, characters)] += 1
-        if not text_hash.is_blank:
-            self.hashes.append(text_hash.value)
+        if text_hash.is_blank:
+            return
+        self.hashes.append(text_hash.value)
+        if self.near is not None:
+            if self.near.is_repeated():
+                self.counts.near_duplicates += 1
+            else:
+                self.near.keep()
 
 
 def _describe(counts: Counts) -> str:

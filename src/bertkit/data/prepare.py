@@ -14,9 +14,10 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
+from bertkit.data.cleaning import Cleaning, Dropped, find_dropped
 from bertkit.data.output_folder import lock_output, start_job
 from bertkit.data.shard_writer import ShardWriter, forget_journal
-from bertkit.data.shards import TOKENIZER, Manifest, read_manifest, write_manifest
+from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
@@ -41,6 +42,7 @@ def prepare(
     workers: int | None = None,
     heldout: float = 0.01,
     reading: ReadOptions | None = None,
+    cleaning: Cleaning | None = None,
     report: Report | None = None,
 ) -> Manifest:
     """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the tokens is kept for evaluation.
@@ -48,16 +50,17 @@ def prepare(
     A folder that the same command has finished is left as it is, and one that it has begun is completed. A folder with
     other content is refused with a usage error.
     """
-    reading = reading or ReadOptions()
+    reading, cleaning = reading or ReadOptions(), cleaning or Cleaning()
     _check(files)
     with lock_output(output):
         # Input that has changed since an interruption makes this another job, which ``start_job`` refuses.
         hashes = {str(file): _hash(file) for file in files}
-        if not start_job(output, _job(hashes, tokenizer, heldout, reading)):
+        if not start_job(output, _job(hashes, tokenizer, heldout, reading, cleaning)):
             return read_manifest(output)
         write_tokenizer(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
-        reader = UnitReader(files, reading, heldout=heldout)
+        dropped = find_dropped(files, reading, cleaning)
+        reader = UnitReader(files, reading, heldout=heldout, dropped=dropped.numbers)
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         # After a restart the units of finished shards are read again, because their documents must be numbered and
         # hashed, but not tokenized again.
@@ -69,8 +72,9 @@ def prepare(
         writer.finish()
         # Checked last, because text of control characters only is not blank, but gives no token.
         if not writer.records:
-            raise data_error(f"there is no text in {_names(files)}: every document is empty or blank.")
-        manifest = _manifest(tokenizer, writer, reader, hashes)
+            reason = "dropped, empty or blank" if cleaning.describe() else "empty or blank"
+            raise data_error(f"there is no text in {_names(files)}: every document is {reason}.")
+        manifest = _manifest(tokenizer, writer, reader, dropped, hashes)
         write_manifest(output, manifest)
         forget_journal(output)
         return manifest
@@ -102,19 +106,27 @@ def _default_workers(total_bytes: int) -> int:
 
 
 def _job(
-    hashes: Mapping[str, str], tokenizer: SubwordTokenizer, heldout: float, reading: ReadOptions
+    hashes: Mapping[str, str],
+    tokenizer: SubwordTokenizer,
+    heldout: float,
+    reading: ReadOptions,
+    cleaning: Cleaning,
 ) -> dict[str, object]:
     """Everything that the content of the shards depends on."""
     return {
         "files": [list(each) for each in hashes.items()],
         "tokenizer": tokenizer.fingerprint,
         "heldout": heldout,
-        "reading": config.to_json(reading),
+        "reading": {**config.to_json(reading), **cleaning.describe()},
     }
 
 
 def _manifest(
-    tokenizer: SubwordTokenizer, writer: ShardWriter, reader: UnitReader, hashes: Mapping[str, str]
+    tokenizer: SubwordTokenizer,
+    writer: ShardWriter,
+    reader: UnitReader,
+    dropped: Dropped,
+    hashes: Mapping[str, str],
 ) -> Manifest:
     return Manifest(
         tokenizer=tokenizer.fingerprint,
@@ -127,4 +139,5 @@ def _manifest(
         empty_documents=reader.documents - writer.documents,
         duplicate_documents=reader.count_duplicates(),
         sources=reader.records(hashes),
+        dropped=DroppedRecord(duplicates=dropped.duplicates, overlaps=dropped.overlapping),
     )

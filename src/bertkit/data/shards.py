@@ -72,11 +72,19 @@ class SourceRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DroppedRecord:
+    """How many documents were left out: duplicates, and documents with text of evaluation files."""
+
+    duplicates: int = 0
+    overlaps: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """The content of a DATA folder and its origin.
 
     ``documents`` counts those that have a token. ``duplicate_documents`` counts those that repeat an earlier one
-    exactly; they are kept. ``tokenizer`` is a fingerprint.
+    exactly; they are kept. Documents that were ``dropped`` are not among them. ``tokenizer`` is a fingerprint.
     """
 
     format: int = FORMAT
@@ -90,6 +98,7 @@ class Manifest:
     empty_documents: int
     duplicate_documents: int
     sources: tuple[SourceRecord, ...]
+    dropped: DroppedRecord = DroppedRecord()
 
     @property
     def heldout_tokens(self) -> int:
@@ -116,7 +125,8 @@ class Manifest:
             f"held out            {self.heldout_tokens:,} tokens ({self.heldout_tokens / self.tokens:.2%})",
             f"unknown tokens      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
             f"empty documents     {self.empty_documents:,} skipped",
-            f"duplicates          {self.duplicate_documents:,} kept",
+            f"duplicates          {self.duplicate_documents:,} kept, {self.dropped.duplicates:,} dropped",
+            f"overlaps            {self.dropped.overlaps:,} dropped",
             f"replaced characters {self.replaced_characters:,}",
         ]
 

@@ -32,11 +32,20 @@ class _Source:
 class UnitReader:
     """Reads ``files`` once, to hold out a share of ``heldout``. The counts are complete when ``units`` has ended.
 
-    Keeps eight bytes per document in memory, to count duplicates.
+    ``dropped`` has for every file the numbers of documents to skip. Keeps eight bytes per document in memory, to count
+    duplicates.
     """
 
-    def __init__(self, files: Sequence[Path], reading: ReadOptions, *, heldout: float = 0.0) -> None:
+    def __init__(
+        self,
+        files: Sequence[Path],
+        reading: ReadOptions,
+        *,
+        heldout: float = 0.0,
+        dropped: Sequence[frozenset[int]] | None = None,
+    ) -> None:
         self.reading = reading
+        self._dropped = dropped or [frozenset[int]()] * len(files)
         self.sources = [_Source(file, file.stat().st_size, ReadLog(ByteStream(file))) for file in files]
         self.total_bytes = sum(source.bytes for source in self.sources)
         self.block_characters = block_characters(self.total_bytes, heldout)
@@ -44,7 +53,7 @@ class UnitReader:
 
     @property
     def documents(self) -> int:
-        """Documents so far, including empty ones."""
+        """Documents so far that were not dropped, including empty ones."""
         return sum(source.documents for source in self.sources)
 
     def units(self) -> Iterator[WorkUnit]:
@@ -83,9 +92,11 @@ class UnitReader:
     def _chunks(self) -> Iterator[TextChunk]:
         """Chunks with the number of their document in the whole corpus."""
         number = -1
-        for source in self.sources:
+        for source, dropped in zip(self.sources, self._dropped, strict=True):
             chunks = read_chunks(source.file, self.reading, source.log)
-            for _, document in groupby(chunks, key=attrgetter("number")):
+            for number_in_file, document in groupby(chunks, key=attrgetter("number")):
+                if number_in_file in dropped:
+                    continue
                 number += 1
                 source.documents += 1
                 text_hash = DocumentHash()

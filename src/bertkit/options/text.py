@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bertkit.options.inputs import InputPath, ModelPath, TextsPath
+from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath
 from bertkit.options.job import AnyPath, JobOptions, Options
 from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
 
@@ -22,6 +22,10 @@ class CorpusCheckOptions(Options):
 
     files: Sequence[TextsPath] = dataclasses.field(kw_only=False)
     """Text files, or folders of them."""
+    against: Sequence[InputFile] = ()
+    """Dev and test files: count how many of their texts share 13 words in sequence with the corpus."""
+    near_duplicates: bool = False
+    """Count documents that repeat at least 80 % of an earlier one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +87,7 @@ class PrepareOptions(JobOptions):
     """Key or column that holds the text of a record."""
     on_bad_bytes: Literal["error", "replace"] = "error"
     """Stop at bytes that are not UTF-8, or replace and count them."""
+    drop_duplicates: Literal["exact", "near"] | None = None
+    """Leave out documents that repeat an earlier one exactly, or at least 80 % of it. [default: keep them]"""
+    drop_overlap: Sequence[InputFile] = ()
+    """Leave out documents that share 13 words in sequence with these dev and test files."""

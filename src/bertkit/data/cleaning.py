@@ -1,0 +1,105 @@
+"""Documents that are left out of a corpus: repeated ones, and those that share text with evaluation files.
+
+They are found in a pass over the files before the preparation, which then skips them: whether a document is left out
+may depend on its end, and a document can be longer than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Literal
+
+from bertkit.data.document_hash import DocumentHash
+from bertkit.data.near_duplicates import NearDuplicates
+from bertkit.data.overlap import EvaluationTexts
+from bertkit.data.sources import ReadOptions, read_chunks
+from bertkit.storage.checksums import sha256_of
+
+Duplicates = Literal["exact", "near"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaning:
+    """What is left out: ``duplicates`` of earlier documents, and documents with text of the files ``overlap``."""
+
+    duplicates: Duplicates | None = None
+    overlap: tuple[Path, ...] = ()
+
+    def describe(self) -> Mapping[str, object]:
+        """Everything that the choice of documents depends on; empty if none is left out."""
+        chosen: dict[str, object] = {}
+        if self.duplicates is not None:
+            chosen["drop_duplicates"] = self.duplicates
+        if self.overlap:
+            chosen["drop_overlap"] = [[str(file), sha256_of(file)] for file in self.overlap]
+        return chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """For every file the numbers of the documents that are left out, and how many for each reason."""
+
+    numbers: tuple[frozenset[int], ...] = ()
+    duplicates: int = 0
+    overlapping: int = 0
+
+
+def find_dropped(files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning) -> Dropped:
+    """Read ``files`` and choose the documents to leave out. Documents are compared with those that are kept."""
+    if not cleaning.describe():
+        return Dropped(numbers=tuple(frozenset[int]() for _ in files))
+    texts, repetitions = EvaluationTexts(cleaning.overlap), _Repetitions(cleaning.duplicates)
+    duplicates = overlapping = 0
+    numbers: list[frozenset[int]] = []
+    for file in files:
+        dropped: set[int] = set()
+        for number, document in groupby(read_chunks(file, reading), key=attrgetter("number")):
+            overlaps = False
+            texts.start_document()
+            repetitions.start_document()
+            for chunk in document:
+                repetitions.add(chunk.text)
+                overlaps = texts.occur_in(chunk.text) or overlaps
+            # A document with text of an evaluation file is not kept, so it makes no other one a duplicate.
+            if overlaps:
+                overlapping += 1
+                dropped.add(number)
+            elif repetitions.is_repeated():
+                duplicates += 1
+                dropped.add(number)
+        numbers.append(frozenset(dropped))
+    return Dropped(numbers=tuple(numbers), duplicates=duplicates, overlapping=overlapping)
+
+
+class _Repetitions:
+    """Tells whether a document repeats an earlier one, in the way that was chosen."""
+
+    def __init__(self, duplicates: Duplicates | None) -> None:
+        self.duplicates = duplicates
+        self._seen: set[int] = set()
+        self._near = NearDuplicates() if duplicates == "near" else None
+
+    def start_document(self) -> None:
+        self._hash = DocumentHash()
+        if self._near is not None:
+            self._near.start_document()
+
+    def add(self, text: str) -> None:
+        self._hash.add(text)
+        if self._near is not None:
+            self._near.add(text)
+
+    def is_repeated(self) -> bool:
+        """Whether the document repeats one before; one that does not is remembered. A blank document does not."""
+        if self.duplicates is None or self._hash.is_blank:
+            return False
+        if self._hash.value in self._seen or (self._near is not None and self._near.is_repeated()):
+            return True
+        self._seen.add(self._hash.value)
+        if self._near is not None:
+            self._near.keep()
+        return False
