@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from bertkit.server.jobs import Job
-from bertkit.server.models import Embeddings
+from bertkit.server.models import Embeddings, TaskInput
+from bertkit.task_types import SpanExample, TextClassificationTask, TextExample
 
 
 def test_the_cost_grows_with_the_characters() -> None:
@@ -9,3 +10,12 @@ def test_the_cost_grows_with_the_characters() -> None:
     short, long = (Job(operation, texts, 0.0) for texts in (["a"], ["a" * 300, "b"]))
     assert 0 < short.cost < 5
     assert 100 < long.cost < 110
+
+
+def test_the_cost_of_an_example_is_that_of_its_texts() -> None:
+    operation = Embeddings.__new__(Embeddings)
+    task = TextClassificationTask(name="t", metric="accuracy", labels=("a", "b"), pair=True)
+    example = TaskInput(task, TextExample("0", "a" * 150, "b" * 150))
+    assert Job(operation, [example], 0.0).cost == Job(operation, ["a" * 300], 0.0).cost
+    question = TaskInput(task, SpanExample("0", "a" * 100, "b" * 200))
+    assert Job(operation, [question], 0.0).cost == Job(operation, ["a" * 300], 0.0).cost

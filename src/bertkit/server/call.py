@@ -47,6 +47,17 @@ class Call:
     model: str = ""
     task: str = ""
     usage: Usage = field(default_factory=Usage)
+    entered: bool = False
+
+    def enter(self) -> None:
+        """Count the request as accepted: the server finishes it before it ends."""
+        self.entered = True
+        self.service.state.open += 1
+
+    def leave(self) -> None:
+        """The request has been answered, or its client has left."""
+        self.service.state.open -= self.entered
+        self.entered = False
 
     def find_model(self, name: str | None, task: str | None = None) -> ServedModel:
         """The model that the request is for: that of its path, of its body, or the first that can do ``task``."""

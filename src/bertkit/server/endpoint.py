@@ -64,8 +64,6 @@ class Endpoint:
         """Answer one request."""
         begin = time.monotonic()
         call = start_call(scope, begin)
-        service = call.service
-        service.state.open += 1
         try:
             reply = await self._answer(call, receive)
             seconds, status = time.monotonic() - begin, reply.status
@@ -73,7 +71,7 @@ class Endpoint:
         except ClientLeftError:
             seconds, status = time.monotonic() - begin, _CLIENT_LEFT
         finally:
-            service.state.open -= 1
+            call.leave()
         observe(call, status, seconds)
         log_request(call, status, seconds)
 
@@ -110,12 +108,13 @@ class Endpoint:
     def admit(self, call: Call) -> None:
         """Refuse a request without a key, and any new one while the server stops."""
         if self.open:
-            return
+            return  # it does not hold up the end of the server either
         service = call.service
         if not service.keys.allow(call.headers.get("authorization", "")):
             raise ServerError(401, "the API key is missing or wrong", close=True)
         if service.state.stopping:
             raise ServerError(503, "the server is stopping", retry_after=1.0, close=True)
+        call.enter()
 
     def error_reply(self, error: ServerError) -> Reply:
         """An error in the form of the protocol."""

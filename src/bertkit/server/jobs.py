@@ -62,7 +62,7 @@ class Job:
     @property
     def cost(self) -> int:
         """The tokens of all inputs, estimated from their characters before they are tokenized."""
-        return sum(len(str(each)) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
+        return sum(_count_characters(each) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
 
 
 class TooLongError(Exception):
@@ -71,3 +71,12 @@ class TooLongError(Exception):
     def __init__(self, number: int, *, limit: int, given: int) -> None:
         super().__init__(number, limit, given)
         self.number, self.limit, self.given = number, limit, given
+
+
+def _count_characters(value: Any) -> int:
+    """The characters of a text, of the texts of a tuple, or of an example with two of them."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, tuple):
+        return sum(map(_count_characters, value))
+    return sum(len(getattr(value, name, None) or "") for name in ("first", "second"))

@@ -29,7 +29,7 @@ _RUN_PARTS = ("model",)
 class State:
     """``warm`` when every model has run once, ``stopping`` after a signal.
 
-    ``open`` counts all requests, ``running`` those whose body has arrived.
+    ``open`` counts accepted requests, ``running`` those whose body has arrived.
     """
 
     warm: bool = False

@@ -53,8 +53,8 @@ class StreamEndpoint(Endpoint):
             call.find_model(call.query.get("model"))
         except ServerError as error:
             await send_reply(send, self.error_reply(error), [identity])
+            call.leave()
             return
-        call.service.state.open += 1
         status = _OK
         try:
             headers = [(b"content-type", NDJSON.encode()), (b"x-request-id", call.request_id.encode())]
@@ -65,7 +65,7 @@ class StreamEndpoint(Endpoint):
         except ClientLeftError:
             status = 499
         finally:
-            call.service.state.open -= 1
+            call.leave()
         observe(call, status, time.monotonic() - begin)
         log_request(call, status, time.monotonic() - begin)
 

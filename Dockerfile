@@ -1,0 +1,21 @@
+# A server for CPUs. Models are mounted, nothing is fetched at the start:
+#
+#     docker build -t bertkit .
+#     docker run --rm -p 127.0.0.1:8080:8080 -v "$PWD/runs/reviews:/models/reviews:ro" bertkit /models/reviews
+FROM python:3.12-slim AS build
+WORKDIR /source
+COPY . .
+RUN python -m venv /opt/bertkit \
+    && /opt/bertkit/bin/pip install --no-cache-dir --constraint constraints.txt \
+       --extra-index-url https://download.pytorch.org/whl/cpu '.[serve]'
+
+FROM python:3.12-slim
+COPY --from=build /opt/bertkit /opt/bertkit
+RUN useradd --system --uid 10001 --no-create-home bertkit
+USER 10001
+ENV PATH=/opt/bertkit/bin:$PATH HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false HOME=/tmp
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/ready', timeout=2)"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["bertkit", "serve", "--host", "0.0.0.0", "--port", "8080"]
