@@ -3,7 +3,7 @@
 What a command shows, its function returns. Paths may be text. Mistakes raise BertkitError with one line.
 """
 
-from bertkit.api.benchmarks import glue_submit, glue_table, squad_score
+from bertkit.api.benchmarks import bench_inference, glue_submit, glue_table, squad_score
 from bertkit.api.embedding import embed, search
 from bertkit.api.evaluation import compare, evaluate
 from bertkit.api.exchange import export, import_
@@ -45,6 +45,7 @@ __all__ = [
     "SweepResult",
     "TokenStates",
     "attention",
+    "bench_inference",
     "compare",
     "config_show",
     "corpus_check",

@@ -59,6 +59,7 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     benchmarks.glue_table,
     benchmarks.glue_submit,
     benchmarks.squad_score,
+    benchmarks.bench_inference,
     serving.serve,
     explanation.attention,
     explanation.explain,
@@ -74,6 +75,7 @@ _GROUPS = {
     "corpus": "Look at text files before they are prepared.",
     "tokenizer": "Train a tokenizer, or look at one.",
     "glue": "Put several runs on the tasks of GLUE together.",
+    "bench": "Measure the speed of this machine.",
     "squad": "Work with files of SQuAD and KorQuAD.",
     "config": "Look at the settings of a run.",
 }

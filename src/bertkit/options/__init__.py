@@ -5,6 +5,7 @@ functions (``api``), the command line (``cli``), ``help(bertkit.finetune)`` and 
 from them. Only the standard library is imported here, so that ``bertkit finetune --help`` does not wait for PyTorch.
 """
 
+from bertkit.options.benchmarks import BenchInferenceOptions
 from bertkit.options.embedding import EmbedOptions, SearchOptions
 from bertkit.options.evaluation import (
     CompareOptions,
@@ -27,6 +28,7 @@ from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerSh
 
 __all__ = [
     "AttentionOptions",
+    "BenchInferenceOptions",
     "CompareOptions",
     "ConfigShowOptions",
     "CorpusCheckOptions",

@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, str] = {
     "glue table": "bertkit glue table runs/cola runs/sst2",
     "glue submit": "bertkit glue submit runs/cola runs/sst2 -o submission",
     "squad score": "bertkit squad score dev-v2.0.json predictions.json",
+    "bench inference": "bertkit bench inference models/bert texts.txt --against hf ort",
     "serve": "bertkit serve runs/reviews --port 8080",
     "attention": 'bertkit attention runs/mini "The river ran past the mill." -o attention.html',
     "explain": 'bertkit explain runs/reviews "A film to see twice." -o page.html',

@@ -28,6 +28,7 @@ HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
         "glue table": options.GlueTableOptions,
         "glue submit": options.GlueSubmitOptions,
         "squad score": options.SquadScoreOptions,
+        "bench inference": options.BenchInferenceOptions,
     },
     "serving": {
         "serve": options.ServeOptions,
