@@ -150,6 +150,10 @@ def test_batches_are_reported(batcher: Batcher, operation: Upper, reports: list[
     assert (report.requests, report.inputs, report.tokens, report.padded_tokens) == (1, 2, 4, 6)
 
 
+def test_a_batcher_that_was_never_started_can_be_stopped() -> None:
+    Batcher(Limits()).stop()
+
+
 def test_a_stopped_batcher_finishes_what_it_has() -> None:
     operation, batcher = Upper(), Batcher(Limits())
     operation.may_run.set()

@@ -60,7 +60,8 @@ class Batcher:
         with self._condition:
             self._stopped = True
             self._condition.notify()
-        self._thread.join()
+        if self._thread.is_alive():  # it is not where a model could not be loaded
+            self._thread.join()
 
     def submit(self, job: Job) -> Future[list[Any]]:
         """Queue a job; 429 if the queue is full. Any job fits into an empty queue."""
