@@ -83,7 +83,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def finetune(path: Path, *words: str) -> int:
-    return app.run(["finetune", str(path), "--model", "nowhere", "-o", "run", *words])
+    """Fine-tune an empty model folder: what is wrong with a table is reported before the model is read."""
+    model = Path("model")
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text("{}")
+    return app.run(["finetune", str(path), "--model", str(model), "-o", "run", *words])
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
