@@ -41,3 +41,5 @@ def test_few_words_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     hasher = NgramHasher(2)
     assert hasher.add(TEXT).tolist() == expected
     assert len(hasher._words) <= 2
+    hasher.add("x" * 100)
+    assert max(map(len, hasher._words)) < 100

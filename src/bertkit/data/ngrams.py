@@ -13,6 +13,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """Odd, so that multiplication by it loses no bit: 2^64 divided by the golden ratio (Knuth, volume 3, section 6.4)."""
 
 _MOST_WORDS = 1_000_000
+_LONGEST_WORD = 50
 
 
 class NgramHasher:
@@ -41,11 +42,13 @@ class NgramHasher:
 
 
 class _WordHashes(dict[str, int]):
-    """The hash of every word, kept for up to a million words."""
+    """The hash of every word, kept for up to a million words of 50 characters or less."""
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _MOST_WORDS:
             self.clear()
         value = int.from_bytes(hashlib.blake2b(word.encode(errors="replace"), digest_size=8).digest(), "little")
-        self[word] = value
+        # A text without spaces is one word per chunk, of up to 200,000 characters.
+        if len(word) <= _LONGEST_WORD:
+            self[word] = value
         return value
