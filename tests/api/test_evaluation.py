@@ -38,7 +38,7 @@ def test_a_single_column_of_text_may_have_any_name(workspace: Path, tmp_path: Pa
     )
     assert dict(of_same) == dict(of_renamed)
     renamed.write_text(f"{header.replace('review', 'comment')},note\n" + body.replace("\n", ",x\n"), encoding="utf-8")
-    with pytest.raises(BertkitError, match=r'no column "review".*Name it: --text COLUMN'):
+    with pytest.raises(BertkitError, match=r'no column "review".*Name it with --text comment'):
         api.evaluate(workspace / "tuned", data=renamed, output=tmp_path / "none", progress="quiet")
 
 

@@ -9,7 +9,7 @@ from bertkit.errors import BertkitError
 
 
 def test_a_model_is_needed() -> None:
-    with pytest.raises(BertkitError, match="serve needs a model"):
+    with pytest.raises(BertkitError, match="models is empty: give at least one"):
         api.serve([])
 
 

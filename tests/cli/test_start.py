@@ -32,4 +32,4 @@ def test_quickstart_shows_the_lines_of_its_result(
     monkeypatch.setattr(api, "quickstart", quickstart)
     run("quickstart", "-o", tmp_path, "--minutes", 3, "--quiet")
     assert capsys.readouterr().out == "accuracy 0.9\n"
-    assert calls == [{"output": tmp_path, "minutes": 3.0, "progress": "quiet"}]
+    assert calls == [{"output": tmp_path, "minutes": 3.0, "device": "auto", "progress": "quiet"}]

@@ -34,8 +34,8 @@ def test_the_comparison_finds_the_largest_difference(workspace: Path) -> None:
     folder = ModelFolder.open(workspace / "tuned")
     model = load_whole_model(folder).eval()
     task = from_record(folder.metadata["task"])
-    shifted: object = Shifted(model)
-    found = check_onnx(model, shifted, task, folder, workspace / "reviews.csv")  # type: ignore[arg-type]
+    shifted = Shifted(model)
+    found = check_onnx(model, shifted, task, folder, workspace / "reviews.csv")
     assert found.difference == pytest.approx(0.25, abs=1e-5)
     assert found.before == found.after > 0
     assert found.examples > 5

@@ -86,7 +86,7 @@ def test_multi_label_predictions_are_scored_per_label() -> None:
         ("sea", 1.0, 1.0, 2),
         ("sky", 0.5, 1.0, 1),
     ]
-    assert '<td class="number">0.5000</td>' in render_page(found, model="a")
+    assert '<td class="number" data-label="precision">0.5000</td>' in render_page(found, model="a")
 
 
 def test_length_buckets_double() -> None:

@@ -332,7 +332,7 @@ def soak(folder: Path, seconds: float) -> None:
     expected = dict(load(folder).classify("the river ran").scores)
     draw = random.Random(7)
     bad = [data for data, _ in BAD.values()]
-    with process_of(folder, "--quiet") as (server, address):
+    with process_of(folder) as (server, address):
         for data in bad:  # what is loaded once is loaded now
             exchange(address, data)
         check_good(address, expected)

@@ -91,7 +91,7 @@ def test_an_empty_context_is_predicted_to_have_no_answer(tmp_path: Path, words: 
     ("content", "message"),
     [
         ('{"data": [', r"t\.json, line 1, column 11: not JSON"),
-        ("[1, 2]", r't\.json: not an object with "data"'),
+        ("[1, 2]", r"t\.json: item 1 of the list is not a JSON object"),
         ('{"dota": []}', r't\.json has no "data"\. Did you mean "dota"\?'),
         ('{"data": [{"paragraphs": {}}]}', r't\.json, data\[0\]: "paragraphs" is not a list'),
         ('{"data": [{"paragraphs": [{"qas": []}]}]}', r'data\[0\]\.paragraphs\[0\] has no "context"'),
@@ -117,7 +117,7 @@ def test_a_file_in_another_format_is_an_error_with_its_place(tmp_path: Path, con
 
 def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_bytes(b'{"data": "\xff"}')
-    with pytest.raises(BertkitError, match=r"t\.json is not UTF-8 \(byte 11\)"):
+    with pytest.raises(BertkitError, match=r"t\.json, line 1: byte 11 of the line is not UTF-8"):
         v1.with_files(dev=[tmp_path / "t.json"]).examples("dev")
 
 

@@ -104,7 +104,7 @@ def test_it_is_refused_in_one_line_before_anything_is_made(
     message_line = last_line(capsys)
     assert message_line.startswith("error: t.csv")
     assert message in message_line
-    assert [path.name for path in here.iterdir()] == ["t.csv"]
+    assert sorted(path.name for path in here.iterdir()) == ["model", "t.csv"]
 
 
 @pytest.mark.parametrize("fault", [fault for fault in REFUSED if "line 5" in REFUSED[fault][1]])

@@ -11,6 +11,7 @@ from bertkit.data.features import assemble, collate
 from bertkit.encoders import gpt
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
+from bertkit.inference import embedding
 from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, Vectors, embed, hidden_states
 from bertkit.text.wordpiece import WordPiece
 
@@ -49,7 +50,10 @@ def test_normalized_vectors_have_length_1(encoder: Bert, tokenizer: WordPiece) -
     np.testing.assert_allclose(normalized, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
 
 
-def test_chunks_keep_the_order_and_count_what_is_cut_off(encoder: Bert, tokenizer: WordPiece) -> None:
+def test_chunks_keep_the_order_and_count_what_is_cut_off(
+    encoder: Bert, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "CHUNK", 64)
     texts = [" ".join(SENTENCES[place % 4].split()[place % 7 :]) for place in range(150)]
     texts[77] = " ".join(SENTENCES * 9)
     embedder = TextEmbedder(encoder, EmbeddingSettings()).eval()

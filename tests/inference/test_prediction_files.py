@@ -152,7 +152,8 @@ def test_repeated_ids_from_stdin_are_refused_for_json(tmp_path: Path, monkeypatc
     monkeypatch.setattr(task.__class__, "describe", lambda self, example, prediction: {"id": example.id, "answer": ""})
     monkeypatch.setattr(parrot, "stream", lambda examples, batch_size: iter(examples))
     parrot.__dict__["task"] = task
-    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(each) + "\n" for each in questions)))
+    lines = "".join(json.dumps(each) + "\n" for each in questions)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     with pytest.raises(BertkitError, match=r'-: the id "a" occurs twice, .* write \.jsonl'):
         predict_file(parrot, Path("-"), tmp_path / "out.json", lambda done: None)
     assert not (tmp_path / "out.json").exists()

@@ -43,6 +43,7 @@ def test_every_type_has_its_pipeline_tag() -> None:
         "question_answering": "question-answering",
         "multiple_choice": "multiple-choice",
         "tagging": "token-classification",
+        "similarity": "sentence-similarity",
     }
 
 

@@ -97,7 +97,7 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     return replace(conversion, notes=(*conversion.notes, f"{FILE}: {size:,.1f} MiB", *notes))
 
 
-def check_onnx(model: Model, onnx: OnnxModel, task: FileTask, folder: ModelFolder, file: Path) -> OnnxCheck:
+def check_onnx(model: Model, onnx: nn.Module, task: FileTask, folder: ModelFolder, file: Path) -> OnnxCheck:
     """Compare ``onnx`` with ``model`` in float32 on the labelled examples of ``file``."""
     labelled = read_split(task, file, "dev")
     tokenizer = folder.tokenizer
