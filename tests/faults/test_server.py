@@ -268,8 +268,8 @@ def test_a_signal_under_load_loses_no_accepted_request(folder: Path) -> None:
                     reply = client.post(f"{address}/predict", json=GOOD, timeout=60)
                 except httpx2.ConnectError:
                     return  # the server no longer listens
-                except httpx2.RemoteProtocolError:
-                    continue  # an idle connection was closed before the request was read
+                except (httpx2.RemoteProtocolError, httpx2.ReadError):
+                    continue  # an idle connection was closed, or reset, before the request was read
                 (answered if reply.status_code == 200 else refused if reply.status_code == 503 else wrong).append(reply)
 
     with process_of(folder / "reviews") as (process, address):
