@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from tests.tiny_bert import SENTENCES, make_encoder, make_tokenizer
 
-from bertkit.encoders.bert import Bert, BertConfig
+from bertkit.encoders.bert import Bert
 from bertkit.model import Model
 from bertkit.task_types import TextClassificationTask, TextExample
-from bertkit.text.wordpiece import WordPiece, train
-
-SENTENCES = [
-    "seven wide rivers ran slowly past the old stone mill",
-    "the miller counted seven old coins by the river",
-    "past the mill the river ran wide and slowly",
-    "nobody counted the stones of the old river mill",
-]
+from bertkit.text.wordpiece import WordPiece
 
 
 @pytest.fixture(scope="session")
 def tokenizer() -> WordPiece:
-    return train(SENTENCES * 5, vocab_size=99)
+    return make_tokenizer()
 
 
 @pytest.fixture
 def encoder(tokenizer: WordPiece) -> Bert:
-    shape = BertConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=14,
-        num_layers=2,
-        num_heads=2,
-        intermediate_size=37,
-        max_positions=41,
-        initializer_range=0.5,
-    )
-    return Bert(shape)
+    return make_encoder(tokenizer)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.inference.conftest import SENTENCES
+from tests.tiny_bert import SENTENCES
 
 from bertkit.data.features import assemble, collate
 from bertkit.encoders import gpt

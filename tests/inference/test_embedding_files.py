@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.inference.conftest import SENTENCES
+from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.errors import BertkitError

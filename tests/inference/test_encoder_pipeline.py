@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.inference.conftest import SENTENCES
+from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.errors import BertkitError
@@ -127,5 +127,5 @@ def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path
     texts = [*(text for pair in PAIRS for text in pair), "a very long text " * 99]
     pipeline = load(minilm)
     reference = transformers.SentenceTransformer(str(minilm), device="cpu")
-    assert pipeline.embedded_length == reference.max_seq_length
+    assert pipeline.max_length == reference.max_seq_length
     np.testing.assert_allclose(pipeline.embed(texts), reference.encode(texts), atol=1e-5)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.inference.conftest import SENTENCES
+from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.bert import Bert

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx2
 import torch
+from tests.tiny_bert import make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import save_model
-from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.server.keys import ApiKeys
@@ -30,14 +30,7 @@ from bertkit.task_types import (
     TextClassificationTask,
 )
 from bertkit.task_types.pretraining import PretrainingTask
-from bertkit.text.wordpiece import WordPiece, train
 
-SENTENCES = [
-    "seven wide rivers ran slowly past the old stone mill",
-    "the miller counted seven old coins by the river",
-    "past the mill the river ran wide and slowly",
-    "nobody counted the stones of the old river mill",
-]
 LENGTH = 33
 
 TASKS: dict[str, FileTask] = {
@@ -58,31 +51,14 @@ TASKS: dict[str, FileTask] = {
 }
 
 
-def make_tokenizer() -> WordPiece:
-    return train(SENTENCES * 5, vocab_size=99)
-
-
-def make_encoder(tokenizer: WordPiece) -> Bert:
-    torch.manual_seed(13)
-    return Bert(
-        BertConfig(
-            vocab_size=tokenizer.vocab_size,
-            hidden_size=14,
-            num_layers=2,
-            num_heads=2,
-            intermediate_size=37,
-            max_positions=41,
-            initializer_range=0.5,
-        )
-    )
-
-
 def save_tiny_models(folder: Path) -> Path:
     """A folder with a model for each of ``TASKS``, and ``words``, which fills masks."""
     tokenizer = make_tokenizer()
     for name, task in TASKS.items():
+        torch.manual_seed(13)
         encoder = make_encoder(tokenizer)
         save_model(folder / name, Model(encoder, task.objectives(encoder)), tokenizer, metadata={"task": task.record()})
+    torch.manual_seed(13)
     encoder = make_encoder(tokenizer)
     model = Model(encoder, PretrainingTask().build_objectives(encoder))
     save_model(folder / "words", model, tokenizer, metadata={"kind": "pretrain"})

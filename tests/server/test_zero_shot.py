@@ -1,4 +1,4 @@
-"""Zero-shot classification beside the inference model that it stands on."""
+"""Zero-shot classification beside the inference model that it uses."""
 
 from __future__ import annotations
 

@@ -38,9 +38,7 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
         record = embed_file(model, source, Path(options.output), settings, start=start, overwrite=options.overwrite)
         if model.num_truncated:
             bar.finish()
-            bar.say(
-                f"{model.num_truncated:,} texts were cut to the {model.embedded_length:,} tokens, as the model reads."
-            )
+            bar.say(f"{model.num_truncated:,} texts were cut to the {model.max_length:,} tokens, as the model reads.")
     return record
 
 

@@ -50,7 +50,7 @@ class Dropped:
 
 def find_dropped(files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning) -> Dropped:
     """Read ``files`` and choose the documents to leave out. Documents are compared with those that are kept."""
-    if not cleaning.describe():
+    if cleaning == Cleaning():
         return Dropped(numbers=tuple(frozenset[int]() for _ in files))
     texts, repetitions = EvaluationTexts(cleaning.overlap), _Repetitions(cleaning.duplicates)
     duplicates = overlapping = 0

@@ -70,9 +70,8 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
     written: a data error in float32 if an output differs by more than ``MAX_DIFFERENCE``, with ``int8`` if the metric
     falls by more than ``MAX_LOSS``.
     """
-    model, notes = load_whole_model(folder).eval(), []
-    if set(model.objectives) <= {"similarity"}:
-        model = Model(model.encoder, {}).eval()
+    whole, notes = load_whole_model(folder).eval(), []
+    model = Model(whole.encoder, {}).eval() if set(whole.objectives) <= {"similarity"} else whole
     if check is not None and "task" not in folder.metadata:
         raise usage_error(f"--check needs a model with a task, and {folder.path} has none: leave it out.")
     task = from_record(folder.metadata["task"]) if "task" in folder.metadata else None
@@ -89,7 +88,7 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
             found = check_onnx(model, OnnxModel(file, model), task, folder, check)
             judge(found, int8=int8)
             notes = found.lines()
-        conversion = convert(folder, output)
+        conversion = convert(folder, output, model=whole)
         with explain_writing(output):
             make_folder((output / FILE).parent)
             write_file(output / FILE, lambda path: shutil.copyfile(file, path))

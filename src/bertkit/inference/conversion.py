@@ -15,9 +15,8 @@ from bertkit.checkpoint.weights import find_weights, read_weights
 from bertkit.contracts import Encoder, Objective
 from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
-from bertkit.inference.huggingface_tasks import infer_task
+from bertkit.inference.huggingface_tasks import find_task
 from bertkit.model import Model
-from bertkit.task_types import FileTask, from_record
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 from bertkit.text.tokenizer_files import TOKENIZER
@@ -57,20 +56,20 @@ class Conversion:
 
 def load_whole_model(folder: ModelFolder) -> Model:
     """The encoder with every head in the folder that bertkit knows: that of its task, or those of pre-training."""
-    task = _find_task(folder)
+    task = find_task(folder)
     if task is not None:
         return folder.load_model(task.objectives)
     return folder.load_model(lambda encoder: _pretraining_heads(folder, encoder), only_present=True)
 
 
-def convert(folder: ModelFolder, output: Path, *, origin: str | None = None) -> Conversion:
+def convert(folder: ModelFolder, output: Path, *, origin: str | None = None, model: Model | None = None) -> Conversion:
     """Write the whole model into the model folder ``output``, completely or not at all.
 
-    A folder of sentence-transformers remains one. ``origin`` is recorded in place of the path of ``folder``. Raises a
-    usage error for an encoder that no other library has.
+    A folder of sentence-transformers remains one. ``origin`` is recorded in place of the path of ``folder``. ``model``
+    is the whole model, where it is loaded already. Raises a usage error for an encoder that no other library has.
     """
     _require_others(folder)
-    return _save(folder, load_whole_model(folder), output, folder.embedding, origin)
+    return _save(folder, model or load_whole_model(folder), output, folder.embedding, origin)
 
 
 def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conversion:
@@ -81,7 +80,7 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     """
     _require_others(folder)
     model = load_whole_model(folder)
-    if folder.embedding is not None or _find_task(folder) is None:
+    if folder.embedding is not None or find_task(folder) is None:
         return _save(folder, Model(model.encoder, {}), output, folder.embedding or SentenceEmbedding())
     if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
         raise usage_error(
@@ -105,17 +104,10 @@ def _save(
         encoder=folder.spec.title,
         heads=tuple(model.objectives),
         parameters=sum(weight.numel() for weight in model.parameters()),
-        is_for_a_task=_find_task(folder) is not None,
+        is_for_a_task=find_task(folder) is not None,
         notes=tuple(_explain(folder)),
         left_out=_list_left_out(folder, model),
     )
-
-
-def _find_task(folder: ModelFolder) -> FileTask | None:
-    """The task in the metadata, or that of the architecture that Hugging Face's ``config.json`` names."""
-    if "task" in folder.metadata:
-        return from_record(folder.metadata["task"])
-    return infer_task(folder.path.name, folder.metadata, positions=folder.positions or 0)
 
 
 def _pretraining_heads(folder: ModelFolder, encoder: Encoder) -> Mapping[str, Objective]:

@@ -91,18 +91,13 @@ class EncoderPipeline:
         nothing = np.empty((0, self.encoder.hidden_size), dtype=np.float32)
         return np.concatenate([nothing, *self.stream_vectors(checked, settings)])
 
-    @property
-    def embedded_length(self) -> int:
-        """The most tokens of a text that its vector is made of, [CLS] and [SEP] included."""
-        return min(self.max_length, self.embedding.max_length or self.max_length)
-
     def stream_vectors(self, texts: Iterable[str], settings: EmbeddingSettings) -> Iterator[Vectors]:
         """The vectors of any number of texts in order, as arrays (n, H); one of them is in memory at a time."""
         if settings not in self._embedders:
             self._embedders[settings] = TextEmbedder(self.fast_encoder, settings).eval()
         embedder = self._embedders[settings]
         for vectors, num_truncated in embed(
-            embedder, self.tokenizer, texts, max_length=self.embedded_length, precision=self.runtime.autocast_precision
+            embedder, self.tokenizer, texts, max_length=self.max_length, precision=self.runtime.autocast_precision
         ):
             self.num_truncated += num_truncated
             yield vectors
@@ -182,7 +177,7 @@ def describe_vectors(
         encoder=encoder_fingerprint(pipeline.encoder),
         tokenizer=pipeline.tokenizer.fingerprint,
         settings=settings,
-        max_length=pipeline.embedded_length,
+        max_length=pipeline.max_length,
         precision=pipeline.precision,
         rows=rows,
         dimension=pipeline.encoder.hidden_size,

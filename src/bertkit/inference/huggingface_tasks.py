@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.task_types import (
     FileTask,
     MultiLabelTask,
@@ -13,6 +14,7 @@ from bertkit.task_types import (
     RegressionTask,
     TaggingTask,
     TextClassificationTask,
+    from_record,
 )
 
 _UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
@@ -23,6 +25,13 @@ _LABELS_OF_PAIRS = {"entailment", "contradiction", "not_entailment", "equivalent
 
 _LONGEST_CONTEXT = 384
 """Tokens of a window of a context, as in google-research/bert ``run_squad.py``; other inputs fill all positions."""
+
+
+def find_task(folder: ModelFolder) -> FileTask | None:
+    """The task in the metadata of a folder, or that of the architecture that its ``config.json`` names."""
+    if "task" in folder.metadata:
+        return from_record(folder.metadata["task"])
+    return infer_task(folder.path.name, folder.metadata, positions=folder.positions or 0)
 
 
 def infer_task(name: str, metadata: Mapping[str, Any], *, positions: int) -> FileTask | None:

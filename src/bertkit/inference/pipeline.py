@@ -15,7 +15,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
-from bertkit.inference.huggingface_tasks import infer_task
+from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.predict import stream
 from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
@@ -31,7 +31,6 @@ from bertkit.task_types import (
     TagExample,
     TextExample,
     TextTask,
-    from_record,
     make_example,
     same_answers,
 )
@@ -158,14 +157,14 @@ class Pipeline(EncoderPipeline):
         Such a folder does not say whether a classifier needs pairs, unless its labels do, or whether a model that
         answers questions may predict no answer. Set ``pipeline.task = replace(pipeline.task, pair=True)``, or ``null``.
         """
-        return _find_task(self._models[0], self.folder)
+        return _require_task(self._models[0])
 
     @cached_property
     def masked_lm_model(self) -> Model:
         """The encoder with its masked-LM head, as ``runtime`` computes it."""
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        model = self._models[0].load_model(_build_masked_lm, only_present=True)
+        model = self._models[0].load_model(build_masked_lm, only_present=True)
         if not model.objectives:
             raise data_error(
                 f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
@@ -179,7 +178,7 @@ class Pipeline(EncoderPipeline):
     def task_model(self) -> Model | Ensemble:
         """The encoder with the head of ``task``, as ``runtime`` computes it; several models as one."""
         _, *others = self._models
-        tasks = [self.task, *(_find_task(other, other.path) for other in others)]  # their heads may differ
+        tasks = [self.task, *map(_require_task, others)]  # their heads may differ
         models = [
             folder.load_model(task.objectives).to(self.device) for folder, task in zip(self._models, tasks, strict=True)
         ]
@@ -209,16 +208,9 @@ def _example(number: int, text: Text) -> TextExample:
     return TextExample(str(number), first, second)
 
 
-def _find_task(model: ModelFolder, folder: Path) -> FileTask:
-    if "task" in model.metadata:
-        saved = from_record(model.metadata["task"])
-        if model.positions is not None and saved.max_length > model.positions:
-            raise data_error(
-                f"{folder} was saved with task.max_length={saved.max_length}, and its network reads {model.positions} "
-                f"tokens at most. Fine-tune it again with --set task.max_length={model.positions}"
-            )
-        return saved
-    task = infer_task(folder.name, model.metadata, positions=model.config.max_positions)
+def _require_task(model: ModelFolder) -> FileTask:
+    """The task of a model; a usage or data error for one without, or with longer rows than its network reads."""
+    task, folder = find_task(model), model.path
     if task is None and len(possible := model.metadata.get("architectures", ())) > 1:
         raise data_error(
             f"{folder / CONFIG} names no architecture, and the weights fit {' and '.join(possible)}. Add a line to it, "
@@ -228,10 +220,16 @@ def _find_task(model: ModelFolder, folder: Path) -> FileTask:
         raise usage_error(
             f"{folder} is not fine-tuned for a task. First: bertkit finetune TASK --model {folder} -o RUN"
         )
+    if model.positions is not None and task.max_length > model.positions:
+        raise data_error(
+            f"{folder} was saved with task.max_length={task.max_length}, and its network reads {model.positions} "
+            f"tokens at most. Fine-tune it again with --set task.max_length={model.positions}"
+        )
     return task
 
 
-def _build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
+def build_masked_lm(encoder: Encoder) -> dict[str, Objective]:
+    """A new masked-LM head; a usage error for an encoder that cannot have one."""
     if not isinstance(encoder, TokenEmbedding) or context_of(encoder.config) != "bidirectional":
         raise usage_error(
             "this model has no masked-LM head; fill needs a BERT, RoBERTa or ModernBERT pre-trained with mlm."

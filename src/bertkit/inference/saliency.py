@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +19,13 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch, Feature, Outputs, id_of
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import Encoder, TokenEmbedding, Tokens
+from bertkit.contracts import TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import BertkitError, usage_error
-from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.pipeline import Pipeline, build_masked_lm
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
 from bertkit.task_types import QuestionAnsweringTask, SpanExample, TaggingTask, TextExample, TextTask
-from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.evaluation import evaluation_mode
 
 STEPS = 64
@@ -133,7 +131,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     try:
         task = pipeline.task
     except BertkitError:
-        return folder.load_model(_build_masked_lm).eval(), _explain_mask(pipeline, text)
+        return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
     model = folder.load_model(task.objectives).eval()
     tokenizer = pipeline.tokenizer
     if isinstance(task, TextTask):
@@ -150,10 +148,6 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
         feature = task.encode(task.reader.read_line("0", text), tokenizer)[0]
         return model, _Target(feature, lambda outputs: _pick_tag(task, feature, outputs))
     raise usage_error(f"explain cannot explain {task.pipeline_tag} yet.")
-
-
-def _build_masked_lm(encoder: Encoder) -> Any:
-    return PretrainingTask(objectives=("mlm",)).build_objectives(encoder)
 
 
 def _explain_mask(pipeline: Pipeline, text: str) -> _Target:

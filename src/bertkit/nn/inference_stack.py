@@ -17,10 +17,7 @@ from torch.nn import functional as F
 from bertkit.nn.block import PostNormBlock, ResidualNorm
 from bertkit.nn.inference_linear import LinearMaker, activation_name
 from bertkit.nn.packing import round_up
-from bertkit.nn.stack import BlockStack
-
-_MAX_SUBSET = 0.75
-"""Above this share of the tokens, selecting them costs as much as it saves."""
+from bertkit.nn.stack import MAX_SUBSET, BlockStack
 
 
 def is_supported(stack: nn.Module) -> bool:
@@ -159,7 +156,7 @@ def _entries(mask: Bool[Tensor, "B T"], groups: RowGroups) -> Int[Tensor, " N"] 
 def _select(positions: Bool[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Int[Tensor, " M"] | None:
     """The indices of the tokens at ``positions`` in the list; None unless each row has the same number, and a few."""
     counts = positions.sum(dim=1)
-    if not counts.eq(counts[0]).all() or int(counts.sum()) > _MAX_SUBSET * int(mask.sum()):
+    if not counts.eq(counts[0]).all() or int(counts.sum()) > MAX_SUBSET * int(mask.sum()):
         return None
     return (mask.flatten().cumsum(dim=0) - 1)[positions.flatten()]
 

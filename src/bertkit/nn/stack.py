@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from bertkit.nn.packing import PackedRows, TokenSubset, round_up
 
-_MAX_SUBSET = 0.75
+MAX_SUBSET = 0.75
 """Above this share of the tokens, selecting them costs as much as it saves."""
 
 
@@ -76,7 +76,7 @@ def _select_positions(
     Other tokens, from the beginnings of all rows, are added up to a round number (see ``packing.py``).
     """
     count = int(positions.sum())
-    if count > _MAX_SUBSET * int(mask.sum()):
+    if count > MAX_SUBSET * int(mask.sum()):
         return None
     # Transposed: column by column the extra tokens are spread over all rows, so that no single row becomes wide.
     others = (mask & ~positions).T.nonzero()[: round_up(count) - count]

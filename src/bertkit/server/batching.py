@@ -167,13 +167,14 @@ class Batcher:
         self._last_requests = len(jobs)
         lengths = [each.num_tokens for each in inputs]
         self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * sum(lengths) / max(seconds, 1e-6)
+        # Before the answers are given: a client that has its answer finds the batch in the metrics.
+        self._observe(BatchReport(len(jobs), len(batch), sum(lengths), max(lengths) * len(lengths), seconds))
         for (job, place), result in results:
             job.results[place] = result
         for job in jobs:
             job.inference_seconds += seconds
             if len(job.results) == len(job.encoded) and job.future.set_running_or_notify_cancel():
                 job.future.set_result([job.results[place] for place in range(len(job.encoded))])
-        self._observe(BatchReport(len(jobs), len(batch), sum(lengths), max(lengths) * len(lengths), seconds))
 
 
 def _refuse_truncated(job: Job) -> None:

@@ -101,5 +101,5 @@ def unable(message: str) -> ServerError:
 
 
 def overloaded(seconds: float) -> ServerError:
-    """More requests than the server takes (429); it expects to have room in so many ``seconds``."""
+    """More requests than the server takes (429); it expects to have room after ``seconds``."""
     return ServerError(429, "Model is overloaded", retry_after=seconds)
