@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.formats.memory_tables import frame
 
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.bert import Bert
@@ -17,6 +18,7 @@ from bertkit.inference.predict import predict
 from bertkit.model import Model
 from bertkit.task_types import FileTask, Prediction, RegressionTask, TextClassificationTask, TextExample
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.precision import Precision
 
@@ -151,6 +153,21 @@ def test_a_single_text_is_not_a_list(tmp_path: Path, encoder: Bert, task: FileTa
     pipeline = save(tmp_path, encoder, task, tokenizer)
     with pytest.raises(BertkitError, match="texts is one text"):
         pipeline.predict("hello")
+
+
+def test_a_table_gives_the_predictions_of_its_rows(
+    tmp_path: Path, encoder: Bert, task: TextClassificationTask, tokenizer: WordPiece, examples: list[TextExample]
+) -> None:
+    columns = Columns(first="review", label="label")
+    known = replace(task, files=TaskFiles(splits={"train": Split(files=(), columns=columns)}))
+    pipeline = save(tmp_path, encoder, known, tokenizer)
+    texts = [example.first for example in examples[:7]]
+    expected = scores(pipeline.predict(texts))
+    assert scores(pipeline.predict(frame(nr=range(7), review=texts))) == pytest.approx(expected, abs=1e-6)
+    assert scores(pipeline.classify(frame(comment=texts))) == pytest.approx(expected, abs=1e-6)
+    assert scores(pipeline.predict(frame(comment=texts)["comment"])) == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(BertkitError, match=r'no column "review"\. Its columns: comment, title'):
+        pipeline.predict(frame(comment=texts, title=texts))
 
 
 def test_a_loaded_model_stays_in_evaluation_mode_and_threads_may_share_it(

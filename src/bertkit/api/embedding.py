@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bertkit.api.paths import optional_path
+from bertkit.api.paths import given_path, optional_path
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
 from bertkit.formats.encodings import UTF_8, check_encoding
@@ -24,7 +24,7 @@ from bertkit.task_types.text_column import TextColumn, open_text_column
 def embed(options: EmbedOptions) -> EmbeddingRecord:
     """What made the vectors: ``.rows``, ``.dimension``, ``.settings``, and fingerprints of the model."""
     encoding = check_encoding(options.encoding or UTF_8)
-    source = open_text_column(Path(options.input), options.text, encoding=encoding)
+    source = open_text_column(given_path(options.input), options.text, encoding=encoding)
     model = load(options.model, precision=options.precision)
     settings = settings_for(model, options.pool, _parse_layers(options.layers), options.normalize or None)
     with Progress(options.progress) as bar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bertkit.api.paths import given_path
 from bertkit.api.truncation import report_truncated
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
@@ -25,7 +26,7 @@ def fill(options: FillOptions) -> list[Results[Filling]]:
 @verb(PredictOptions)
 def predict(options: PredictOptions) -> int:
     """The number of rows that were predicted."""
-    input = Path(options.input)
+    input = given_path(options.input)
     model = load(options.run, *options.ensemble, precision=options.precision)
     sentence = ""
     if input != STREAM:

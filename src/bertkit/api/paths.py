@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.formats.text_files import TextFiles, find_text_files
+from bertkit.options.inputs import DataTable
 from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_files, require_texts
 
@@ -41,6 +42,12 @@ def existing_texts(files: Iterable[AnyPath]) -> TextFiles:
     return find_text_files(paths)
 
 
-def optional_path(path: AnyPath | None) -> Path | None:
+def optional_path(path: AnyPath | DataTable | None) -> Path | None:
     """The path, if one is given."""
-    return None if path is None else Path(path)
+    return None if path is None else given_path(path)
+
+
+def given_path(path: AnyPath | DataTable) -> Path:
+    """The path of an option that may be a table in memory, which is in a file by the time that a verb runs."""
+    assert isinstance(path, str | Path)
+    return Path(path)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit import lookup
-from bertkit.api.paths import existing, optional_path
+from bertkit.api.paths import existing, given_path, optional_path
 from bertkit.errors import usage_error
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.splits import holds_tables
 from bertkit.options.finetuning import TaskTrainingOptions, TaskValue
-from bertkit.options.inputs import looks_like_table
+from bertkit.options.inputs import DataTable, looks_like_table
 from bertkit.options.job import AnyPath
 from bertkit.report.progress import Progress
 from bertkit.storage.locations import suggest_path
@@ -83,7 +83,7 @@ def _named_tasks() -> Mapping[str, FileTask]:
     return lookup.values("tasks", FileTask)
 
 
-def _is_table(task: AnyPath | TaskValue) -> bool:
+def _is_table(task: AnyPath | TaskValue | DataTable) -> bool:
     """Whether this is a file, looks like the name of one, or is a folder of tables and not a task's name."""
     if not isinstance(task, str):
         return True
@@ -95,7 +95,7 @@ def _is_table(task: AnyPath | TaskValue) -> bool:
 
 def _guess_task(table: Path, options: TaskTrainingOptions, bar: Progress) -> FileTask:
     """The task of a user's own table, whose columns are guessed unless they are given."""
-    files = [table, *map(Path, options.train)]
+    files = [table, *map(given_path, options.train)]
     guessed = guess(
         files if table.is_dir() else existing(files),
         dev=optional_path(options.dev),
@@ -121,8 +121,8 @@ def _name_files(task: FileTask, options: TaskTrainingOptions) -> FileTask:
         "dev": () if options.dev is None else [options.dev],
         "test": () if options.test is None else [options.test],
     }
-    given = {split: files for split, files in given.items() if files}
-    return task.with_files(**given) if given else task
+    paths = {split: list(map(given_path, files)) for split, files in given.items() if files}
+    return task.with_files(**paths) if paths else task
 
 
 def _file_names(task: FileTask) -> list[str]:

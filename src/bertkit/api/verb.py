@@ -10,7 +10,9 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from bertkit.api.tables import tables_as_files
 from bertkit.errors import usage_error
+from bertkit.formats.memory_tables import is_memory_table
 from bertkit.options.description import Option, describe, format_type, list_options
 from bertkit.options.inputs import check_inputs
 from bertkit.options.job import Options
@@ -40,10 +42,10 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
             given = signature.bind(*arguments, **named).arguments
             _refuse_single_texts(options, given)
             _refuse_empty(options, given)
-            checked = record(*arguments, **named)
-            check_inputs(checked)
-            with use_device(getattr(checked, "device", "auto")):
-                return function(checked)
+            with tables_as_files(record(*arguments, **named)) as checked:
+                check_inputs(checked)
+                with use_device(getattr(checked, "device", "auto")):
+                    return function(checked)
 
         result = typing.get_type_hints(function)["return"]
         signature = Signature([_parameter(each) for each in options], return_annotation=result)
@@ -58,10 +60,13 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
 
 
 def _refuse_single_texts(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
-    """Raise a usage error for a string where a list is expected: it would be read letter by letter."""
+    """Raise a usage error for a string or a table where a list is expected: it would be read letter by letter, or by
+    the names of its columns."""
     for option in options:
         value = arguments.get(option.name)
         is_list = any(typing.get_origin(kind) is Sequence for kind in (option.type, *typing.get_args(option.type)))
+        if is_list and is_memory_table(value):
+            raise usage_error(f"{option.name} is one table, and must be a list of tables: put it in brackets.")
         if is_list and isinstance(value, str | Path):
             raise usage_error(f'{option.name} is "{value}", and must be a list: ["{value}"].')
 

@@ -15,7 +15,7 @@ def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
 
     record = api.embed(**vars(options))
     verbosity.say(f"{record.rows:,} vectors of {record.dimension:,} numbers in {options.output}")
-    texts = () if Path(options.output).suffix.lower() == ".parquet" else ("--texts", options.input)
+    texts = () if Path(options.output).suffix.lower() == ".parquet" else ("--texts", str(options.input))
     verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
 
 

@@ -79,7 +79,7 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of one split; classes by their names, -1 (no class) as None."""
     info = folder / "dataset_info.json"
     features = (_read_json(info).get("features") or {}) if info.is_file() else {}
-    converters = [_build_converter(features.get(column), info) for column in columns]
+    converters = [build_converter(features.get(column), info) for column in columns]
     for file in _arrow_files(folder):
         number = 0
         with _open_stream(file) as stream:
@@ -117,7 +117,7 @@ def _arrow_files(folder: Path) -> list[Path]:
     return files
 
 
-def _build_converter(feature: object, source: Path) -> Callable[[object], object]:
+def build_converter(feature: object, source: Path | str) -> Callable[[object], object]:
     """A function that converts a value of a column: the number of a class to its name, also inside lists."""
     if isinstance(feature, list) and len(feature) == 1:
         feature = {"feature": feature[0]}
@@ -127,7 +127,7 @@ def _build_converter(feature: object, source: Path) -> Callable[[object], object
         names = [str(name) for name in feature.get("names") or []]
         return lambda value: _class_name(value, names, source)
     if "feature" in feature:
-        convert = _build_converter(feature["feature"], source)
+        convert = build_converter(feature["feature"], source)
         return lambda values: [convert(value) for value in values] if isinstance(values, list) else None
     return _unchanged
 
@@ -136,7 +136,7 @@ def _unchanged(value: object) -> object:
     return value
 
 
-def _class_name(value: object, names: Sequence[str], source: Path) -> str | None:
+def _class_name(value: object, names: Sequence[str], source: Path | str) -> str | None:
     if value is None or value == -1:
         return None
     if not isinstance(value, int) or not 0 <= value < len(names):

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, overload
 
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.memory_tables import is_memory_table, write_memory_table
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
@@ -19,6 +21,7 @@ from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.predict import stream
 from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
+from bertkit.options.inputs import DataTable
 from bertkit.options.job import InferencePrecision
 from bertkit.results import Results
 from bertkit.task_types import (
@@ -34,10 +37,11 @@ from bertkit.task_types import (
     make_example,
     same_answers,
 )
+from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.training.precision import Device, use_device
 
-Texts = list[str] | list[tuple[str, str]] | list[Text]
+Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 
 
 def load(
@@ -89,7 +93,7 @@ class Pipeline(EncoderPipeline):
     def classify(self, texts: str | Texts, pair: str | None = None) -> Prediction | Results[Prediction]:
         """The class of a text (or of a text and its ``pair``), with the probability of every class.
 
-        A list of texts, or of pairs as tuples, gives a list.
+        A list of texts, of pairs as tuples, or a table (see ``predict``) gives a list.
         """
         self._require("classify", "cannot classify texts")
         if isinstance(texts, str):
@@ -123,10 +127,18 @@ class Pipeline(EncoderPipeline):
         (prediction,) = self.stream([example])
         return list(prediction.entities)
 
-    def predict(self, texts: Sequence[Text]) -> Results[Prediction]:
-        """The class or the number of each text, or of each pair."""
-        examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
-        task = self.task
+    def predict(self, texts: Sequence[Text] | DataTable) -> Results[Prediction]:
+        """The class or the number of each text, or of each pair; for a table, the prediction of each row.
+
+        A table is a pandas DataFrame or a Dataset of ``datasets``. Its columns are found as ``bertkit predict`` finds
+        those of a file.
+        """
+        if is_memory_table(texts):
+            with TemporaryDirectory(prefix="bertkit-") as folder:
+                path = write_memory_table(texts, Path(folder), "table")
+                task, _ = choose_columns(self.task, path)
+                return Results(self._answer(task, task.reader.read(path)))
+        task, examples = self.task, [_example(number, text) for number, text in enumerate(check_texts(texts))]
         if self.task_is_inferred and isinstance(task, TextTask) and any(each.second is not None for each in examples):
             task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
         return Results(self._answer(task, examples))

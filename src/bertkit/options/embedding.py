@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertkit.options.inputs import InputFile, InputPath, ModelPath
+from bertkit.options.inputs import InputFile, ModelPath, TablePath
 from bertkit.options.job import AnyPath, Device, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import Neighbours
 
@@ -19,7 +19,7 @@ class EmbedOptions(ModelJobOptions):
 
     model: ModelPath = field(kw_only=False)
     """Run folder, model folder or Hugging Face folder."""
-    input: InputPath = field(kw_only=False)
+    input: TablePath = field(kw_only=False)
     """.csv, .tsv, .jsonl, .parquet, or .txt with one text per line."""
     output: AnyPath
     """.npy, with a record of the model beside it, or .parquet."""

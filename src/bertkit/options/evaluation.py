@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertkit.options.inputs import InputFile, InputPath, ModelPath
+from bertkit.options.inputs import InputFile, InputPath, ModelPath, TablePath
 from bertkit.options.job import AnyPath, InferencePrecision, ModelJobOptions, Options
 from bertkit.ranges import FiniteFloat
 
@@ -17,7 +17,7 @@ class EvaluateOptions(ModelJobOptions):
 
     run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
-    data: InputPath | None = None
+    data: TablePath | None = None
     """Folder with the task's files, or one file with labels. [default: the files of the fine-tuning]"""
     text: str | None = None
     """Column of the text in the file DATA. [default: that of the fine-tuning, or guessed]"""
@@ -51,7 +51,7 @@ class CompareOptions(ModelJobOptions):
     """Run folder of a fine-tuning."""
     second: ModelPath = field(kw_only=False)
     """Run folder of another fine-tuning for the same task."""
-    data: InputPath | None = field(default=None, kw_only=False)
+    data: TablePath | None = field(default=None, kw_only=False)
     """File with labels, or folder with the task's files. [default: the files of FIRST]"""
     split: str = "dev"
     """Which of the task's files."""

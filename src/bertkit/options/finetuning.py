@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
-from bertkit.options.inputs import Input, InputFile, InputPath, ModelPath
+from bertkit.options.inputs import DataTable, Input, InputPath, ModelPath, TableFile, TablePath
 from bertkit.options.job import AnyPath, ModelJobOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
@@ -29,7 +29,9 @@ class TaskValue(Protocol):
 class TaskTrainingOptions(ModelJobOptions):
     """What finetune and tune have in common: the task, its files, the model and the settings of training."""
 
-    task: Annotated[str | Path | TaskValue, Input("task")] = field(kw_only=False)
+    KEEPS_TABLES: ClassVar[bool] = True
+
+    task: Annotated[str | Path | TaskValue | DataTable, Input("task")] = field(kw_only=False)
     """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl or .parquet file, or a
     folder of train, dev and test files."""
     model: ModelPath
@@ -38,11 +40,11 @@ class TaskTrainingOptions(ModelJobOptions):
     """Run folder: record, metrics, plots, the best model."""
     data: InputPath | None = None
     """Folder with the task's files. [default: the task's folder under BERTKIT_DATA]"""
-    train: Sequence[InputPath] = ()
+    train: Sequence[TablePath] = ()
     """Training files, instead of the task's own."""
-    dev: InputPath | None = None
+    dev: TablePath | None = None
     """Development file, which picks the best epoch; without one, a tenth of your own table is held out."""
-    test: InputPath | None = None
+    test: TablePath | None = None
     """Test file."""
     text: str | None = None
     """Column of the text in your own table. [default: guessed, and printed]"""
@@ -86,7 +88,7 @@ class TaskTrainingOptions(ModelJobOptions):
     """For small data: the learning rate of each layer as a share of that of the layer above it, such as 0.95."""
     teacher: ModelPath | None = None
     """Distil: train on the probabilities of this larger model too, which was fine-tuned for the same classes."""
-    unlabelled: InputFile | None = None
+    unlabelled: TableFile | None = None
     """For --teacher: a file of more texts, whose labels are not needed."""
     set: Sequence[str] = ()
     """Any settings, such as schedule.warmup=0.06."""
@@ -99,7 +101,7 @@ class FinetuneOptions(TaskTrainingOptions):
     ``bertkit finetune reviews.csv --model MODEL -o RUN`` guesses the columns of the table and prints its guess.
     """
 
-    then: Annotated[str | Path | TaskValue, Input("task")] | None = None
+    then: Annotated[str | Path | TaskValue | DataTable, Input("task")] | None = None
     """Another task or file, on which the result is fine-tuned again; the first model goes into RUN/first, with one
     seed."""
 

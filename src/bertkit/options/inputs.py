@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
@@ -46,6 +46,22 @@ DataFolder = Annotated[AnyPath, Input("data")]
 
 InputPath = Annotated[AnyPath, Input("any")]
 """A file or a folder."""
+
+
+@runtime_checkable
+class DataTable(Protocol):
+    """A table in memory: a pandas DataFrame, or a Dataset or DatasetDict of Hugging Face ``datasets``."""
+
+    @property
+    def shape(self) -> Any:
+        """Rows and columns; of a DatasetDict those of each split."""
+
+
+TableFile = Annotated[AnyPath | DataTable, Input("file")]
+"""A table in a file or in memory."""
+
+TablePath = Annotated[AnyPath | DataTable, Input("any")]
+"""A table in a file or in memory, or a folder of tables."""
 
 
 def looks_like_table(name: str) -> bool:

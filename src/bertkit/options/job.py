@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from bertkit.ranges import check_ranges
 
@@ -18,6 +18,9 @@ InferencePrecision = Literal["float32", "bfloat16", "int8", "auto"]
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """The options of a verb. Fields with ``kw_only=False`` are its positional arguments."""
+
+    KEEPS_TABLES: ClassVar[bool] = False
+    """Whether tables in memory are written into the folder ``output``, because what is made there needs them later."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -1,0 +1,110 @@
+"""Tables in memory, of pandas and of Hugging Face ``datasets``, as JSON Lines that ``Table`` reads.
+
+Neither library is imported: a table is known by its methods. Classes that ``datasets`` stores as numbers are written
+by their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol, cast, runtime_checkable
+
+from bertkit.errors import usage_error
+from bertkit.formats.arrow import build_converter
+from bertkit.storage.atomic import make_folder, write_file
+
+_ROWS_AT_ONCE = 4096
+_DIGITS = 15
+"""Digits after the point that a float64 of a DataFrame keeps; pandas writes 10 of itself."""
+
+
+@runtime_checkable
+class _Dataset(Protocol):
+    """What is used of a Dataset."""
+
+    @property
+    def features(self) -> Any: ...
+    def with_format(self, kind: None) -> Iterable[dict[str, object]]: ...
+
+
+def is_memory_table(value: object) -> bool:
+    """Whether this is a pandas DataFrame, or a Dataset or DatasetDict of ``datasets``."""
+    return _is_frame(value) or _is_dataset(value) or bool(_splits(value))
+
+
+def write_memory_table(table: object, folder: Path, name: str) -> Path:
+    """Write a table into ``folder`` and return the path: NAME-HASH.jsonl, or a folder of such files for a DatasetDict.
+
+    The hash is that of the content, so that the same table has the same path again, and another table never replaces
+    it.
+    """
+    splits = _splits(table)
+    if not splits:
+        path = folder / f"{name}-{_digest([table])}.jsonl"
+        _write_lines(table, path)
+        return path
+    path = folder / f"{name}-{_digest(splits.values())}"
+    for split, rows in splits.items():
+        _write_lines(rows, path / f"{split}.jsonl")
+    return path
+
+
+def _is_frame(value: object) -> bool:
+    return hasattr(value, "iloc") and hasattr(value, "columns")
+
+
+def _is_dataset(value: object) -> bool:
+    return hasattr(value, "features") and hasattr(value, "with_format")
+
+
+def _splits(value: object) -> Mapping[str, object]:
+    """The Datasets of a DatasetDict by their names; else nothing."""
+    is_dict = isinstance(value, Mapping) and bool(value) and all(map(_is_dataset, value.values()))
+    return cast("Mapping[str, object]", value) if is_dict else {}
+
+
+def _digest(tables: Iterable[object]) -> str:
+    digest = hashlib.sha256()
+    for table in tables:
+        for lines in _lines(table):
+            digest.update(lines.encode())
+    return digest.hexdigest()[:8]
+
+
+def _write_lines(table: object, path: Path) -> None:
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(_lines(table))
+
+    make_folder(path.parent)
+    if not path.exists():
+        write_file(path, write)
+
+
+def _lines(table: object) -> Iterator[str]:
+    return _lines_of_frame(table) if _is_frame(table) else _lines_of_dataset(cast(_Dataset, table))
+
+
+def _lines_of_frame(frame: Any) -> Iterator[str]:
+    for start in range(0, len(frame), _ROWS_AT_ONCE):
+        rows = frame.iloc[start : start + _ROWS_AT_ONCE]
+        try:
+            text = rows.to_json(orient="records", lines=True, double_precision=_DIGITS, date_format="iso")
+        except ValueError as error:  # such as two columns of one name
+            raise usage_error(f"the DataFrame cannot be read: {error}") from error
+        yield text if text.endswith("\n") else text + "\n"
+
+
+def _lines_of_dataset(dataset: _Dataset) -> Iterator[str]:
+    features = dataset.features.to_dict()
+    converters = {name: build_converter(feature, "the Dataset") for name, feature in features.items()}
+    for row in dataset.with_format(None):
+        cells = {name: converters[name](value) for name, value in row.items()}
+        yield json.dumps({name: None if _is_nan(cell) else cell for name, cell in cells.items()}, default=str) + "\n"
+
+
+def _is_nan(cell: object) -> bool:
+    return isinstance(cell, float) and cell != cell

@@ -1,0 +1,79 @@
+"""Verbs take a pandas DataFrame or a Dataset where they take the path of a table."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from tests.formats.memory_tables import dataset, dataset_dict, frame
+
+from bertkit import api
+from bertkit.api.tables import TABLES
+from bertkit.errors import BertkitError
+
+QUICK = ["batch_size=13", "epochs=1", "limit=13"]
+
+
+@pytest.fixture
+def reviews(workspace: Path) -> dict[str, list[str]]:
+    """The columns of the workspace's table."""
+    with (workspace / "reviews.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def test_a_data_frame_trains_the_same_model_as_its_file(
+    workspace: Path, reviews: dict[str, list[str]], tmp_path: Path
+) -> None:
+    tables = {"memory": frame(**reviews), "file": workspace / "reviews.csv"}
+    found = {
+        name: api.finetune(table, model=workspace / "run", output=tmp_path / name, set=QUICK, progress="quiet")
+        for name, table in tables.items()
+    }
+    assert found["memory"].best.scores == found["file"].best.scores
+    (kept,) = (tmp_path / "memory" / TABLES).iterdir()
+    assert kept.suffix == ".jsonl"
+    again = api.evaluate(tmp_path / "memory", output=tmp_path / "report", progress="quiet")
+    assert again["accuracy"] == found["memory"].best.scores["accuracy"]
+    repeated = api.finetune(
+        tables["memory"], model=workspace / "run", output=tmp_path / "memory", set=QUICK, progress="quiet"
+    )
+    assert repeated.best.scores == found["memory"].best.scores
+
+
+def test_a_dataset_dict_has_its_own_dev_set(workspace: Path, tmp_path: Path) -> None:
+    texts, labels = [f"a mill by river {row}" for row in range(20)], [row % 2 for row in range(20)]
+    splits = dataset_dict(train=dataset(texts, labels), validation=dataset(texts[:6], labels[:6]))
+    run = tmp_path / "run"
+    api.finetune(splits, model=workspace / "run", output=run, set=QUICK, progress="quiet")
+    assert api.load(run).task.labels == ("bad", "good")
+    assert api.evaluate(run, output=tmp_path / "own", progress="quiet").examples == 6
+    given = api.evaluate(run, data=dataset(texts[:4], labels[:4]), output=tmp_path / "given", progress="quiet")
+    assert given.examples == 4
+
+
+def test_predict_and_embed_read_a_data_frame(workspace: Path, reviews: dict[str, list[str]], tmp_path: Path) -> None:
+    tuned, table = workspace / "tuned", frame(**reviews)
+    api.predict(tuned, table, output=tmp_path / "memory.csv", progress="quiet")
+    api.predict(tuned, workspace / "reviews.csv", output=tmp_path / "file.csv", progress="quiet")
+    assert (tmp_path / "memory.csv").read_text() == (tmp_path / "file.csv").read_text()
+    record = api.embed(tuned, table, text="review", output=tmp_path / "vectors.npy", progress="quiet")
+    assert record.rows == len(table)
+
+
+def test_temporary_files_are_deleted(
+    workspace: Path, reviews: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    api.predict(workspace / "tuned", frame(**reviews), output=tmp_path / "out.csv", progress="quiet")
+    api.load(workspace / "tuned").predict(frame(**reviews))
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_table_where_a_list_of_them_is_expected_is_an_error(workspace: Path, tmp_path: Path) -> None:
+    table = frame(sentence=["a mill"], label=["0"])
+    with pytest.raises(BertkitError, match=r"train is one table, and must be a list of tables"):
+        api.finetune("glue:sst2", train=table, model=workspace / "run", output=tmp_path / "run", progress="quiet")

@@ -1,0 +1,67 @@
+"""Tables of pandas and of datasets become JSON Lines that are read as the same table in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.formats.memory_tables import TEXTS, dataset, dataset_dict, frame
+
+from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.formats.memory_tables import is_memory_table, write_memory_table
+from bertkit.formats.tables import Table
+
+
+def cells(path: Path) -> list[tuple[str, ...]]:
+    table = Table(path)
+    return [tuple(row.cells) for row in table.rows(*table.columns)]
+
+
+def test_a_data_frame_has_the_cells_of_its_columns(tmp_path: Path) -> None:
+    table = frame(text=TEXTS, label=["x", None, np.nan], n=[1, 2, 3], share=[1 / 3, 1e-12, np.nan])
+    path = write_memory_table(table, tmp_path, "task")
+    assert Table(path).columns == ("text", "label", "n", "share")
+    assert [row[:3] for row in cells(path)] == [(TEXTS[0], "x", "1"), (TEXTS[1], "", "2"), (TEXTS[2], "", "3")]
+    assert [float(row[3] or "nan") for row in cells(path)] == pytest.approx([1 / 3, 1e-12, np.nan], nan_ok=True)
+
+
+def test_a_long_data_frame_keeps_every_row_in_order(tmp_path: Path) -> None:
+    path = write_memory_table(frame(text=[f"text {row}" for row in range(9001)]), tmp_path, "task")
+    assert cells(path) == [(f"text {row}",) for row in range(9001)]
+
+
+def test_a_dataset_has_the_names_of_its_classes(tmp_path: Path) -> None:
+    table = dataset(TEXTS, [1, 0, -1])
+    expected = [(TEXTS[0], "good"), (TEXTS[1], "bad"), (TEXTS[2], "")]
+    assert cells(write_memory_table(table, tmp_path, "task")) == expected
+    selected = table.select([2, 0]).with_format("numpy")
+    assert cells(write_memory_table(selected, tmp_path, "task")) == [expected[2], expected[0]]
+
+
+def test_a_dataset_dict_is_a_folder_of_its_splits(tmp_path: Path) -> None:
+    splits = dataset_dict(train=dataset(TEXTS, [1, 0, 1]), validation=dataset(TEXTS[:1], [0]))
+    folder = write_memory_table(splits, tmp_path, "task")
+    assert sorted(path.name for path in folder.iterdir()) == ["train.jsonl", "validation.jsonl"]
+    assert cells(folder / "validation.jsonl") == [(TEXTS[0], "bad")]
+
+
+def test_the_same_table_has_the_same_path_and_another_one_does_not_replace_it(tmp_path: Path) -> None:
+    first = write_memory_table(frame(text=TEXTS), tmp_path, "task")
+    assert write_memory_table(frame(text=TEXTS), tmp_path, "task") == first
+    assert write_memory_table(frame(text=TEXTS[:2]), tmp_path, "task") != first
+    assert len(cells(first)) == len(TEXTS)
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
+    table = frame(a=["x"], b=["y"]).rename(columns={"b": "a"})
+    with pytest.raises(BertkitError, match=r"the DataFrame cannot be read: .*unique") as raised:
+        write_memory_table(table, tmp_path, "task")
+    assert raised.value.exit_code == WRONG_USAGE
+
+
+@pytest.mark.parametrize("value", ["a.csv", Path("a.csv"), ["a"], {"a": ["b"]}, {}, None, np.array(["a"])])
+def test_anything_else_is_no_table(value: object) -> None:
+    assert not is_memory_table(value)
+    assert is_memory_table(frame(text=TEXTS))
+    assert not is_memory_table(frame(text=TEXTS)["text"])
