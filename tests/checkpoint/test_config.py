@@ -10,7 +10,15 @@ import pytest
 import torch
 from transformers.activations import ACT2FN
 
-from bertkit.checkpoint.config import classes_to_hf, config_from_hf, config_to_hf, labels_from_hf, number_to_hf
+from bertkit.checkpoint.config import (
+    architectures_from_hf,
+    classes_to_hf,
+    config_from_hf,
+    config_to_hf,
+    is_multi_label,
+    labels_from_hf,
+    number_to_hf,
+)
 from bertkit.encoder_types.transformer import ACTIVATION_NAMES
 from bertkit.encoders.bert import Bert, BertConfig
 from bertkit.errors import BertkitError
@@ -85,10 +93,41 @@ def test_a_config_without_labels_has_none() -> None:
     assert labels_from_hf({"id2label": None}, "config.json") == []
 
 
-@pytest.mark.parametrize("labels", [{"1": "dry"}, ["dry"], {"zero": "dry"}, 3])
+@pytest.mark.parametrize(
+    "labels", [{"1": "dry"}, ["dry"], {"zero": "dry"}, 3, {"0": None, "1": "dry"}, {"0": ["dry"]}, {"0": True}]
+)
 def test_labels_that_are_not_numbered_from_0_are_an_error(labels: object) -> None:
     with pytest.raises(BertkitError, match="id2label must map the numbers from 0 on to names"):
         labels_from_hf({"id2label": labels}, "config.json")
+
+
+def test_two_classes_of_one_name_are_an_error() -> None:
+    """Answers are stored by the names of the classes: one of the two would be lost."""
+    assert labels_from_hf({"id2label": {"0": 0, "1": 1}}, "config.json") == ["0", "1"]
+    with pytest.raises(
+        BertkitError, match=r'^config\.json: id2label has the name "dry" twice\. Give each class its own'
+    ):
+        labels_from_hf({"id2label": {"0": "dry", "1": "dry"}}, "config.json")
+
+
+@pytest.mark.parametrize("names", ["BertForMaskedLM", [{}], [3], {"a": 1}])
+def test_architectures_are_a_list_of_classes(names: object) -> None:
+    assert architectures_from_hf({"architectures": ["BertModel"]}, "config.json") == ["BertModel"]
+    assert architectures_from_hf({"architectures": None}, "config.json") == []
+    with pytest.raises(BertkitError, match=r"^config\.json: architectures must be a list of classes, such as \["):
+        architectures_from_hf({"architectures": names}, "config.json")
+
+
+def test_the_kind_of_a_problem_is_one_that_transformers_knows() -> None:
+    assert is_multi_label({"problem_type": "multi_label_classification"}, ["dry", "wet"], "config.json")
+    for problem, labels in ((None, ["dry", "wet"]), ("single_label_classification", ["dry"]), ("regression", ["a"])):
+        assert not is_multi_label({"problem_type": problem}, labels, "config.json")
+    with pytest.raises(
+        BertkitError, match=r"^config\.json: problem_type is \"ranking\"; bertkit reads \"regression\", "
+    ):
+        is_multi_label({"problem_type": "ranking"}, ["dry"], "config.json")
+    with pytest.raises(BertkitError, match="problem_type is regression with 2 outputs; bertkit reads one number"):
+        is_multi_label({"problem_type": "regression"}, ["dry", "wet"], "config.json")
 
 
 def test_a_number_is_a_regression_with_the_identity_as_activation() -> None:

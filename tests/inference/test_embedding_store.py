@@ -60,6 +60,14 @@ def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
             StoredVectors(path)
 
 
+@pytest.mark.parametrize("content", [b"PK\x03\x04" + bytes(60), b"(-7, 5)"])
+def test_a_file_that_only_looks_like_an_array_is_an_error(tmp_path: Path, content: bytes) -> None:
+    path = write_array(tmp_path / "v.npy")
+    path.write_bytes(path.read_bytes().replace(b"(37, 5)", content) if content.startswith(b"(") else content)
+    with pytest.raises(BertkitError, match=r"v\.npy is not a complete \.npy file.*Make it again"):
+        StoredVectors(path)
+
+
 def test_parquet_that_is_cut_off_or_not_made_by_embed_is_an_error(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "v.parquet"

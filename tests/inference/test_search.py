@@ -54,11 +54,34 @@ def test_the_nearest_are_found_over_all_blocks(
 def test_a_text_finds_itself_first_and_has_its_text(stored: StoredVectors, pipeline: Pipeline, tmp_path: Path) -> None:
     (best,) = search(stored, TEXTS[42], pipeline, top_k=1)
     assert best.score == pytest.approx(1, abs=1e-5)
-    (shown,) = add_texts([best], open_text_column(tmp_path / "texts.txt"), rows=97)
+    (shown,) = add_texts([best], open_text_column(tmp_path / "texts.txt"), stored.record)
     assert shown.text == TEXTS[42]
     (tmp_path / "texts.txt").write_text("another file\n")
     with pytest.raises(BertkitError, match=r"texts\.txt has 1 texts and there are 97 vectors"):
-        add_texts([best], open_text_column(tmp_path / "texts.txt"), rows=97)
+        add_texts([best], open_text_column(tmp_path / "texts.txt"), stored.record)
+
+
+def test_texts_that_have_changed_since_are_not_shown(stored: StoredVectors, pipeline: Pipeline, tmp_path: Path) -> None:
+    best = search(stored, TEXTS[42], pipeline, top_k=1)
+    for texts in ([TEXTS[1], TEXTS[0], *TEXTS[2:]], [*TEXTS[:96], "a later text"]):
+        (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")
+        with pytest.raises(BertkitError, match=r"texts\.txt has other texts, or another order, than when it was embed"):
+            add_texts(best, open_text_column(tmp_path / "texts.txt"), stored.record)
+
+
+@pytest.mark.parametrize("damage", ["a bit", "two rows"])
+def test_vectors_that_have_changed_are_refused(
+    stored: StoredVectors, pipeline: Pipeline, tmp_path: Path, damage: str
+) -> None:
+    if damage == "a bit":
+        data = bytearray((tmp_path / "v.npy").read_bytes())
+        data[-42] ^= 1
+        (tmp_path / "v.npy").write_bytes(data)
+    else:
+        vectors = np.load(tmp_path / "v.npy")
+        np.save(tmp_path / "v.npy", vectors[[1, 0, *range(2, 97)]])
+    with pytest.raises(BertkitError, match=r"v\.npy is damaged: its numbers do not agree with their SHA-256\. Make it"):
+        search(StoredVectors(tmp_path / "v.npy"), "river", pipeline)
 
 
 def test_vectors_of_another_model_or_tokenizer_are_refused(

@@ -49,7 +49,7 @@ def search(options: SearchOptions) -> Results[Neighbour]:
     source = stored.path if stored.holds_texts and options.texts is None else optional_path(options.texts)
     column = None if source is None else _open_texts(source, stored.record.text, options.encoding)
     found = search_vectors(stored, options.query, load(options.model), top_k=options.top_k)
-    return found if column is None else add_texts(found, column, rows=stored.record.rows)
+    return found if column is None else add_texts(found, column, stored.record)
 
 
 def _open_texts(source: Path, column: str, encoding: str | None) -> TextColumn:

@@ -14,6 +14,9 @@ from bertkit.errors import BertkitError, data_error
 
 MULTI_LABEL = "multi_label_classification"
 
+_PROBLEMS = (None, "regression", "single_label_classification", MULTI_LABEL)
+"""The values of ``problem_type``; transformers knows no others."""
+
 
 def config_to_hf(config: EncoderConfig) -> dict[str, object]:
     """The content of ``config.json`` for an encoder, without the keys that depend on the heads."""
@@ -108,6 +111,34 @@ def labels_from_hf(content: Mapping[str, Any], source: str) -> list[str]:
     """The class names in the ``content`` of a ``config.json``, by number; empty if it names none."""
     names = content.get("id2label") or {}
     try:
-        return [str(names[str(number)]) for number in range(len(names))]
+        labels = [names[str(number)] for number in range(len(names))]
     except (KeyError, TypeError) as error:
         raise data_error(f"{source}: id2label must map the numbers from 0 on to names.") from error
+    if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in labels):
+        raise data_error(f"{source}: id2label must map the numbers from 0 on to names.")
+    labels = [str(each) for each in labels]
+    if repeated := [each for place, each in enumerate(labels) if each in labels[:place]]:
+        raise data_error(f'{source}: id2label has the name "{repeated[0]}" twice. Give each class its own name.')
+    return labels
+
+
+def architectures_from_hf(content: Mapping[str, Any], source: str) -> list[str]:
+    """Hugging Face's classes that the ``content`` of a ``config.json`` names; empty if it names none."""
+    names = content.get("architectures") or []
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise data_error(f'{source}: architectures must be a list of classes, such as ["BertForMaskedLM"].')
+    return names
+
+
+def is_multi_label(content: Mapping[str, Any], labels: Sequence[str], source: str) -> bool:
+    """Whether the ``content`` of a ``config.json`` says that a text may have several of the ``labels``.
+
+    A problem that neither transformers nor bertkit knows, and a regression to several numbers, are data errors.
+    """
+    problem = content.get("problem_type")
+    if problem not in _PROBLEMS:
+        known = ", ".join(f'"{each}"' for each in _PROBLEMS if each)
+        raise data_error(f'{source}: problem_type is "{problem}"; bertkit reads {known}.')
+    if problem == "regression" and len(labels) > 1:
+        raise data_error(f"{source}: problem_type is regression with {len(labels)} outputs; bertkit reads one number.")
+    return bool(problem == MULTI_LABEL)

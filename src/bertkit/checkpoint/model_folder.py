@@ -97,9 +97,10 @@ class ModelFolder:
         """
         if self._checksums:
             return self._checksums
-        labels = _config.labels_from_hf(self._config_file, str(self._config_path))
-        several = self._config_file.get("problem_type") == _config.MULTI_LABEL
-        architectures = self._config_file.get("architectures") or _guess_architectures(self, labels)
+        content, source = self._config_file, str(self._config_path)
+        labels = _config.labels_from_hf(content, source)
+        several = _config.is_multi_label(content, labels, source)
+        architectures = _config.architectures_from_hf(content, source) or _guess_architectures(self, labels)
         found = {"architectures": architectures, "labels": labels, "several_labels": several}
         return found | ({"sigmoid": applies_sigmoid(self.path, self._config_file)} if len(labels) == 1 else {})
 

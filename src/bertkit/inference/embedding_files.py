@@ -11,6 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,15 @@ import numpy as np
 from bertkit import config
 from bertkit.errors import data_error, usage_error
 from bertkit.inference.embedding import EmbeddingSettings
-from bertkit.inference.embedding_store import COLUMN, EmbeddingRecord, check_suffix, record_path, write_parquet
+from bertkit.inference.embedding_store import (
+    COLUMN,
+    EmbeddingRecord,
+    TextHash,
+    check_suffix,
+    hash_vectors,
+    record_path,
+    write_parquet,
+)
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
 from bertkit.inference.partial_records import (
     fingerprint_of,
@@ -62,23 +71,27 @@ def embed_file(
     if not is_array and source.name == COLUMN:
         raise usage_error(f'{source.path} has its texts in a column "{COLUMN}", as {output} has vectors. Write .npy.')
     _check_outputs(output, source, overwrite=overwrite, is_array=is_array)
-    rows = sum(1 for _ in source.texts())
-    if not rows:
+    texts = TextHash()
+    for text in source.texts():
+        texts.add(text)
+    if not texts.count:
         raise data_error(f"{source.path} has no texts.")
-    record = describe_vectors(pipeline, settings, rows=rows, text=source.name)
+    record = describe_vectors(pipeline, settings, rows=texts.count, text=source.name)
+    record = replace(record, texts_sha256=texts.hexdigest())
     facts = json.dumps(config.to_json(record), sort_keys=True)
     with locked_records(output) as records:
         _check_outputs(output, source, overwrite=overwrite, is_array=is_array)
         data = output.with_name(f".bertkit-vectors-{output.name}")
         keep_intact(records, fingerprint_of([source.path], source.path.name, facts))
         with explain_writing(output):
-            _write_vectors(pipeline, source, record, data, records, start(rows))
+            _write_vectors(pipeline, source, record, data, records, start(record.rows))
+            array = np.load(data, mmap_mode="r", allow_pickle=False)
+            record = replace(record, vectors_sha256=hash_vectors(array))
             if is_array:
                 write_checked(record_path(output), config.to_json(record))
                 data.replace(output)
                 flush_to_disk(output.parent)
             else:
-                array = np.load(data, mmap_mode="r", allow_pickle=False)
                 write_file(output, lambda temporary: write_parquet(temporary, record, source.texts(), array))
                 data.unlink()
         records.unlink()

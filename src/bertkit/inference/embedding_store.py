@@ -8,6 +8,7 @@ Letters: N vectors, H their width.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class EmbeddingRecord(Result):
     """What made ``rows`` vectors of ``dimension`` numbers from the column ``text`` of a file.
 
     ``encoder`` and ``tokenizer`` are fingerprints: those of the same weights are equal, wherever they are stored.
+    ``vectors_sha256`` and ``texts_sha256`` are hashes of all rows in their order, whatever the format of the files.
+    They are empty in files of earlier versions, which are not checked.
     """
 
     encoder: str
@@ -52,6 +55,8 @@ class EmbeddingRecord(Result):
     rows: int
     dimension: int
     text: str
+    vectors_sha256: str = ""
+    texts_sha256: str = ""
     format: Literal[1] = 1
 
 
@@ -68,6 +73,33 @@ def check_suffix(output: Path) -> None:
 def record_path(vectors: Path) -> Path:
     """The record beside an array."""
     return vectors.with_name(f"{vectors.name}.json")
+
+
+def hash_vectors(vectors: Vectors) -> str:
+    """The SHA-256 of the rows of an array (N, H), in hexadecimal."""
+    digest = hashlib.sha256()
+    for block in _blocks_of(vectors):
+        digest.update(np.ascontiguousarray(block).data)
+    return digest.hexdigest()
+
+
+class TextHash:
+    """Counts texts, and computes the SHA-256 of all of them in their order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, text: str) -> None:
+        """Add the next text, with its length, so that no two lists of texts are equal."""
+        data = text.encode(errors="surrogatepass")
+        self._digest.update(len(data).to_bytes(8))
+        self._digest.update(data)
+        self.count += 1
+
+    def hexdigest(self) -> str:
+        """The hash of the texts so far."""
+        return self._digest.hexdigest()
 
 
 def write_parquet(path: Path, record: EmbeddingRecord, texts: Iterable[str], vectors: Vectors) -> None:
@@ -111,7 +143,15 @@ class StoredVectors:
         return self._array is None
 
     def blocks(self) -> Iterator[Vectors]:
-        """The vectors (n, H) in order, some megabytes at a time."""
+        """The vectors (n, H) in order, some megabytes at a time; a data error at the end if they have changed."""
+        digest = hashlib.sha256()
+        for block in self._read_blocks():
+            digest.update(np.ascontiguousarray(block).data)
+            yield block
+        if self.record.vectors_sha256 not in ("", digest.hexdigest()):
+            raise data_error(f"{self.path} is damaged: its numbers do not agree with their SHA-256. {_ADVICE}")
+
+    def _read_blocks(self) -> Iterator[Vectors]:
         if self._array is not None:
             yield from _blocks_of(self._array)
             return
@@ -153,8 +193,8 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
 
 def _open_array(path: Path) -> Vectors:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
         raise data_error(f"{path} is not a complete .npy file: {str(error).rstrip('.')}. {_ADVICE}") from error
     if array.dtype != np.float32 or array.ndim != 2:
         raise data_error(f"{path} is no table of float32 numbers, but {array.dtype} in {array.ndim} dimensions.")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.errors import data_error, usage_error
-from bertkit.inference.embedding_store import StoredVectors
+from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors, TextHash
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
 from bertkit.results import Result, Results
 from bertkit.task_types.text_column import TextColumn
@@ -48,18 +48,21 @@ def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_
     return Results([Neighbour(int(row) + 1, float(score)) for row, score in zip(rows, scores, strict=True)])
 
 
-def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, *, rows: int) -> Results[Neighbour]:
-    """The neighbours with their texts, which are in the rows of ``source``; a file of other length is an error."""
+def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, record: EmbeddingRecord) -> Results[Neighbour]:
+    """The neighbours with their texts, which are in the rows of ``source``; a file of other texts is an error."""
     wanted = {neighbour.row for neighbour in neighbours}
     found: dict[int, str] = {}
-    count = 0
-    for count, text in enumerate(source.texts(), 1):
-        if count in wanted:
-            found[count] = text
-    if count != rows:
+    texts = TextHash()
+    for text in source.texts():
+        texts.add(text)
+        if texts.count in wanted:
+            found[texts.count] = text
+    if texts.count != record.rows:
         raise data_error(
-            f"{source.path} has {count:,} texts and there are {rows:,} vectors: they are not of this file."
+            f"{source.path} has {texts.count:,} texts and there are {record.rows:,} vectors: they are not of this file."
         )
+    if record.texts_sha256 not in ("", texts.hexdigest()):
+        raise data_error(f"{source.path} has other texts, or another order, than when it was embedded. Embed it again.")
     return Results([replace(each, text=found[each.row]) for each in neighbours])
 
 
