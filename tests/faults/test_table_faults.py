@@ -242,7 +242,7 @@ class Echo(Pipeline):
         self.__dict__["runtime"] = Runtime("float32", None)
         self.__dict__["task"] = TextClassificationTask(name="echo", metric="accuracy", labels=("a", "b"))
 
-    def stream(self, examples: Any, *, batch_size: int = 64) -> Iterator[Prediction]:
+    def stream(self, examples: Any, *, batch_size: int = 64, task: object = None) -> Iterator[Prediction]:
         for example in examples:
             assert isinstance(example, TextExample)
             yield Prediction(example.first, {"a": 0.75, "b": 0.25})

@@ -32,7 +32,9 @@ class Parrot(Pipeline):
         self.answered = 0
         self.__dict__["task"] = TextClassificationTask(name="parrot", metric="accuracy", labels=("a", "b"))
 
-    def stream(self, examples: Iterable[TextExample], *, batch_size: int = 64) -> Iterator[Prediction]:
+    def stream(
+        self, examples: Iterable[TextExample], *, batch_size: int = 64, task: object = None
+    ) -> Iterator[Prediction]:
         for example in examples:
             if self.answered == self.stop_at:
                 os.kill(os.getpid(), signal.SIGINT)

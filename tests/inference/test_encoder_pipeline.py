@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
@@ -83,6 +84,35 @@ def test_hidden_states_are_shown_with_their_tokens(pipeline: Pipeline) -> None:
     assert found.states.shape == (3, 4, 14)
     assert found.states.dtype == np.dtype("float32")
     np.testing.assert_allclose(found.states[-1].mean(axis=0), pipeline.embed("river mill")[0], atol=1e-6)
+
+
+def test_hidden_states_are_those_of_transformers(minilm: Path) -> None:
+    hf = pytest.importorskip("transformers")
+    tokenizer, reference = hf.AutoTokenizer.from_pretrained(minilm), hf.AutoModel.from_pretrained(minilm).eval()
+    pipeline = load(minilm)
+    for text in [text for pair in PAIRS for text in pair]:
+        with torch.inference_mode():
+            expected = reference(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+        states = pipeline.hidden_states(text).states
+        np.testing.assert_allclose(states, torch.cat(expected).numpy(), atol=1e-5)
+
+
+def test_a_saved_model_is_the_same_model(
+    tmp_path: Path, model: Model, task: TextClassificationTask, tokenizer: WordPiece
+) -> None:
+    save_model(tmp_path / "run", model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    pipeline = load(tmp_path / "run")
+    assert pipeline.save(tmp_path / "new").heads == ("class",)
+    np.testing.assert_array_equal(load(tmp_path / "new").logits(SENTENCES), pipeline.logits(SENTENCES))
+    pipeline.save(tmp_path / "cross", to="sentence-transformers")
+    np.testing.assert_array_equal(load(tmp_path / "cross").logits(SENTENCES), pipeline.logits(SENTENCES))
+    with pytest.raises(BertkitError, match=r"new/config\.json exists"):
+        pipeline.save(tmp_path / "new")
+    wrong: Any = "onnx"
+    with pytest.raises((BertkitError, TypeError), match="onnx"):
+        pipeline.save(tmp_path / "other", to=wrong)
+    with pytest.raises(BertkitError, match="an ensemble is not one model"):
+        load(tmp_path / "run", tmp_path / "new").save(tmp_path / "other")
 
 
 def test_a_fine_tuned_model_has_vectors_and_an_ensemble_has_none(

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.formats.memory_tables import frame
+from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.encoders.bert import Bert
@@ -16,7 +18,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.task_types import FileTask, Prediction, RegressionTask, TextClassificationTask, TextExample
+from bertkit.task_types import FileTask, Prediction, RegressionTask, TaggingTask, TextClassificationTask, TextExample
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.text.wordpiece import WordPiece
@@ -168,6 +170,46 @@ def test_a_table_gives_the_predictions_of_its_rows(
     assert scores(pipeline.predict(frame(comment=texts)["comment"])) == pytest.approx(expected, abs=1e-6)
     with pytest.raises(BertkitError, match=r'no column "review"\. Its columns: comment, title'):
         pipeline.predict(frame(comment=texts, title=texts))
+
+
+@pytest.mark.parametrize("labels", [1, 2, 5])
+@pytest.mark.parametrize("pair", [False, True])
+def test_logits_are_those_of_transformers(tmp_path: Path, tokenizer: WordPiece, labels: int, pair: bool) -> None:
+    """Of a folder that transformers wrote, for texts of several lengths in one batch."""
+    hf = pytest.importorskip("transformers")
+    torch.manual_seed(7)
+    shape = {"hidden_size": 14, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 37}
+    config = hf.BertConfig(
+        vocab_size=tokenizer.vocab_size, num_labels=labels, max_position_embeddings=41, initializer_range=0.5, **shape
+    )
+    reference = hf.BertForSequenceClassification(config).eval()
+    reference.save_pretrained(tmp_path)
+    tokenizer.save(tmp_path)
+    pairs = [(SENTENCES[0], "mill"), ("river", SENTENCES[1]), ("old", "stone")]
+    texts: list[Any] = pairs if pair else [first for first, _ in pairs]
+    words = hf.AutoTokenizer.from_pretrained(tmp_path)
+    with torch.inference_mode():
+        expected = [
+            reference(**words(*([text] if isinstance(text, str) else text), return_tensors="pt")).logits[0]
+            for text in texts
+        ]
+    np.testing.assert_allclose(load(tmp_path).logits(texts), torch.stack(expected).numpy(), atol=1e-5)
+
+
+def test_logits_become_the_scores(
+    tmp_path: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece, examples: list[TextExample]
+) -> None:
+    pipeline = save(tmp_path, encoder, task, tokenizer)
+    texts = [example.first for example in examples[:7]]
+    found = torch.from_numpy(pipeline.logits(texts)).softmax(dim=1).flatten().tolist()
+    assert found == pytest.approx(scores(pipeline.predict(texts)), abs=1e-6)
+    assert pipeline.logits([]).shape == (0, len(task.labels))
+
+
+def test_a_model_that_tags_words_has_no_logits_of_texts(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:
+    tagger = TaggingTask(name="tags", labels=("O", "B-X", "I-X"), max_length=41)
+    with pytest.raises(BertkitError, match="is fine-tuned for tags; logits are those of one answer per text"):
+        save(tmp_path, encoder, tagger, tokenizer).logits(["river"])
 
 
 def test_a_loaded_model_stays_in_evaluation_mode_and_threads_may_share_it(

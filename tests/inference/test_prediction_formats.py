@@ -46,7 +46,7 @@ class Tagger(Parrot):
         super().__init__(folder)
         self.__dict__["task"] = TaggingTask(name="tagger", labels=("B-X", "O"))
 
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64, task: object = None) -> Iterator[Any]:
         for example in examples:
             yield TagPrediction(("B-X",) * len(example.words), (0.5,) * len(example.words), ())
 
@@ -58,7 +58,7 @@ class Chooser(Parrot):
         super().__init__(folder)
         self.__dict__["task"] = MultipleChoiceTask(name="chooser", choices=("A", "B"))
 
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64, task: object = None) -> Iterator[Any]:
         for example in examples:
             yield Choice(1, example.choices[1], (0.25, 0.75))
 
@@ -70,7 +70,7 @@ class Counter(Parrot):
         super().__init__(folder)
         self.__dict__["task"] = RegressionTask(name="counter", metric="pearson")
 
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+    def stream(self, examples: Iterable[Any], *, batch_size: int = 64, task: object = None) -> Iterator[Any]:
         for example in examples:
             yield Prediction(float(len(example.first)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 
 import pytest
@@ -47,6 +48,51 @@ def test_plain_lines_come_every_few_seconds(clock: list[float], capsys: pytest.C
         "training: 99 of 99 steps (100%), loss 2.5",
         "training: 99 steps in 69 s",
     ]
+
+
+def test_a_program_that_shows_the_logger_gets_log_records(
+    clock: list[float], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run_job("auto", clock)
+    assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("bertkit", "INFO", "13 files\\x1b[2J"),
+        ("bertkit", "INFO", "training: 30 of 99 steps (30%)"),
+        ("bertkit", "INFO", "training: 37 of 99 steps (37%), loss 3.211, tokens/s 12,346"),
+        ("bertkit", "INFO", "training: 99 of 99 steps (100%), loss 2.5"),
+        ("bertkit", "INFO", "training: 99 steps in 69 s"),
+    ]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_level_of_the_logger_above_info_silences(
+    clock: list[float], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger="bertkit")
+    run_job("auto", clock)
+    assert not caplog.records
+    assert capsys.readouterr().err == ""
+
+
+def test_a_mode_that_is_named_is_not_logged(
+    clock: list[float], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run_job("plain", clock)
+    assert not caplog.records
+    assert len(capsys.readouterr().err.splitlines()) == 5
+
+
+def test_a_logger_without_a_handler_is_not_used(
+    clock: list[float],
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging.getLogger("bertkit"), "propagate", False)
+    caplog.set_level(logging.INFO, logger="bertkit")
+    run_job("auto", clock)
+    assert len(capsys.readouterr().err.splitlines()) == 5
 
 
 def test_json_lines_are_records(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:

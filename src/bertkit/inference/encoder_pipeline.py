@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import id_of
-from bertkit.checkpoint.model_folder import ModelFolder, sketch_encoder
+from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, sketch_encoder
 from bertkit.checkpoint.sentence_transformers import SentenceEmbedding
 from bertkit.contracts import Encoder
 from bertkit.data.features import assemble
 from bertkit.errors import usage_error
+from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
 from bertkit.inference.embedding import (
     EmbeddingSettings,
     TextEmbedder,
@@ -29,7 +31,11 @@ from bertkit.inference.runtime import ResolvedPrecision, Runtime
 from bertkit.inference.texts import PlainTexts, check_plain_texts
 from bertkit.nn.text_pooling import Pooling
 from bertkit.options.job import InferencePrecision
+from bertkit.storage.outputs import check_output
 from bertkit.training.precision import default_device
+
+OtherLibrary = Literal["huggingface", "sentence-transformers"]
+"""For which library ``save`` writes a model."""
 
 LONGEST_TEXT = 512
 """The most tokens of a text that are read if the encoder itself has no limit."""
@@ -125,6 +131,19 @@ class EncoderPipeline:
         tokens = tuple(self.tokenizer.id_to_token(id_of(id)) for id in feature.input_ids.tolist())
         states = hidden_states(self.fast_encoder, feature, self.tokenizer.pad_id, self.runtime.autocast_precision)
         return TokenStates(tokens, feature.offsets, states)
+
+    def save(self, folder: Path | str, *, to: OtherLibrary = "huggingface") -> Conversion:
+        """Write the model with all its heads to a new ``folder``, as ``bertkit export`` does.
+
+        ``load`` reads it again, and so do transformers or sentence-transformers.
+        """
+        if len(self._models) > 1:
+            raise usage_error("an ensemble is not one model: save each of its models.")
+        if to not in get_args(OtherLibrary):
+            raise usage_error(f"to is {to}; it must be {' or '.join(get_args(OtherLibrary))}. bertkit.export has more.")
+        output = Path(folder)
+        check_output(output / CONFIG)
+        return (convert if to == "huggingface" else convert_to_sentence_transformers)(self._models[0], output)
 
     @cached_property
     def embedding(self) -> SentenceEmbedding:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
@@ -18,7 +22,7 @@ from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import find_task
-from bertkit.inference.predict import stream
+from bertkit.inference.predict import run_features, stream
 from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
 from bertkit.options.inputs import DataTable
@@ -29,6 +33,7 @@ from bertkit.task_types import (
     FileTask,
     NamedEntity,
     Prediction,
+    RegressionTask,
     SpanExample,
     SpanPrediction,
     TagExample,
@@ -39,7 +44,10 @@ from bertkit.task_types import (
 )
 from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
+from bertkit.task_types.text_task import mean_output
 from bertkit.training.precision import Device, use_device
+
+_BATCH_SIZE = 64
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 
@@ -133,27 +141,31 @@ class Pipeline(EncoderPipeline):
         A table is a pandas DataFrame or a Dataset of ``datasets``. Its columns are found as ``bertkit predict`` finds
         those of a file.
         """
-        if is_memory_table(texts):
-            with TemporaryDirectory(prefix="bertkit-") as folder:
-                path = write_memory_table(texts, Path(folder), "table")
-                task, _ = choose_columns(self.task, path)
-                return Results(self._answer(task, task.reader.read(path)))
-        task, examples = self.task, [_example(number, text) for number, text in enumerate(check_texts(texts))]
-        if self.task_is_inferred and isinstance(task, TextTask) and any(each.second is not None for each in examples):
-            task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
-        return Results(self._answer(task, examples))
+        task, examples = _read(self, texts)
+        return Results(self.stream(examples, task=task))
 
-    def stream(self, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+    def logits(self, texts: Sequence[Text] | DataTable) -> NDArray[np.float32]:
+        """The outputs (N, C) of the head for N texts, before they become predictions, in the order of ``task.labels``.
+
+        Softmax (or sigmoid, for several labels at once) makes them the ``scores`` of ``predict``. Of a model for
+        numbers they are (N, 1), on the scale on which it was trained.
+        """
+        task, examples = _read(self, texts)
+        if not isinstance(task, TextTask):
+            raise usage_error(f"{self.folder} is fine-tuned for {task.name}; logits are those of one answer per text.")
+        return _logits(self, task, examples)
+
+    def stream(
+        self, examples: Iterable[Any], *, batch_size: int = _BATCH_SIZE, task: FileTask | None = None
+    ) -> Iterator[Any]:
         """The predictions for examples of the task, such as ``task.reader.read`` gives, one by one and in order.
 
-        The input may be endless: the number of examples in memory is bounded.
+        The input may be endless: the number of examples in memory is bounded. ``task`` takes the place of the model's
+        own, of which it is a variant, such as one for pairs.
         """
-        yield from self._answer(self.task, examples, batch_size=batch_size)
-
-    def _answer(self, task: FileTask, examples: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
         for prediction in stream(
             self.task_model,
-            task,
+            task or self.task,
             examples,
             self.tokenizer,
             batch_size=batch_size,
@@ -213,6 +225,29 @@ def _require_same(first: Pipeline, other: Pipeline) -> None:
             f"{other.folder} is for {other.task.name} and {first.folder} for {first.task.name}: "
             "they cannot be an ensemble."
         )
+
+
+def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTask, list[Any]]:
+    """The examples of texts, of pairs or of the rows of a table, and the task that reads them."""
+    if is_memory_table(texts):
+        with TemporaryDirectory(prefix="bertkit-") as folder:
+            path = write_memory_table(texts, Path(folder), "table")
+            task, _ = choose_columns(pipeline.task, path)
+            return task, list(task.reader.read(path))
+    task, examples = pipeline.task, [_example(number, text) for number, text in enumerate(check_texts(texts))]
+    if pipeline.task_is_inferred and isinstance(task, TextTask) and any(each.second is not None for each in examples):
+        task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
+    return task, examples
+
+
+def _logits(pipeline: Pipeline, task: TextTask, examples: Sequence[TextExample]) -> NDArray[np.float32]:
+    encoded = list(task.encode_all(examples, pipeline.tokenizer))
+    features = [feature for _, own in encoded for feature in own]
+    model, pad_id, precision = pipeline.task_model, pipeline.tokenizer.pad_id, pipeline.runtime.autocast_precision
+    rows = iter(run_features(model, features, pad_id, _BATCH_SIZE, precision))
+    name = "value" if isinstance(task, RegressionTask) else "logits"
+    answers = [mean_output(list(islice(rows, len(own))), name) for _, own in encoded]
+    return np.array(answers, dtype=np.float32).reshape(len(answers), max(1, len(task.labels)))
 
 
 def _example(number: int, text: Text) -> TextExample:

@@ -1,10 +1,12 @@
 """Progress of long jobs: a bar on a terminal, plain lines elsewhere, JSON lines for programs, or nothing.
 
-It is written to stderr, so that results on stdout can be piped.
+It is written to stderr, so that results on stdout can be piped. In a program that shows the messages of the logger
+``bertkit``, they are logged instead, at the level INFO; a higher level of that logger silences them.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -20,6 +22,9 @@ from rich.table import Column
 
 from bertkit.escaping import printable, to_json
 from bertkit.options.job import ProgressMode
+
+LOGGER = logging.getLogger("bertkit")
+LOGGER.addHandler(logging.NullHandler())
 
 SECONDS_BETWEEN_LINES = 5.0
 _MOST_HOURS = 100
@@ -112,6 +117,13 @@ class _Lines(_View):
         self.message(_summary(job))
 
 
+class _Log(_Lines):
+    """The same lines as messages of the logger."""
+
+    def message(self, text: str) -> None:
+        LOGGER.info("%s", text)
+
+
 class _JsonLines(_Lines):
     """A JSON record per line, as often as ``_Lines``."""
 
@@ -159,6 +171,22 @@ class _Bar(_View):
         self.message(_summary(job))
 
 
+def _automatic_view() -> type[_View]:
+    """The view that the program asks for by its settings of the logger; else the one that suits stderr."""
+    if LOGGER.isEnabledFor(logging.INFO) and _has_handler(LOGGER):
+        return _Log
+    if LOGGER.level > logging.INFO:
+        return _Quiet
+    return _Bar if sys.stderr.isatty() else _Lines
+
+
+def _has_handler(logger: logging.Logger) -> bool:
+    """Whether messages of the logger arrive anywhere."""
+    if not all(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+        return True
+    return logger.propagate and logger.parent is not None and _has_handler(logger.parent)
+
+
 _VIEWS: dict[ProgressMode, type[_View]] = {"plain": _Lines, "json": _JsonLines, "quiet": _Quiet}
 
 
@@ -167,7 +195,7 @@ class Progress:
 
     def __init__(self, mode: ProgressMode = "auto") -> None:
         self.mode = mode
-        self._view = _VIEWS.get(mode, _Bar if sys.stderr.isatty() else _Lines)()
+        self._view = _VIEWS.get(mode, _automatic_view())()
         self._job: _Job | None = None
 
     def __enter__(self) -> Progress:
