@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,23 @@ def test_changed_data_files_are_refused(model: Path, tmp_path: Path) -> None:
     table.write_text("review,label\n" + "".join(rows[::-1]))
     with pytest.raises(BertkitError, match=r"the data files of .*run have changed since it began"):
         finetune(table, model, tmp_path / "run")
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_another_model_at_the_same_path_is_refused(table: Path, model: Path, tmp_path: Path) -> None:
+    """A further seed would start from other weights than the first, and their mean would be of no model."""
+    shutil.copytree(model, tmp_path / "model")
+    finetune(table, tmp_path / "model", tmp_path / "run")
+    (tmp_path / "model" / "README.md").write_text("A note does not change the model.")
+    assert len(finetune(table, tmp_path / "model", tmp_path / "run", seeds=1).seeds) == 1
+    weights = bytearray((tmp_path / "model" / "model.safetensors").read_bytes())
+    weights[-2] ^= 1
+    (tmp_path / "model" / "model.safetensors").write_bytes(weights)
+    with pytest.raises(
+        BertkitError, match=r"model has changed since .*run began with it\. Choose another -o folder"
+    ) as caught:
+        finetune(table, tmp_path / "model", tmp_path / "run")
+    assert caught.value.exit_code == WRONG_USAGE
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from bertkit import config
 from bertkit.checkpoint.model_folder import OTHERS_READ, ModelFolder
@@ -14,6 +15,7 @@ from bertkit.finetuning.data import FinetuningData, check_lengths, load_data
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult, read_seed, summarize_seeds, write_results
 from bertkit.finetuning.train_seed import train_seed
+from bertkit.inference.partial_records import fingerprint_of
 from bertkit.inference.predict import predict
 from bertkit.report.plots import plot_confusion, plot_epochs
 from bertkit.report.progress import Progress
@@ -41,7 +43,7 @@ def finetune(
     with RunFolder(run.output) as folder, Interrupts() as interrupts:
         if folder.notice:
             progress.say(folder.notice)
-        begin_run(folder, settings_record(run), run.task, origins=origins)
+        begin_run(folder, settings_record(run), run, origins=origins)
         return run_seeds(load_data(run, progress, model=model), folder, interrupts, progress)
 
 
@@ -53,24 +55,44 @@ def settings_record(run: FinetuneRun) -> dict[str, object]:
 def begin_run(
     folder: RunFolder,
     settings: Mapping[str, object],
-    task: FileTask,
+    run: FinetuneRun,
     *,
     kind: str = "finetune",
     origins: Mapping[str, str] | None = None,
 ) -> None:
     """Write ``settings`` into the record of a new folder; one that has a record must have the same, on the same data.
 
-    The record of a fine-tuning that failed before its first step, such as with a wrong model path, is replaced.
+    The models and the unlabelled texts that ``run`` names must have the same content, too: their paths are in the
+    settings. The record of a fine-tuning that failed before its first step, such as with a wrong model path, is
+    replaced.
     """
-    data = _fingerprints(task)
+    data, inputs = _fingerprints(run.task), _fingerprints_of_inputs(run)
     if folder.record.exists() and not folder.metrics.exists() and read_run(folder.path)["kind"] == "finetune":
         folder.record.unlink()
     if not folder.record.exists():
-        folder.begin(settings, kind=kind, origins=dict(origins or {}), data=data, device=device_record())
-    elif read_run(folder.path)["run"] != settings:
+        facts = {"data": data, "inputs": inputs, "device": device_record()}
+        folder.begin(settings, kind=kind, origins=dict(origins or {}), **facts)
+        return
+    record = read_run(folder.path)
+    if record["run"] != settings:
         raise usage_error(f"{folder.path} holds another run. Choose another -o folder, or repeat its command.")
-    elif read_run(folder.path)["data"] != data:
+    if record["data"] != data:
         raise usage_error(f"the data files of {folder.path} have changed since it began. Choose another -o folder.")
+    before = record.get("inputs", inputs)  # earlier versions did not write them
+    for name, fingerprint in inputs.items():
+        if before.get(name) != fingerprint:
+            path = getattr(run, name)
+            raise usage_error(f"{path} has changed since {folder.path} began with it. Choose another -o folder.")
+
+
+def _fingerprints_of_inputs(run: FinetuneRun) -> dict[str, str]:
+    """Hashes of the models, without the texts that describe them, and of the unlabelled texts."""
+    named = {"model": run.model, "teacher": run.teacher}
+    folders = {name: ModelFolder.open(path).path for name, path in named.items() if path is not None}
+    files = {name: [each for each in folder.iterdir() if each.suffix != ".md"] for name, folder in folders.items()}
+    if run.unlabelled is not None:
+        files["unlabelled"] = [Path(run.unlabelled)]
+    return {name: fingerprint_of(sorted(each)) for name, each in files.items()}
 
 
 def _fingerprints(task: FileTask) -> dict[str, list[dict[str, str | int]]]:

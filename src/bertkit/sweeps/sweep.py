@@ -94,7 +94,7 @@ class _Worker:
             "sampler": self._sweep.sampler if self._sweep.trials else None,
         }
         with RunFolder(self._folder, wait=True) as folder:
-            begin_run(folder, settings, self._base.task, kind="tune", origins=origins)
+            begin_run(folder, settings, self._base, kind="tune", origins=origins)
             if count := self._sweep.trials:
                 journal = self._folder / "journal.log"
                 self._trials = Trials(journal, self._sweep.axes, count, self._sweep.sampler, seed=self._base.first_seed)
@@ -159,7 +159,7 @@ class _Worker:
         total = self._sweep.trials or len(points)
         self._progress.say(f"point {points.index(point) + 1} of {total}: {point}")
         run = point.run(self._base, folder.path)
-        begin_run(folder, settings_record(run), run.task)
+        begin_run(folder, settings_record(run), run)
         if self._data is None or not self._data.fits(run):
             self._data = load_data(run, self._progress, self._data)
         try:
