@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ PARAGRAPHS = [
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Several shards, units and chunks out of a few kilobytes."""
     monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 700)
-    monkeypatch.setattr(work_units, "_UNIT_CHARACTERS", 500)
+    monkeypatch.setattr(work_units, "_UNIT_BYTES", 500)
     monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 200)
     yield
 
@@ -113,12 +114,55 @@ def test_the_manifest_describes_the_input(tmp_path: Path, files: list[Path], tok
     assert {path.name for path in (tmp_path / "data").iterdir()} == {*names, MANIFEST, JOB, "tokenizer"}
 
 
-def test_the_number_of_workers_changes_no_byte(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+def test_the_number_of_workers_changes_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[Path], tokenizer: WordPiece
+) -> None:
+    # Workers are processes of their own, in which the length of chunks is the usual one.
+    monkeypatch.setattr(sources, "MAX_CHUNK_CHARACTERS", 200_000)
     made = []
     for workers in (1, 2, 3):
         prepare(files, tokenizer=tokenizer, output=tmp_path / str(workers), workers=workers)
         made.append(content(tmp_path / str(workers)))
     assert made[0] == made[1] == made[2]
+    assert len(Corpus.open(tmp_path / "1").shards) > 3
+
+
+def test_a_compressed_file_gives_the_same_shards(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    compressed = [tmp_path / f"{file.name}.gz" for file in files]
+    for file, path in zip(files, compressed, strict=True):
+        path.write_bytes(gzip.compress(file.read_bytes()))
+    plain = prepare(files, tokenizer=tokenizer, output=tmp_path / "plain", heldout=0)
+    unpacked = prepare(compressed, tokenizer=tokenizer, output=tmp_path / "compressed", heldout=0)
+    assert [each.tokens for each in unpacked.shards] == [each.tokens for each in plain.shards]
+    assert sentences(tmp_path / "plain", "train") == sentences(tmp_path / "compressed", "train")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        (b'{"text": "one"}\n', b'{"text": "two"\n', "texts.jsonl{gz}, line 201 is not JSON"),
+        (b'"one"\n', b'{"text": "caf\xe9"}\n', "texts.jsonl{gz}, line 201: byte {byte} of the file is not UTF-8"),
+        (b"It is one.\r\n", b"x\ry\ncaf\xe9", "texts.txt{gz}, line 203: byte {byte} of the file is not UTF-8"),
+        (b"It is one.\r", b"caf\xe9", "texts.txt{gz}, line 201: byte {byte} of the file is not UTF-8"),
+    ],
+    ids=["json", "jsonl", "txt", "carriage returns"],
+)
+def test_an_error_has_its_place_in_the_file(
+    tmp_path: Path, tokenizer: WordPiece, good: bytes, bad: bytes, message: str, compressed: bool, workers: int
+) -> None:
+    """Although the worker that finds it has not read the lines before."""
+    path = tmp_path / message.partition("{")[0]
+    content = good * 200 + bad
+    if compressed:
+        path = path.with_name(f"{path.name}.gz")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    with pytest.raises(BertkitError) as caught:
+        prepare([path], tokenizer=tokenizer, output=tmp_path / "data", workers=workers)
+    place = message.format(gz=".gz" if compressed else "", byte=f"{content.find(0xE9) + 1:,}")
+    assert str(tmp_path / place) in str(caught.value)
+    assert caught.value.exit_code == 3
 
 
 def test_ids_take_two_bytes_or_four(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
@@ -139,7 +183,7 @@ class TestHeldOut:
     @pytest.fixture(autouse=True)
     def larger_shards(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The blocks of the first shard decide what is held out of all, so that it must have enough of them."""
-        monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 30_000)
+        monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 100_000)
 
     def documents(self, folder: Path, split: Split) -> list[str]:
         return [str(document) for document in sentences(folder, split)]

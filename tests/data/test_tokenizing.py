@@ -1,4 +1,4 @@
-"""Tokenizing work units."""
+"""Tokenizing chunks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bertkit.data.sources import TextChunk
-from bertkit.data.tokenizing import TokenizerFile, UnitTokenizer, WorkUnit
+from bertkit.data.tokenizing import ChunkTokenizer, TokenizerFile
 from bertkit.text import byte_bpe
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -25,18 +25,18 @@ def test_sentences_are_encoded_as_if_each_were_alone(tmp_path: Path, tokenizer_f
     chunk = TextChunk(0, text)
     tokenizer = WordPiece.load(tmp_path)
     alone = [ids for sentence in chunk.sentences() if (ids := tokenizer.encode(sentence).ids)]
-    (found,) = UnitTokenizer(tokenizer_file).tokenize(WorkUnit((chunk,), 500, 0))
+    (found,) = ChunkTokenizer(tokenizer_file).tokenize([chunk], 500)
     assert found.sentence_lengths.tolist() == [len(ids) for ids in alone]
     assert found.tokens.tolist() == [id for ids in alone for id in ids]
     assert found.unknown == sum(ids.count(tokenizer.unk_id) for ids in alone) > 0
-    assert UnitTokenizer(tokenizer_file).tokenize(WorkUnit((TextChunk(0, " \0\n"),), 500, 0)) == []
+    assert ChunkTokenizer(tokenizer_file).tokenize([TextChunk(0, " \0\n")], 500) == []
 
 
 def test_a_chunk_is_divided_into_blocks_of_sentences(tokenizer_file: TokenizerFile) -> None:
-    tokenizer = UnitTokenizer(tokenizer_file)
+    tokenizer = ChunkTokenizer(tokenizer_file)
     chunks = tuple(TextChunk(number, "Some words. \u200b\n\nMore wor\ufffds! " * 4) for number in (7, 9))
-    whole = tokenizer.tokenize(WorkUnit(chunks, 500, 0))
-    parts = tokenizer.tokenize(WorkUnit(chunks, 20, 0))
+    whole = tokenizer.tokenize(chunks, 500)
+    parts = tokenizer.tokenize(chunks, 20)
     assert [each.number for each in whole] == [7, 9]
     assert len({each.number for each in parts}) == 2 < len(parts)
     assert whole[0].key == whole[1].key
@@ -51,7 +51,7 @@ def test_a_sentence_in_byte_level_bpe_keeps_the_space_before_it(tmp_path: Path) 
     tokenizer = byte_bpe.train(["Some words. More words."] * 3, vocab_size=299)
     tokenizer.save(tmp_path)
     file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
-    (chunk,) = UnitTokenizer(file).tokenize(WorkUnit((TextChunk(0, "Some words. More words."),), 500, 0))
+    (chunk,) = ChunkTokenizer(file).tokenize([TextChunk(0, "Some words. More words.")], 500)
     assert chunk.tokens.tolist() == tokenizer.encode("Some words. More words.").ids
     assert len(chunk.sentence_lengths) == 2
 

@@ -1,4 +1,4 @@
-"""Tokenizing in worker processes: order, memory, programs without a main guard, and workers that die."""
+"""Work in worker processes: order, memory, programs without a main guard, and workers that die."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from pathlib import Path
 import pytest
 
 from bertkit.data import workers
-from bertkit.data.sources import TextChunk
-from bertkit.data.tokenizing import TokenizedBlock, TokenizerFile, UnitTokenizer, WorkUnit
-from bertkit.data.workers import start_worker, tokenize_all
+from bertkit.data.parts import DocumentsPart, LinePart
+from bertkit.data.sources import LineForm, TextChunk
+from bertkit.data.tokenizing import TokenizedBlock, TokenizerFile
+from bertkit.data.unit_worker import UnitWorker, WorkUnit
+from bertkit.data.workers import start_worker, work_all
 from bertkit.errors import BertkitError
 from bertkit.text.wordpiece import train
 
-UNITS = [
-    WorkUnit(tuple(TextChunk(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3)), 20, number)
-    for number in range(0, 99, 3)
-]
+
+def unit_of(number: int) -> WorkUnit:
+    chunks = tuple(TextChunk(number + at, f"Some words {number}. [MASK] and {at}.") for at in range(3))
+    return WorkUnit(((0, DocumentsPart(chunks, starts_inside=False)),), 20, number)
+
+
+UNITS = [unit_of(number) for number in range(0, 99, 3)]
 
 
 @pytest.fixture
@@ -38,10 +43,20 @@ def as_lists(results: list[TokenizedBlock]) -> list[object]:
 
 
 def test_workers_give_the_same_results_in_order(tokenizer: TokenizerFile) -> None:
-    in_process = UnitTokenizer(tokenizer)
-    for (unit, results), expected in zip(tokenize_all(UNITS, tokenizer, 3), UNITS, strict=True):
+    in_process = UnitWorker(tokenizer)
+    for (unit, result), expected in zip(work_all(UNITS, tokenizer, 3), UNITS, strict=True):
         assert unit == expected
-        assert as_lists(results) == as_lists(in_process.tokenize(expected))
+        assert result.parts == in_process(expected).parts
+        assert as_lists(result.blocks) == as_lists(in_process(expected).blocks)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_error_about_a_file_is_that_of_its_worker(tmp_path: Path, tokenizer: TokenizerFile, workers: int) -> None:
+    (tmp_path / "a.jsonl").write_text('"one"\n{"text"\n')
+    part = LinePart(tmp_path / "a.jsonl", LineForm("record"), "error", 0, 14)
+    with pytest.raises(BertkitError, match=r"a\.jsonl, line 2 is not JSON") as caught:
+        list(work_all([*UNITS[:5], WorkUnit(((0, part),), 20, 0)], tokenizer, workers))
+    assert caught.value.exit_code == 3
 
 
 def test_few_units_are_in_memory_at_a_time(tokenizer: TokenizerFile) -> None:
@@ -53,7 +68,7 @@ def test_few_units_are_in_memory_at_a_time(tokenizer: TokenizerFile) -> None:
             taken += 1
             yield unit
 
-    for done, _ in enumerate(tokenize_all(units(), tokenizer, 2)):
+    for done, _ in enumerate(work_all(units(), tokenizer, 2)):
         assert taken <= done + 1 + 2 * 2 or taken == len(UNITS)
 
 
@@ -65,7 +80,7 @@ def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: p
         return started[-1]
 
     monkeypatch.setattr(workers, "start_worker", start_and_remember)
-    results = tokenize_all(UNITS, tokenizer, 2)
+    results = work_all(UNITS, tokenizer, 2)
     next(results)
     for worker in started:
         os.kill(worker.pid, signal.SIGKILL)
@@ -75,7 +90,7 @@ def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: p
 
 
 def test_workers_end_when_the_generator_is_closed(tokenizer: TokenizerFile) -> None:
-    results = tokenize_all(UNITS, tokenizer, 2)
+    results = work_all(UNITS, tokenizer, 2)
     next(results)
     results.close()  # type: ignore[attr-defined]
 
@@ -88,13 +103,15 @@ def test_a_worker_does_not_load_pytorch() -> None:
 def test_workers_need_no_main_guard_and_no_file(tokenizer: TokenizerFile) -> None:
     program = f"""
 from pathlib import Path
-from bertkit.data.tokenizing import TokenizerFile, WorkUnit
-from bertkit.data.workers import tokenize_all
-from bertkit.data import workers
+from bertkit.data.parts import DocumentsPart
 from bertkit.data.sources import TextChunk
+from bertkit.data.tokenizing import TokenizerFile
+from bertkit.data.unit_worker import WorkUnit
+from bertkit.data.workers import work_all
 
 tokenizer = TokenizerFile(Path({str(tokenizer.file)!r}), {tokenizer.vocab_size}, {tokenizer.unk_id})
-print(sum(len(results) for _, results in tokenize_all([WorkUnit((TextChunk(0, "words"),), 500, 0)] * 7, tokenizer, 2)))
+unit = WorkUnit(((0, DocumentsPart((TextChunk(0, "words"),), False)),), 500, 0)
+print(sum(len(result.blocks) for _, result in work_all([unit] * 7, tokenizer, 2)))
 """
     ran = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True)
     assert ran.stdout == "7\n"

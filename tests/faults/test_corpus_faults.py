@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_writer, "_SHARD_TOKENS", 400)
-    monkeypatch.setattr(work_units, "_UNIT_CHARACTERS", 600)
+    monkeypatch.setattr(work_units, "_UNIT_BYTES", 600)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ if __name__ == "__main__":
     from bertkit.data.prepare import prepare
     from bertkit.text.wordpiece import WordPiece
 
-    shard_writer._SHARD_TOKENS, work_units._UNIT_CHARACTERS = 20_000, 10_000
+    shard_writer._SHARD_TOKENS, work_units._UNIT_BYTES = 20_000, 10_000
     file, tokenizer, output = map(Path, sys.argv[1:])
     prepare([file], tokenizer=WordPiece.load(tokenizer), output=output, workers=2)
 """
@@ -231,7 +231,7 @@ from bertkit.cli.main import main
 if __name__ == "__main__":
     from bertkit.data import shard_writer, work_units
 
-    shard_writer._SHARD_TOKENS, work_units._UNIT_CHARACTERS = 5_000, 2_000
+    shard_writer._SHARD_TOKENS, work_units._UNIT_BYTES = 5_000, 2_000
     sys.exit(main())
 """
 
@@ -421,7 +421,8 @@ class TestNothingToRead:
         assert caught.value.exit_code == 3
 
     def test_one_document_is_enough_without_pairs(self, tmp_path: Path, tokenizer: WordPiece) -> None:
-        (tmp_path / "a.txt").write_text(" ".join(TEXTS))
+        # Less than a unit: a document across two shards is a document in each.
+        (tmp_path / "a.txt").write_text(" ".join(TEXTS[:9]))
         prepare([tmp_path / "a.txt"], tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
         corpus = Corpus.open(tmp_path / "data")
         with pytest.raises(BertkitError, match="next-sentence pairs need two"):

@@ -71,6 +71,15 @@ def test_four_megabytes_need_little_memory(tmp_path: Path, verb: str, name: str,
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.faults
+@pytest.mark.parametrize("verb", ["check", "prepare"])
+@pytest.mark.parametrize("content", ["x", "é"])
+def test_a_line_of_100_megabytes_without_a_space_needs_no_more(tmp_path: Path, verb: str, content: str) -> None:
+    pytest.importorskip("datasketch")
+    ran = run(tmp_path, verb, "a.txt", content * (100_000_000 // len(content.encode())), 450)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_the_limit_is_too_low_for_reading_the_file_at_once(tmp_path: Path) -> None:
     """Otherwise the test above could not fail."""
     assert run(tmp_path, "whole", "a.txt", WORDS * 400_000, 450).returncode != 0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bertkit import api
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.sources import TextChunk
-from bertkit.data.tokenizing import TokenizerFile, UnitTokenizer, WorkUnit
+from bertkit.data.tokenizing import ChunkTokenizer, TokenizerFile
 from bertkit.errors import BertkitError
 from bertkit.text.characters import spell_word
 from bertkit.text.words import WordLevel, train
@@ -107,9 +107,9 @@ class TestShards:
 
     def test_preparation_gives_the_same_ids(self, words: WordLevel, tmp_path: Path) -> None:
         words.save(tmp_path)
-        tokenizer = UnitTokenizer(TokenizerFile(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
+        tokenizer = ChunkTokenizer(TokenizerFile(tmp_path / "tokenizer.json", words.vocab_size, words.unk_id))
         text = "The mill ran. A fjord, naïve: the"
-        (chunk,) = tokenizer.tokenize(WorkUnit((TextChunk(0, text),), 500, done_bytes=9))
+        (chunk,) = tokenizer.tokenize([TextChunk(0, text)], 500)
         assert chunk.tokens.tolist() == [token[0] for token in words.encode(text).ids]
         assert chunk.unknown == 3, "the full stop, A and fjord"
 

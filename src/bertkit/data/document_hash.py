@@ -28,6 +28,14 @@ class DocumentHash:
         self.is_blank = self.is_blank and not text
         self._hash.update(text.encode())
 
+    @classmethod
+    def join(cls, parts: Sequence[int]) -> int:
+        """The hash of a document that was divided, from the hashes of its parts that are not blank."""
+        if len(parts) == 1:
+            return parts[0]
+        joined = hashlib.blake2b(np.array(parts, dtype="<u8").tobytes(), digest_size=8)
+        return int.from_bytes(joined.digest(), "little")
+
     @property
     def value(self) -> int:
         """The hash of all chunks so far."""

@@ -1,7 +1,8 @@
 """From text files to a DATA folder of token shards.
 
-One process reads the text and divides it into work units; worker processes find sentences and tokenize them; the first
-process writes the results in order. Units depend on the text alone, so the shards have the same bytes for any number of
+One process divides the text into work units; worker processes read them, find sentences and tokenize them; the first
+process writes the results in order. A unit is a range of bytes of a plain file; the bytes of a compressed one are
+unpacked in the first process. Units depend on the text alone, so the shards have the same bytes for any number of
 workers. Every finished shard is recorded in a journal: after a crash the same command continues after it.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 
 from bertkit import config
@@ -21,7 +22,7 @@ from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifes
 from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
-from bertkit.data.workers import tokenize_all
+from bertkit.data.workers import work_all
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.text_files import kind_of
 from bertkit.storage.checksums import sha256_of
@@ -64,9 +65,12 @@ def prepare(
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         # After a restart the units of finished shards are read again, because their documents must be numbered and
         # hashed, but not tokenized again.
-        pending = islice(reader.units(), writer.units, None)
-        for unit, blocks in tokenize_all(pending, tokenizer_file, workers or _default_workers(reader.total_bytes)):
-            writer.add(blocks)
+        finished = writer.units
+        units = (replace(unit, tokenized=at >= finished) for at, unit in enumerate(reader.units()))
+        for unit, result in work_all(units, tokenizer_file, workers or _default_workers(reader.total_bytes)):
+            blocks = reader.accept(unit, result)
+            if unit.tokenized:
+                writer.add(blocks)
             if report is not None:
                 report(unit.done_bytes, reader.total_bytes)
         writer.finish()

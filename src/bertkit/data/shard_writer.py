@@ -28,11 +28,14 @@ _JOURNAL = "journal-{:05}.json"
 class _State:
     """The state of the writer after a shard: the number of work units so far, and the totals.
 
+    The name ``work_units`` is that of units of a million bytes: journals of older versions, whose units were others, do
+    not have it and are not continued.
+
     ``last_document`` may continue in the next shard. ``limit`` is that of the keys of held-out blocks.
     """
 
     limit: int
-    units: int = 0
+    work_units: int = 0
     unknown_tokens: int = 0
     documents: int = 0
     last_document: int = -1
@@ -115,7 +118,7 @@ class ShardWriter:
         )
         state = replace(
             state,
-            units=self._units,
+            work_units=self._units,
             unknown_tokens=state.unknown_tokens + sum(block.unknown for block in blocks),
             documents=state.documents + len({block.number for block in blocks} - {state.last_document}),
             last_document=blocks[-1].number,
@@ -147,7 +150,7 @@ class ShardWriter:
         )
 
     def _accept(self, entry: _Entry) -> None:
-        self._state, self._units = entry.state, entry.state.units
+        self._state, self._units = entry.state, entry.state.work_units
         self.records += entry.records
         self._number += 1
         self._waiting, self._size = [], 0.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +24,7 @@ from bertkit.formats.decoding import DecodingLog, cut_lines, decode
 from bertkit.formats.markup import read_html, read_markdown
 from bertkit.formats.mediawiki import read_mediawiki
 from bertkit.formats.plain_text import WIKI_EXTRACTOR, drop_gutenberg_frame, read_wiki_extractor
-from bertkit.formats.records import LONGEST_RECORD, read_jsonl, read_parquet
+from bertkit.formats.records import LONGEST_RECORD, find_field, read_jsonl, read_parquet
 from bertkit.formats.text_files import kind_of, suffix_of
 from bertkit.formats.wet import read_wet
 from bertkit.text.sentences import LONGEST as LONGEST_SENTENCE
@@ -53,6 +53,18 @@ class ReadOptions:
     boundary: Boundary = "auto"
     field: str | None = None
     on_bad_bytes: BadBytes = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """How the lines of a file make documents: records of JSON with the text in ``field``, or plain text.
+
+    With ``sentence_lines`` every line of plain text is one sentence.
+    """
+
+    boundary: Boundary
+    sentence_lines: bool = False
+    field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +132,41 @@ def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None) -> Ite
             yield chunk.text
 
 
+def find_line_form(path: Path, reading: ReadOptions) -> LineForm | None:
+    """The form of a file of which any lines can be read without those before them; None for other files."""
+    kind = kind_of(path)
+    if kind not in ("txt", "jsonl"):
+        return None
+    text = decode(path, ByteStream(path), reading.on_bad_bytes, DecodingLog())
+    first = next(text, "")
+    text = itertools.chain([first], text)
+    if kind == "jsonl" or (first.startswith(_JSON_RECORD) and not suffix_of(path)):
+        _require_records(path, reading)
+        head = itertools.islice(cut_lines(text, LONGEST_RECORD), _GUESS_LINES)
+        return LineForm("record", field=reading.field or find_field(path, head))
+    if first.startswith(WIKI_EXTRACTOR):
+        return None
+    lines, is_gutenberg = drop_gutenberg_frame(cut_lines(text, MAX_CHUNK_CHARACTERS))
+    return None if is_gutenberg else _choose_form(path, _head(lines), reading)
+
+
 def _read_jsonl(path: Path, text: Iterable[str], reading: ReadOptions, log: ReadLog) -> Iterator[str]:
     lines = cut_lines(text, LONGEST_RECORD)
     return read_jsonl(path, lines, reading.field, reading.on_bad_bytes, log.decoding)
 
 
 def _read_records(path: Path, documents: Iterable[str], reading: ReadOptions) -> Iterator[TextChunk]:
+    _require_records(path, reading)
+    return split_documents(documents)
+
+
+def _require_records(path: Path, reading: ReadOptions) -> None:
     if reading.boundary not in ("auto", "record"):
         raise usage_error(f'{path} consists of records; its --boundary is "record", not "{reading.boundary}".')
-    return _split(documents)
 
 
-def _split(documents: Iterable[str]) -> Iterator[TextChunk]:
+def split_documents(documents: Iterable[str]) -> Iterator[TextChunk]:
+    """The chunks of documents that are records. A record can be empty."""
     for number, text in enumerate(documents):
         for chunk in [text] if len(text) <= MAX_CHUNK_CHARACTERS else _pack(cut_lines([text], MAX_CHUNK_CHARACTERS)):
             yield TextChunk(number, chunk)
@@ -166,23 +201,29 @@ def _read_text(path: Path, text: Iterator[str], reading: ReadOptions, log: ReadL
 
 
 def _read_plain_text(path: Path, text: Iterator[str], reading: ReadOptions, log: ReadLog) -> Iterator[TextChunk]:
-    if reading.boundary == "record":
-        raise usage_error(f'{path} is a text file; it has no records. Its --boundary is "blank-line" or "file".')
     lines, is_gutenberg = drop_gutenberg_frame(cut_lines(text, MAX_CHUNK_CHARACTERS))
     log.origin = "Project Gutenberg" if is_gutenberg else ""
     head = _head(lines)
-    log.boundary, log.sentence_lines = _guess_form(head)
-    if reading.boundary != "auto":
-        log.boundary = reading.boundary
-    lines = itertools.chain(head, lines)
-    for number, document in enumerate(_paragraphs(lines) if log.boundary == "blank-line" else [lines]):
+    form = _choose_form(path, head, reading)
+    log.boundary, log.sentence_lines = form.boundary, form.sentence_lines
+    yield from split_lines(itertools.chain(head, lines), form)
+
+
+def split_lines(lines: Iterable[str], form: LineForm) -> Iterator[TextChunk]:
+    """The chunks of the documents in lines of plain text."""
+    for number, document in enumerate(_paragraphs(lines) if form.boundary == "blank-line" else [lines]):
         for packed in _pack(document):
-            yield TextChunk(number, packed, log.sentence_lines)
+            yield TextChunk(number, packed, form.sentence_lines)
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line has white space only."""
+    return not line.strip()
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[Iterator[str]]:
     """The groups of lines between blank lines. Each group must be read before the next one is requested."""
-    return (group for is_blank, group in itertools.groupby(lines, key=lambda line: not line.strip()) if not is_blank)
+    return (group for is_between, group in itertools.groupby(lines, key=is_blank) if not is_between)
 
 
 def _head(lines: Iterator[str]) -> list[str]:
@@ -194,7 +235,14 @@ def _head(lines: Iterator[str]) -> list[str]:
     return head
 
 
-def _guess_form(head: list[str]) -> tuple[Boundary, bool]:
+def _choose_form(path: Path, head: list[str], reading: ReadOptions) -> LineForm:
+    if reading.boundary == "record":
+        raise usage_error(f'{path} is a text file; it has no records. Its --boundary is "blank-line" or "file".')
+    guess = _guess_form(head)
+    return guess if reading.boundary == "auto" else replace(guess, boundary=reading.boundary)
+
+
+def _guess_form(head: list[str]) -> LineForm:
     """Guess from its first lines where documents of a text file end, and whether each line is a sentence.
 
     Blank lines end documents if at least 70 % of the lines end like a sentence (lines of wrapped text do not) and if
@@ -203,8 +251,9 @@ def _guess_form(head: list[str]) -> tuple[Boundary, bool]:
     """
     full = [line.strip() for line in head if line.strip()]
     if sum(bool(_SENTENCE_END.search(line)) for line in full) < max(1, _LEAST_ENDING * len(full)):
-        return "file", False
+        return LineForm("file")
     with_several = sum(len(split_sentences(line)) > 1 for line in full)
     paragraphs = sum(1 for _ in _paragraphs(head))
     by_blank_line = len(full) < len(head) and len(full) >= 2 * paragraphs
-    return "blank-line" if by_blank_line else "file", with_several <= _MOST_WITH_SEVERAL * len(full)
+    sentence_lines = with_several <= _MOST_WITH_SEVERAL * len(full)
+    return LineForm("blank-line" if by_blank_line else "file", sentence_lines=sentence_lines)

@@ -1,11 +1,11 @@
-"""Work units to token arrays. Nothing here imports PyTorch, which would cost every worker 200 MB and seconds.
+"""Chunks of text to token arrays. Nothing here imports PyTorch, which would cost every worker 200 MB and seconds.
 
 Letters: N tokens, S sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,19 +18,6 @@ from bertkit.data.sources import TextChunk
 
 _SMALL_IDS = 65536
 _BREAK = "\0"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkUnit:
-    """Work for one worker: chunks of documents, which are numbered through the whole corpus.
-
-    Chunks are divided into blocks of about ``block_characters``. ``done_bytes`` is the position in the input where the
-    unit ends.
-    """
-
-    chunks: tuple[TextChunk, ...]
-    block_characters: int
-    done_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +48,8 @@ class TokenizerFile:
         return np.uint16 if self.vocab_size <= _SMALL_IDS else np.uint32
 
 
-class UnitTokenizer:
-    """Finds the sentences of work units and encodes them; special tokens typed in the text are ordinary text.
+class ChunkTokenizer:
+    """Finds the sentences of chunks and encodes them; special tokens typed in the text are ordinary text.
 
     The sentences of a chunk are given to the library as one text, separated by a token that no vocabulary has. Each
     sentence alone would give the same ids and take 9 % longer. In byte-level BPE a space belongs to the word after it;
@@ -78,17 +65,17 @@ class UnitTokenizer:
         self._break_id = self._backend.token_to_id(_BREAK)
         self._keeps_spaces = isinstance(self._backend.pre_tokenizer, pre_tokenizers.ByteLevel)
 
-    def tokenize(self, unit: WorkUnit) -> list[TokenizedBlock]:
-        """The tokens of every block with a token; sentences without one are left out."""
+    def tokenize(self, chunks: Sequence[TextChunk], block_characters: int) -> list[TokenizedBlock]:
+        """The tokens of every block of about ``block_characters`` that has any; sentences without one are left out."""
         between = _BREAK + " " * self._keeps_spaces
-        sentences = [chunk.sentences() for chunk in unit.chunks]
+        sentences = [chunk.sentences() for chunk in chunks]
         texts = [between.join(map(_without_break, each)) + _BREAK for each in sentences]
         # Without offsets, which shards do not store.
         encoded = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [
             block
-            for chunk, each, encoding in zip(unit.chunks, sentences, encoded, strict=True)
-            for block in self._split(chunk.number, cut_blocks(each, unit.block_characters), encoding.ids)
+            for chunk, each, encoding in zip(chunks, sentences, encoded, strict=True)
+            for block in self._split(chunk.number, cut_blocks(each, block_characters), encoding.ids)
             if len(block.tokens)
         ]
 

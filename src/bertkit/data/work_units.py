@@ -1,36 +1,44 @@
-"""All files of a corpus as work units, in order; every document is numbered, hashed and counted while it is read."""
+"""All files of a corpus as work units, in order, and the documents of their results, numbered through the corpus."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.blocks import block_characters
 from bertkit.data.document_hash import DocumentHash, count_duplicates
+from bertkit.data.parts import LinePart, Part, cut_lines_into_parts, group_documents
 from bertkit.data.shards import SourceRecord
-from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
-from bertkit.data.tokenizing import WorkUnit
-from bertkit.formats.compression import ByteStream
+from bertkit.data.sources import LineForm, ReadLog, ReadOptions, find_line_form, read_chunks
+from bertkit.data.tokenizing import TokenizedBlock
+from bertkit.data.unit_worker import UnitResult, WorkUnit
+from bertkit.formats.compression import COMPRESSIONS, ByteStream
 
-_UNIT_CHARACTERS = 400_000
+_UNIT_BYTES = 1_000_000
+"""A unit takes about 150 MB of memory while it is tokenized, and a third of a second of one core."""
 
 
 @dataclass(slots=True)
 class _Source:
-    """A file that is being read, with its size in bytes and the documents so far."""
+    """A file that is being read, with its size in bytes and what was found so far.
+
+    ``number`` is that of the last document in the file; ``documents`` counts those that were not dropped.
+    ``ends_inside``: the last document may go on.
+    """
 
     file: Path
     bytes: int
     log: ReadLog
+    number: int = -1
     documents: int = 0
+    replaced: int = 0
+    ends_inside: bool = False
 
 
 class UnitReader:
-    """Reads ``files`` once, to hold out a share of ``heldout``. The counts are complete when ``units`` has ended.
+    """Divides ``files`` into units, to hold out a share of ``heldout``. The counts are complete after the last result.
 
     ``dropped`` has for every file the numbers of documents to skip. Keeps eight bytes per document in memory, to count
     duplicates.
@@ -49,7 +57,9 @@ class UnitReader:
         self.sources = [_Source(file, file.stat().st_size, ReadLog(ByteStream(file))) for file in files]
         self.total_bytes = sum(source.bytes for source in self.sources)
         self.block_characters = block_characters(self.total_bytes, heldout)
+        self._number = -1
         self._hashes = array("Q")
+        self._open_hashes: list[int] = []
 
     @property
     def documents(self) -> int:
@@ -57,21 +67,57 @@ class UnitReader:
         return sum(source.documents for source in self.sources)
 
     def units(self) -> Iterator[WorkUnit]:
-        """Units of about 400,000 characters. A small document is in one unit; a large one is several chunks."""
-        held: list[TextChunk] = []
+        """Units of about a million bytes. Each has many small documents or files, or a part of a large one."""
+        held: list[tuple[int, Part]] = []
         size = 0
-        for chunk in self._chunks():
+        for each in self._parts():
             # The size depends on the text alone, not on the number of workers, so that the same holds for the shards.
-            if held and size + len(chunk.text) > _UNIT_CHARACTERS:
+            if held and size + len(each[1]) > _UNIT_BYTES:
                 yield WorkUnit(tuple(held), self.block_characters, self._done_bytes())
                 held, size = [], 0
-            held.append(chunk)
-            size += len(chunk.text)
+            held.append(each)
+            size += len(each[1])
         if held:
             yield WorkUnit(tuple(held), self.block_characters, self.total_bytes)
 
+    def accept(self, unit: WorkUnit, result: UnitResult) -> list[TokenizedBlock]:
+        """The blocks of the next unit with the numbers of their documents in the corpus, without dropped documents."""
+        numbers: list[int | None] = []
+        for (index, _), part in zip(unit.parts, result.parts, strict=True):
+            source = self.sources[index]
+            source.replaced += part.replaced
+            goes_on = source.ends_inside and part.starts_inside
+            for text_hash in part.hashes:
+                numbers.append(self._count(source, self._dropped[index], text_hash, goes_on))
+                goes_on = False
+            source.ends_inside = part.ends_inside and bool(part.hashes)
+        return [
+            replace(block, number=number) for block in result.blocks if (number := numbers[block.number]) is not None
+        ]
+
+    def _count(self, source: _Source, dropped: frozenset[int], text_hash: int | None, goes_on: bool) -> int | None:
+        """The number in the corpus of the next document of ``source``, or of its last one that goes on."""
+        if not goes_on:
+            self._close_document()
+            source.number += 1
+        if source.number in dropped:
+            return None
+        if not goes_on:
+            self._number += 1
+            source.documents += 1
+        # Blank documents are skipped later and would all count as duplicates of the first.
+        if text_hash is not None:
+            self._open_hashes.append(text_hash)
+        return self._number
+
+    def _close_document(self) -> None:
+        if self._open_hashes:
+            self._hashes.append(DocumentHash.join(self._open_hashes))
+            self._open_hashes = []
+
     def count_duplicates(self) -> int:
         """Documents with the same text as an earlier one, except for white space around it."""
+        self._close_document()
         return sum(count_duplicates([self._hashes]))
 
     def records(self, hashes: Mapping[str, str]) -> tuple[SourceRecord, ...]:
@@ -84,28 +130,29 @@ class UnitReader:
                 boundary=source.log.boundary,
                 sentence_lines=source.log.sentence_lines,
                 documents=source.documents,
-                replaced_characters=source.log.decoding.replaced,
+                replaced_characters=source.replaced,
             )
             for source in self.sources
         )
 
-    def _chunks(self) -> Iterator[TextChunk]:
-        """Chunks with the number of their document in the whole corpus."""
-        number = -1
-        for source, dropped in zip(self.sources, self._dropped, strict=True):
-            chunks = read_chunks(source.file, self.reading, source.log)
-            for number_in_file, document in groupby(chunks, key=attrgetter("number")):
-                if number_in_file in dropped:
-                    continue
-                number += 1
-                source.documents += 1
-                text_hash = DocumentHash()
-                for chunk in document:
-                    text_hash.add(chunk.text)
-                    yield replace(chunk, number=number)
-                # Blank documents are skipped later and would all count as duplicates of the first.
-                if not text_hash.is_blank:
-                    self._hashes.append(text_hash.value)
+    def _parts(self) -> Iterator[tuple[int, Part]]:
+        for index, source in enumerate(self.sources):
+            form = find_line_form(source.file, self.reading)
+            if form is None:
+                chunks = read_chunks(source.file, self.reading, source.log)
+                yield from ((index, part) for part in group_documents(chunks, _UNIT_BYTES))
+            else:
+                source.log.boundary, source.log.sentence_lines = form.boundary, form.sentence_lines
+                yield from ((index, part) for part in self._line_parts(source, form))
+
+    def _line_parts(self, source: _Source, form: LineForm) -> Iterator[LinePart]:
+        is_compressed = source.file.suffix.lower() in COMPRESSIONS
+        begin = 0
+        for content in cut_lines_into_parts(source.log.stream, form.boundary, _UNIT_BYTES):
+            yield LinePart(
+                source.file, form, self.reading.on_bad_bytes, begin, len(content), content if is_compressed else None
+            )
+            begin += len(content)
 
     def _done_bytes(self) -> int:
         return sum(source.log.stream.position for source in self.sources)

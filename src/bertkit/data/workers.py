@@ -1,64 +1,64 @@
-"""Tokenizing work units in worker processes, with results in order."""
+"""Work units in worker processes, with results in order."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from queue import SimpleQueue
 
-from bertkit.data.tokenizing import TokenizedBlock, TokenizerFile, UnitTokenizer, WorkUnit
+from bertkit.data.tokenizing import TokenizerFile
+from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
 
-Result = tuple[WorkUnit, list[TokenizedBlock]]
+Result = tuple[WorkUnit, UnitResult]
 
-Worker = SubprocessWorker[WorkUnit, list[TokenizedBlock]]
+Worker = SubprocessWorker[WorkUnit, UnitResult | BertkitError]
 
 
-def tokenize_all(units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int) -> Iterator[Result]:
+def work_all(units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int) -> Iterator[Result]:
     """Units with their results, in order; at most ``2 * workers + 1`` units are in memory at a time.
 
     With one worker the units are tokenized in this process, in which the library uses its own threads.
     """
     if workers > 1:
-        yield from _tokenize_in_workers(units, [start_worker(tokenizer_file) for _ in range(workers)])
+        yield from _work_in_processes(units, [start_worker(tokenizer_file) for _ in range(workers)])
         return
-    tokenizer = UnitTokenizer(tokenizer_file)
+    work = UnitWorker(tokenizer_file)
     for unit in units:
-        yield unit, tokenizer.tokenize(unit)
+        yield unit, work(unit)
 
 
-class _TokenizeUnit:
-    """Tokenizes units; the tokenizer is loaded at the first call, in the process of that call."""
+class _ReturnErrors:
+    """Returns the error about a file instead of raising it, which would end the process of a worker."""
 
-    def __init__(self, tokenizer_file: TokenizerFile) -> None:
-        self._tokenizer_file = tokenizer_file
+    def __init__(self, work: UnitWorker) -> None:
+        self._work = work
 
-    @cached_property
-    def _tokenizer(self) -> UnitTokenizer:
-        return UnitTokenizer(self._tokenizer_file)
-
-    def __call__(self, unit: WorkUnit) -> list[TokenizedBlock]:
-        return self._tokenizer.tokenize(unit)
+    def __call__(self, unit: WorkUnit) -> UnitResult | BertkitError:
+        try:
+            return self._work(unit)
+        except BertkitError as error:
+            return error
 
 
 def start_worker(tokenizer_file: TokenizerFile) -> Worker:
     """Start a process that tokenizes units in one thread, as there is a process per core."""
-    return SubprocessWorker(_TokenizeUnit(tokenizer_file), environment={"TOKENIZERS_PARALLELISM": "false"})
+    work = _ReturnErrors(UnitWorker(tokenizer_file))
+    return SubprocessWorker(work, environment={"TOKENIZERS_PARALLELISM": "false"})
 
 
-def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:
-    """``tokenize_all`` in processes; one thread per worker sends it units and waits for the results."""
+def _work_in_processes(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:
+    """``work_all`` in processes; one thread per worker sends it units and waits for the results."""
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
-    def tokenize(unit: WorkUnit) -> list[TokenizedBlock]:
+    def work(unit: WorkUnit) -> UnitResult:
         worker = idle.get()
         try:
-            return worker.call(unit)
+            result = worker.call(unit)
         except WorkerDiedError as error:
             raise BertkitError(
                 f"a worker process died ({error}): it was killed, or memory ran out. Finished shards are kept; repeat "
@@ -66,12 +66,15 @@ def _tokenize_in_workers(units: Iterable[WorkUnit], workers: list[Worker]) -> It
             ) from error
         finally:
             idle.put(worker)
+        if isinstance(result, BertkitError):
+            raise result
+        return result
 
-    waiting: deque[tuple[WorkUnit, Future[list[TokenizedBlock]]]] = deque()
+    waiting: deque[tuple[WorkUnit, Future[UnitResult]]] = deque()
     threads = ThreadPoolExecutor(len(workers))
     try:
         for unit in units:
-            waiting.append((unit, threads.submit(tokenize, unit)))
+            waiting.append((unit, threads.submit(work, unit)))
             if len(waiting) > 2 * len(workers):
                 done, future = waiting.popleft()
                 yield done, future.result()

@@ -37,12 +37,21 @@ class DecodingLog:
     first_bad: str = ""
 
 
-def decode(path: Path, blocks: Iterable[bytes], on_bad_bytes: BadBytes, log: DecodingLog) -> Iterator[str]:
+def decode(
+    path: Path,
+    blocks: Iterable[bytes],
+    on_bad_bytes: BadBytes,
+    log: DecodingLog,
+    *,
+    offset: int = 0,
+    first_line: int = 1,
+) -> Iterator[str]:
     """The text of ``blocks`` without a byte order mark, every line end as ``\\n``.
 
-    A byte that is not UTF-8 is an error that says where it is, or is replaced by U+FFFD and counted.
+    A byte that is not UTF-8 is an error that says where it is, or is replaced by U+FFFD and counted. ``offset`` and
+    ``first_line`` are the place in the file where the blocks begin.
     """
-    offset, line, rest = 0, 1, b""
+    line, rest = first_line, b""
     for block in _with_end(blocks):
         if not offset and not rest:
             _refuse_other_formats(path, block)
@@ -85,6 +94,21 @@ def decode_value(place: str, value: bytes, on_bad_bytes: BadBytes, log: Decoding
         text = value.decode(errors="replace")
         log.replaced += text.count(_REPLACEMENT) - value.count(_REPLACEMENT.encode())
         return text
+
+
+def count_lines(blocks: Iterable[bytes], end: int) -> int:
+    """Line ends in the first ``end`` bytes of ``blocks``: ``\\n``, ``\\r\\n`` or ``\\r``."""
+    lines = done = 0
+    after_return = False
+    for block in blocks:
+        block = block[: end - done]
+        if not block:
+            break
+        done += len(block)
+        lines += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+        lines -= after_return and block.startswith(b"\n")
+        after_return = block.endswith(b"\r")
+    return lines
 
 
 def _with_end(blocks: Iterable[bytes]) -> Iterator[bytes]:

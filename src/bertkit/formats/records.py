@@ -25,18 +25,34 @@ _PARQUET_ROWS = 64
 
 
 def read_jsonl(
-    path: Path, lines: Iterable[str], field: str | None, on_bad_bytes: BadBytes, log: DecodingLog
+    path: Path,
+    lines: Iterable[str],
+    field: str | None,
+    on_bad_bytes: BadBytes,
+    log: DecodingLog,
+    *,
+    first_line: int = 1,
 ) -> Iterator[str]:
     """The text of each line, which is an object with a text field, or a string. A text that is null is empty."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number:,}"
-        record = _parse(place, line)
+    for place, record in _parse_all(path, lines, first_line):
         if isinstance(record, dict):
-            field = field or _guess_field([name for name, value in record.items() if isinstance(value, str)], place)
+            field = field or _guess_field(record, place)
             record = _text_of(place, record, field)
         yield _without_surrogates(place, record, on_bad_bytes, log)
+
+
+def find_field(path: Path, lines: Iterable[str]) -> str | None:
+    """The field with the text in the first object; None if all ``lines`` are strings."""
+    objects = ((place, record) for place, record in _parse_all(path, lines, 1) if isinstance(record, dict))
+    return next((_guess_field(record, place) for place, record in objects), None)
+
+
+def _parse_all(path: Path, lines: Iterable[str], first_line: int) -> Iterator[tuple[str, dict[str, object] | str]]:
+    """The place and the content of every line that is not blank."""
+    for number, line in enumerate(lines, start=first_line):
+        if line.strip():
+            place = f"{path}, line {number:,}"
+            yield place, _parse(place, line)
 
 
 def _parse(place: str, line: str) -> dict[str, object] | str:
@@ -81,7 +97,11 @@ def _without_surrogates(place: str, text: str, on_bad_bytes: BadBytes, log: Deco
     return text
 
 
-def _guess_field(texts: list[str], place: str) -> str:
+def _guess_field(record: dict[str, object], place: str) -> str:
+    return _choose_field([name for name, value in record.items() if isinstance(value, str)], place)
+
+
+def _choose_field(texts: list[str], place: str) -> str:
     for name in _TEXT_FIELDS:
         if name in texts:
             return name
@@ -120,7 +140,7 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
 
 def _parquet_field(path: Path, schema: Any, field: str | None) -> str:
     texts = [column.name for column in schema if "string" in str(column.type)]
-    field = field or _guess_field(texts, str(path))
+    field = field or _choose_field(texts, str(path))
     if field not in texts:
         raise data_error(
             f'{path} has no text column "{field}". It has: {", ".join(texts)}.{did_you_mean(field, texts)}'

@@ -1,0 +1,81 @@
+"""What a worker does with a work unit: it reads the text, hashes the documents, finds sentences and tokenizes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+
+from bertkit.data.document_hash import DocumentHash
+from bertkit.data.parts import Part
+from bertkit.data.sources import TextChunk
+from bertkit.data.tokenizing import ChunkTokenizer, TokenizedBlock, TokenizerFile
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUnit:
+    """Work for one worker: parts of files, each with the index of its file.
+
+    Chunks are divided into blocks of about ``block_characters``. ``done_bytes`` is the position in the input where the
+    unit ends. Of a unit that is not ``tokenized`` the documents are counted and hashed only.
+    """
+
+    parts: tuple[tuple[int, Part], ...]
+    block_characters: int
+    done_bytes: int
+    tokenized: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PartDocuments:
+    """The documents of a part: the hash of each, or None if it is blank; the rest as in ``parts.PartText``."""
+
+    hashes: tuple[int | None, ...]
+    starts_inside: bool
+    ends_inside: bool
+    replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult:
+    """The documents of every part of a unit, and the blocks of all, whose documents are numbered through the unit."""
+
+    parts: tuple[PartDocuments, ...]
+    blocks: list[TokenizedBlock]
+
+
+class UnitWorker:
+    """Makes the results of units; the tokenizer is loaded at the first call, in the process of that call."""
+
+    def __init__(self, tokenizer_file: TokenizerFile) -> None:
+        self._tokenizer_file = tokenizer_file
+
+    @cached_property
+    def _tokenizer(self) -> ChunkTokenizer:
+        return ChunkTokenizer(self._tokenizer_file)
+
+    def __call__(self, unit: WorkUnit) -> UnitResult:
+        """Read and tokenize a unit."""
+        chunks: list[TextChunk] = []
+        parts: list[PartDocuments] = []
+        documents = 0
+        for _, part in unit.parts:
+            text = part.read()
+            hashes = _hash_documents(text.chunks)
+            parts.append(PartDocuments(hashes, text.starts_inside, text.ends_inside, text.replaced))
+            chunks += [replace(chunk, number=documents + chunk.number) for chunk in text.chunks]
+            documents += len(hashes)
+        blocks = self._tokenizer.tokenize(chunks, unit.block_characters) if unit.tokenized else []
+        return UnitResult(tuple(parts), blocks)
+
+
+def _hash_documents(chunks: Sequence[TextChunk]) -> tuple[int | None, ...]:
+    hashes = []
+    for _, document in groupby(chunks, key=attrgetter("number")):
+        text_hash = DocumentHash()
+        for chunk in document:
+            text_hash.add(chunk.text)
+        hashes.append(None if text_hash.is_blank else text_hash.value)
+    return tuple(hashes)
