@@ -17,7 +17,7 @@ from tests.tiny_bert import SENTENCES
 
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.errors import BertkitError
-from bertkit.inference.embedding import EmbeddingSettings, Vectors
+from bertkit.inference.embedding import CHUNK, EmbeddingSettings, Vectors
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import StoredVectors
 from bertkit.inference.encoder_pipeline import EncoderPipeline
@@ -26,7 +26,7 @@ from bertkit.task_types.text_column import open_text_column
 from bertkit.text.wordpiece import WordPiece
 from bertkit.training.interrupts import Interrupted
 
-ROWS = 1300
+ROWS = 2 * CHUNK + 276
 """Three chunks."""
 
 
@@ -75,11 +75,11 @@ def write(folder: Path, output: str, model: EncoderPipeline | None = None, *, ov
 
 
 def test_the_array_has_the_vectors_of_the_rows_in_order(folder: Path) -> None:
-    assert write(folder, "v.npy") == [ROWS, 0, 512, 1024, ROWS]
+    assert write(folder, "v.npy") == [ROWS, 0, CHUNK, 2 * CHUNK, ROWS]
     vectors = np.load(folder / "v.npy", mmap_mode="r")
     lines = (folder / "texts.txt").read_text().splitlines()
-    expected = pipeline(folder).embed([lines[0], lines[511], lines[-1]], "max", layers=(-1, -2))
-    np.testing.assert_allclose(vectors[[0, 511, ROWS - 1]], expected, atol=1e-5)
+    expected = pipeline(folder).embed([lines[0], lines[CHUNK - 1], lines[-1]], "max", layers=(-1, -2))
+    np.testing.assert_allclose(vectors[[0, CHUNK - 1, ROWS - 1]], expected, atol=1e-5)
     assert sorted(path.name for path in folder.iterdir()) == ["model", "texts.txt", "v.npy", "v.npy.json"]
     record = json.loads((folder / "v.npy.json").read_text())
     assert record["settings"] == {"pool": "max", "layers": [-1, -2], "normalize": False}
@@ -103,11 +103,12 @@ def test_a_signal_stops_after_a_chunk_and_the_same_command_continues(folder: Pat
     write(folder, f"whole-{output}")
     stopping = pipeline(folder)
     stopping.stop_after = 2
-    with pytest.raises(Interrupted, match=r"stopped after 1,024 rows. Continue with the same command.") as stopped:
+    message = rf"stopped after {2 * CHUNK:,} rows. Continue with the same command."
+    with pytest.raises(Interrupted, match=message) as stopped:
         write(folder, output, stopping)
     assert stopped.value.exit_code == 143
     assert not (folder / output).exists()
-    assert write(folder, output) == [ROWS, 1024, ROWS]
+    assert write(folder, output) == [ROWS, 2 * CHUNK, ROWS]
     assert (folder / output).read_bytes() == (folder / f"whole-{output}").read_bytes()
     assert not list(folder.glob(".bertkit-*"))
 
@@ -121,13 +122,13 @@ def test_torn_and_damaged_ends_cost_the_chunks_after_them(folder: Path) -> None:
     with pytest.raises(MemoryError):
         write(folder, "v.npy", failing)
     parts = data.read_bytes(), records.read_bytes()
-    chunk = 512 * 14 * 4
+    chunk = CHUNK * 14 * 4
     header = len(whole) - ROWS * 14 * 4
     assert len(parts[0]) == header + 2 * chunk
     damages = {
-        "vectors without their record": (parts[0] + b"x" * 99, parts[1], 1024),
-        "a torn record": (parts[0], parts[1][:-7], 512),
-        "vectors that are cut off": (parts[0][: header + chunk + 55], parts[1], 512),
+        "vectors without their record": (parts[0] + b"x" * 99, parts[1], 2 * CHUNK),
+        "a torn record": (parts[0], parts[1][:-7], CHUNK),
+        "vectors that are cut off": (parts[0][: header + chunk + 55], parts[1], CHUNK),
         "a changed number": (parts[0][: header + 8] + b"\1" + parts[0][header + 9 :], parts[1], 0),
         "a changed header": (b"\0" + parts[0][1:], parts[1], 0),
         "other vectors": (parts[0], b"", 0),
@@ -169,8 +170,8 @@ def test_other_settings_other_weights_and_another_input_start_again(folder: Path
             save_model(folder / "model", Model(model.build_encoder(), {}), model.tokenizer, metadata={})
         elif change == "input":
             texts = (folder / "texts.txt").read_text()
-            (folder / "texts.txt").write_text(texts.replace("1299", "1300"))
-        assert write(folder, "v.npy")[1] == (512 if change == "nothing" else 0)
+            (folder / "texts.txt").write_text(texts.replace(str(ROWS - 1), str(ROWS)))
+        assert write(folder, "v.npy")[1] == (CHUNK if change == "nothing" else 0)
         (folder / "v.npy").unlink()
         (folder / "v.npy.json").unlink()
 
@@ -179,7 +180,7 @@ def test_nothing_is_written_for_input_that_cannot_be_embedded(folder: Path) -> N
     before = sorted(folder.iterdir())
     texts = (folder / "texts.txt").read_text()
     for content, message in (
-        (texts + " \n", r"texts\.txt, line 1,301: the text is empty"),
+        (texts + " \n", rf"texts\.txt, line {ROWS + 1:,}: the text is empty"),
         ("", "is empty|has no texts"),
     ):
         (folder / "texts.txt").write_text(content)

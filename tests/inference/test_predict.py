@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -27,6 +28,33 @@ def test_predictions_are_in_order_for_every_batch_size(
     assert [each.label for each in together] == [each.label for each in alone]
     torch.testing.assert_close(numbers(together), numbers(alone), rtol=0, atol=1e-5)
     assert len({each.label for each in alone}) > 1, "a model that always says the same would prove nothing"
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_batches_that_run_beside_each_other_use_one_core_each(
+    model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece
+) -> None:
+    seen: list[tuple[int, int]] = []
+    hook = model.encoder.register_forward_pre_hook(
+        lambda *_: seen.append((threading.get_ident(), torch.get_num_threads()))
+    )
+    many = examples * 6
+    together = predict(model, task, many, tokenizer, batch_size=2)
+    hook.remove()
+    assert len(seen) == len(many) // 2
+    assert {threads for _, threads in seen} == {1}
+    assert len({thread for thread, _ in seen}) > 1
+    assert torch.get_num_threads() == 3
+    alone = [predict(model, task, [each], tokenizer)[0] for each in examples] * 6
+    torch.testing.assert_close(numbers(together), numbers(alone), rtol=0, atol=1e-5)
 
 
 def test_bfloat16_is_near(

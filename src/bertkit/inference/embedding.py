@@ -30,7 +30,7 @@ from bertkit.training.precision import Precision
 
 Vectors = NDArray[np.float32]
 
-CHUNK = 512
+CHUNK = 2048
 """Texts that are in memory at a time; those of similar length share a batch."""
 
 

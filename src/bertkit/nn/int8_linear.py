@@ -78,11 +78,11 @@ class Int8Linear(nn.Module):
         taken = self.shift * (rounded * self.scale[:, None] * self.input_factor).sum(dim=1)
         self.bias = linear.bias.detach()[rows].float() - taken
         self.input_shift = self.shift * self.input_factor
-        self.offset = torch.tensor(self.zero + 0.5)  # conversion to an integer cuts off the fraction
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
 
     def forward(self, states: Float[Tensor, "N K"]) -> Float[Tensor, "N M"]:
         """Each token independently, in float32."""
+        # In place where it can be: new memory for each step took half of the time of a layer.
         if self.shift:
             scaled = torch.addcmul(self.input_shift, states, self.input_factor)
             largest = scaled.amax(dim=1, keepdim=True)
@@ -90,12 +90,16 @@ class Int8Linear(nn.Module):
             scaled = states * self.input_factor
             largest = torch.maximum(scaled.amax(dim=1, keepdim=True), -scaled.amin(dim=1, keepdim=True))
         step = largest.clamp_(min=1e-12) / self.levels
-        integers = torch.addcmul(self.offset, scaled, 1 / step).to(torch.uint8)
+        scaled.mul_(1 / step)
+        if not self.zero:
+            scaled.sub_(128)
+        # PyTorch converts to int8 nine times faster than to uint8; the other sign bit adds 128 again.
+        integers = scaled.round_().to(torch.int8).bitwise_xor_(-128).view(torch.uint8)
         product = torch.ops.onednn.qlinear_pointwise(
             integers, 1.0, self.zero, self.weight, self.scale, self.weight_zeros,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
-        output: Tensor = self.activation(torch.addcmul(self.bias, product, step))
+        output: Tensor = self.activation(product.mul_(step).add_(self.bias))
         return output
 
 
