@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 import torch
 
-from bertkit.nn.text_pooling import TextPooling
+from bertkit.nn.text_pooling import TextPooling, pool_states
 
 B, T, H = 3, 13, 28
 MASK = torch.arange(T) < torch.tensor([13, 7, 5])[:, None]
@@ -18,6 +18,13 @@ Kind = Literal["mean", "max"]
 
 def pool_by_hand(states: torch.Tensor, kind: Kind) -> torch.Tensor:
     return states.mean(dim=0) if kind == "mean" else states.amax(dim=0)
+
+
+def test_states_are_pooled_to_one_vector() -> None:
+    states = torch.randn(B, T, H)
+    torch.testing.assert_close(pool_states(states, MASK, "mean")[1], pool_by_hand(states[1, :7], "mean"))
+    assert pool_states(states, MASK, "max")[1].equal(pool_by_hand(states[1, :7], "max"))
+    assert pool_states(states, MASK, "cls").equal(states[:, 0])
 
 
 @pytest.mark.parametrize("kind", ["mean", "max"])

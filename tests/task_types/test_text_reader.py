@@ -24,6 +24,7 @@ def test_rows_without_a_label_are_left_out_and_counted(here: Path) -> None:
     [
         ("in.csv", "review,id\nShort and sweet,5\n", "Short and sweet", None),
         ("in.txt", "Short and sweet\n\n", "Short and sweet", ""),
+        ("IN.TXT", "Short and sweet\n\n", "Short and sweet", ""),
         ("in.jsonl", '{"review": "Short and sweet"}\n', "Short and sweet", None),
         ("in.csv", "review\nShort and sweet\n", "Short and sweet", None),
     ],

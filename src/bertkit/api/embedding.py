@@ -7,6 +7,7 @@ from pathlib import Path
 from bertkit.api.paths import given_path, optional_path
 from bertkit.api.verb import verb
 from bertkit.errors import usage_error
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
@@ -54,7 +55,7 @@ def search(options: SearchOptions) -> Results[Neighbour]:
 
 def _open_texts(source: Path, column: str, encoding: str | None) -> TextColumn:
     """The column that was embedded, or the lines of a ``.txt``."""
-    is_text = source.name.removesuffix(".gz").endswith(".txt")
+    is_text = suffix_of(source) == ".txt"
     return open_text_column(source, None if is_text else column, encoding=check_encoding(encoding or UTF_8))
 
 

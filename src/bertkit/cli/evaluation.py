@@ -33,11 +33,12 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
 
 def _suffix_of_data(run: Path) -> str:
     """The suffix of the files of a fine-tuning; ``.csv`` if they are not on record."""
+    from bertkit.formats.compression import suffix_of
     from bertkit.runs import read_run
 
     record = read_run(run) if (run / "run.json").exists() else {}
     files = [file["file"] for split in record.get("data", {}).values() for file in split]
-    return Path(files[0].removesuffix(".gz")).suffix if files else ".csv"
+    return suffix_of(Path(files[0])) if files else ".csv"
 
 
 def compare(options: CompareOptions, *, json: bool, verbosity: Verbosity) -> None:

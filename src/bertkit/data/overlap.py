@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertkit.data.ngrams import NgramHasher
 from bertkit.errors import data_error
-from bertkit.formats.compression import ByteStream
+from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
 
@@ -95,7 +95,7 @@ def _read(file: Path) -> Iterator[str]:
         yield from _strings(_parse(str(file), b"".join(ByteStream(file))))
         return
     with open_lines(file) as lines:
-        if file.name.lower().removesuffix(".gz").endswith(".jsonl"):
+        if suffix_of(file) == ".jsonl":
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from _strings(_parse(at_line(file, number), line))

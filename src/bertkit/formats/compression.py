@@ -54,6 +54,11 @@ class ByteStream:
             raise data_error(f"{self.path} cannot be read, or is damaged or cut off: {cause}.") from error
 
 
+def suffix_of(path: Path) -> str:
+    """The suffix without that of a compression, in lower case; empty if there is none."""
+    return Path(path.stem if path.suffix.lower() in COMPRESSIONS else path.name).suffix.lower()
+
+
 def most_unpacked(path: Path) -> int:
     """The bytes that a compressed file may unpack to."""
     return max(ALWAYS_UNPACKED, MOST_EXPANSION * path.stat().st_size)

@@ -41,7 +41,7 @@ def open_lines(path: Path, encoding: str = UTF_8) -> Iterator[Iterator[str]]:
     Only a line feed ends a line: U+2028 and the like are characters of the text.
     """
     try:
-        file: BufferedIOBase = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
+        file: BufferedIOBase = gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # noqa: SIM115
     except FileNotFoundError as error:
         raise data_error(f"{path} does not exist.") from error
     except OSError as error:

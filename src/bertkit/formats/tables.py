@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
 from bertkit.formats.arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import Lines, at_line
 
@@ -167,7 +168,7 @@ def sniff(path: Path, encoding: str = UTF_8) -> Format:
 
 
 def _guess_format(path: Path, lines: Lines) -> Format:
-    suffix = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    suffix = suffix_of(path)
     if suffix == ".parquet":
         return Format(kind="parquet")
     if is_dataset(path):

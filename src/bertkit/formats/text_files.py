@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import data_error, did_you_mean, usage_error
-from bertkit.formats.compression import COMPRESSIONS
+from bertkit.formats.compression import COMPRESSIONS, suffix_of
 
 TextKind = Literal["txt", "jsonl", "parquet", "mediawiki", "wet", "html", "markdown"]
 
@@ -95,11 +95,6 @@ def kind_of(path: Path) -> TextKind:
 
 
 _READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '.join(COMPRESSIONS)}."
-
-
-def suffix_of(path: Path) -> str:
-    """The suffix without that of a compression, in lower case; empty if there is none."""
-    return Path(path.stem if path.suffix.lower() in COMPRESSIONS else path.name).suffix.lower()
 
 
 def _walk(folder: Path) -> Iterator[Path]:

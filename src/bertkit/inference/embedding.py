@@ -24,8 +24,7 @@ from bertkit.data.features import assemble
 from bertkit.encoder_types.architectures import spec_of_encoder
 from bertkit.errors import usage_error
 from bertkit.inference.predict import run_features
-from bertkit.nn.pooler import max_pool, mean_pool
-from bertkit.nn.text_pooling import Pooling
+from bertkit.nn.text_pooling import Pooling, pool_states
 from bertkit.training.precision import Precision
 
 Vectors = NDArray[np.float32]
@@ -72,7 +71,7 @@ class TextEmbedder(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """``vector`` (B, H) in float32."""
-        vectors = self._pool(self._average_layers(batch).float(), batch)
+        vectors = pool_states(self._average_layers(batch).float(), batch.attention_mask, self.settings.pool)
         return {"embedding": {"vector": F.normalize(vectors, dim=1) if self.settings.normalize else vectors}}
 
     def _average_layers(self, batch: Batch) -> Float[Tensor, "B T H"]:
@@ -81,15 +80,6 @@ class TextEmbedder(nn.Module):
             return output.hidden_states
         layers = self.encoder(batch, output_hidden_states=True).layers
         return torch.stack([layers[layer] for layer in self.settings.layers]).mean(dim=0)
-
-    def _pool(self, states: Float[Tensor, "B T H"], batch: Batch) -> Float[Tensor, "B H"]:
-        match self.settings.pool:
-            case "mean":
-                return mean_pool(states, batch.attention_mask)
-            case "max":
-                return max_pool(states, batch.attention_mask)
-            case "cls":
-                return states[:, 0]
 
 
 def embed(

@@ -17,6 +17,17 @@ Pooling = Literal["cls", "mean", "max"]
 """What a head reads of a row: the encoder's own pooled state (for BERT that of [CLS]), the mean or the maximum."""
 
 
+def pool_states(states: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"], pooling: Pooling) -> Float[Tensor, "B H"]:
+    """The mean or the maximum of the states of each row where ``mask`` is True, or the first state (``cls``)."""
+    match pooling:
+        case "mean":
+            return mean_pool(states, mask)
+        case "max":
+            return max_pool(states, mask)
+        case "cls":
+            return states[:, 0]
+
+
 class TextPooling(nn.Module):
     """``tanh(dense(x))``, where x is the mean of the states of a row, or their elementwise maximum.
 

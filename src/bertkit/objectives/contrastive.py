@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.pooler import max_pool, mean_pool
-from bertkit.nn.text_pooling import Pooling
+from bertkit.nn.text_pooling import Pooling, pool_states
 
 
 class ContrastiveSimilarity(Objective):
@@ -48,15 +47,8 @@ class ContrastiveSimilarity(Objective):
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``cosine`` (E,), and the ``first`` and ``second`` vectors (E, H) of length 1, in float32."""
         hidden = states.hidden_states.float()
-        match self.pooling:
-            case "mean":
-                vectors = mean_pool(hidden, batch.attention_mask)
-            case "max":
-                vectors = max_pool(hidden, batch.attention_mask)
-            case "cls":
-                vectors = hidden[:, 0]
         first_rows, last_rows = (rows.to(hidden.device, non_blocking=True) for rows in _find_rows(batch))
-        vectors = F.normalize(vectors, dim=1)
+        vectors = F.normalize(pool_states(hidden, batch.attention_mask, self.pooling), dim=1)
         first, second = vectors[first_rows], vectors[last_rows]
         return {"cosine": (first * second).sum(dim=1), "first": first, "second": second}
 

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from bertkit.errors import data_error
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.task_types.task_files import Columns
@@ -60,10 +61,10 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
 
 def holds_tags(path: Path, encoding: str = UTF_8) -> bool:
     """Whether a file has words with tags, by the end of its name or by its first lines."""
-    name = path.name.removesuffix(".gz")
-    if not path.is_file() or name.endswith(_TABLE_SUFFIXES):
+    suffix = suffix_of(path)
+    if not path.is_file() or suffix in _TABLE_SUFFIXES:
         return False
-    if name.endswith(_TAG_SUFFIXES):
+    if suffix in _TAG_SUFFIXES:
         return True
     with open_lines(path, encoding) as lines:
         rows = [cells for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertkit.errors import did_you_mean, list_names, usage_error
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_types.base import FileTask
@@ -37,7 +38,7 @@ def choose_columns(
     of use, is a usage error.
     """
     given = [name for name in (text, pair, id) if name is not None]
-    if not isinstance(task, TextTask) or path.name.removesuffix(".gz").endswith(".txt"):
+    if not isinstance(task, TextTask) or suffix_of(path) == ".txt":
         if given:
             raise usage_error(f"{path} has no columns that {task.name} reads: leave out --text, --pair and --id.")
         return task, ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bertkit.errors import data_error, did_you_mean
-from bertkit.formats.compression import ByteStream
+from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
 from bertkit.task_types.task_files import Columns
@@ -126,7 +126,7 @@ def describe_faults(split: str, faults: Faults) -> list[str]:
 
 def is_squad(path: Path) -> bool:
     """Whether a file is read as SQuAD's JSON: its name ends in .json or .json.gz, and it is not a list of records."""
-    if Path(path.name.removesuffix(".gz")).suffix != ".json":
+    if suffix_of(path) != ".json":
         return False
     with open_lines(path) as lines:
         first = next((line for line in lines if line.strip()), "")

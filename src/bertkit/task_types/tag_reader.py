@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bertkit.errors import data_error, did_you_mean
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.metrics.entities import SCHEMES, convert
 from bertkit.task_types.conll_files import COLUMNS, Sentence, read_sentences
@@ -66,7 +67,7 @@ class TagReader(Reader[TagExample]):
 
     def read(self, path: Path) -> Iterator[TagExample]:
         """Sentences in columns, of which the first is the word, or a text per line of a ``.txt`` file."""
-        if not path.name.removesuffix(".gz").endswith(".txt"):
+        if suffix_of(path) != ".txt":
             yield from self._read(path, tagged=False)
             return
         with open_lines(path) as lines:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.tables import Format, Table
 from bertkit.storage.checksums import sha256_of
@@ -92,7 +93,7 @@ class TaskFiles:
         only for files with the same suffixes as the split's own.
         """
         split = self.splits.get(name) or self.splits.get("train") or next(iter(self.splits.values()))
-        same_kind = {_suffix(file) for file in files} == {_suffix(file) for file in split.files}
+        same_kind = {suffix_of(Path(file)) for file in files} == {suffix_of(Path(file)) for file in split.files}
         absolute = tuple(str(Path(file).resolve()) for file in files)
         changed = replace(split, files=absolute, form=split.form if same_kind else None)
         kept = {other: each for other, each in self.splits.items() if not other.startswith(f"{name}_")}
@@ -157,10 +158,6 @@ class TaskFiles:
             f"{task} needs its files: give their folder with --data DIR, "
             f"or set BERTKIT_DATA to the folder that holds {self.home}."
         )
-
-
-def _suffix(file: str) -> str:
-    return Path(file.removesuffix(".gz")).suffix
 
 
 def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, sniff
 from bertkit.task_types.columns import guess_columns
@@ -105,7 +106,7 @@ class TextReader(Reader[TextExample]):
 
     def input_table(self, path: Path) -> Table | None:
         """The table; None for a ``.txt``, which has no columns."""
-        return None if path.name.removesuffix(".gz").endswith(".txt") else self.open_table(path)
+        return None if suffix_of(path) == ".txt" else self.open_table(path)
 
     def open_table(self, path: Path) -> Table:
         """New input as a table."""
@@ -117,12 +118,12 @@ class TextReader(Reader[TextExample]):
 
     def _open(self, path: Path) -> tuple[Table, Columns]:
         """New input and the columns of its texts; quotes in a ``.tsv`` are read as in the task's own files."""
-        suffix, encoding = path.name.removesuffix(".gz").rpartition(".")[2], self.files.encoding
-        if suffix == "txt":
+        encoding = self.files.encoding
+        if suffix_of(path) == ".txt":
             form = Format(names=("first", "second")) if self.pair else Format(kind="lines", names=("first",))
             return Table(path, form, encoding=encoding), Columns(first="first", second="second" if self.pair else None)
         keeps_quotes = any(split.form and not split.form.quotes for split in self.files.splits.values())
-        sniffed = replace(sniff(path, encoding), quotes=False) if suffix == "tsv" and keeps_quotes else None
+        sniffed = replace(sniff(path, encoding), quotes=False) if suffix_of(path) == ".tsv" and keeps_quotes else None
         table = Table(path, sniffed, encoding=encoding)
         return table, self._columns_in(table)
 
