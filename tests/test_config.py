@@ -122,6 +122,8 @@ def test_every_value_has_an_origin() -> None:
         ("decay.rate = 3", "{}:1: decay has no fields."),
         ("network.heads = 5", "{}:1: width 12 does not divide by 5 heads."),
         ("a = \n", "{}: Invalid value (at line 1, column 5)."),
+        ("[optimiser]", "{}:1: unknown key optimiser."),
+        ("keep = {}", "{}:1: keep is {{}}; expected true or false."),
     ],
 )
 def test_errors_name_the_line_and_the_nearest_spelling(tmp_path: Path, toml: str, message: str) -> None:
@@ -134,12 +136,30 @@ def test_errors_name_the_line_and_the_nearest_spelling(tmp_path: Path, toml: str
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.toml", "a = " + "[" * 5000, "recursion"),
+        ("a.toml", ".".join("a" * 3000) + " = 1", "recursion"),
+        ("a.json", "[" * 100_000, "recursion"),
+        ("a.json", '{"keep": true, "keep": false}', 'the key "keep" occurs twice'),
+    ],
+)
+def test_files_that_nest_too_deeply_or_repeat_a_key_are_errors(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BertkitError, match=rf"{name}: .*{message}"):
+        config.read_settings(tmp_path / name)
+
+
+@pytest.mark.parametrize(
     ("typed", "message"),
     [
         ("optimizer.lr", "--set optimizer.lr: expected path.to.field=value."),
         ("optimizer.warmup=many", "--set: optimizer.warmup is many; expected a whole number."),
         ("optimizer.clip=none of it", "--set: optimizer.clip is none of it; expected a number or null."),
         ("layers=[1", "--set: layers is [1; expected "),
+        ("layers=" + "[" * 100_000, "--set: layers is [[["),
     ],
 )
 def test_errors_on_the_command_line(typed: str, message: str) -> None:

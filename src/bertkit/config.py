@@ -120,15 +120,27 @@ def read_settings(path: Path) -> list[Setting]:
     """Settings from a TOML or JSON file (by its suffix), each with its line."""
     try:
         text = path.read_text(encoding="utf-8")
-        tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        is_json = path.suffix == ".json"
+        tree = json.loads(text, object_pairs_hook=_without_repetitions) if is_json else tomllib.loads(text)
+        leaves = list(_leaves(tree)) if isinstance(tree, dict) else []
     except OSError as error:
         raise usage_error(f"cannot read {path}: {error.strerror}.") from error
-    except ValueError as error:  # the base class of JSONDecodeError, TOMLDecodeError and UnicodeDecodeError
+    except (ValueError, RecursionError) as error:  # ValueError is the base class of what JSON, TOML and UTF-8 raise
         raise usage_error(f"{path}: {error}.") from error
     if not isinstance(tree, dict):
         raise usage_error(f"{path}: expected keys and values, found {type(tree).__name__}.")
-    locate = _line_in_json if path.suffix == ".json" else _line_in_toml
-    return [Setting(key, value, f"{path}:{locate(text, key)}") for key, value in _leaves(tree) if value != {}]
+    locate = _line_in_json if is_json else _line_in_toml
+    return [Setting(key, value, f"{path}:{locate(text, key)}") for key, value in leaves]
+
+
+def _without_repetitions(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object, whose keys are different as TOML's must be."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f'the key "{key}" occurs twice')
+        found[key] = value
+    return found
 
 
 def settings_of(record: object, origin: str, prefix: str = "") -> list[Setting]:
@@ -161,7 +173,8 @@ def _apply(record: Any, parts: list[tuple[list[str], Setting]], root: object) ->
         if name not in hints:
             known = [*_paths(type(root)), *(path for path, _ in _leaves(to_json(root)))]
             raise usage_error(f"{_where(setting)}{_explain_unknown(setting.path, known)}")
-        grouped.setdefault(name, []).append((rest, setting))
+        if rest or setting.value != {} or not dataclasses.is_dataclass(getattr(record, name)):  # {}: nothing is set
+            grouped.setdefault(name, []).append((rest, setting))
     changes: dict[str, object] = {}
     for name, group in grouped.items():
         if dataclasses.is_dataclass(getattr(record, name)) and all(rest for rest, _ in group):
@@ -194,9 +207,11 @@ def _convert(setting: Setting, hint: object) -> object:
         if setting.is_text and isinstance(value, str) and value[:1] in ("[", "{"):
             value = json.loads(value)
         converted = msgspec.convert(value, hint, strict=not setting.is_text, dec_hook=_decode)
-    except (msgspec.ValidationError, json.JSONDecodeError) as error:
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
         shown = value if setting.is_text else json.dumps(value, default=str)
-        raise usage_error(f"{_where(setting)}{setting.path} is {shown}; expected {_describe(hint)}.") from error
+        raise usage_error(
+            f"{_where(setting)}{setting.path} is {str(shown)[:200]}; expected {_describe(hint)}."
+        ) from error
     for problem in list_problems(setting.path, converted, hint):
         raise usage_error(f"{_where(setting)}{problem}")
     return converted

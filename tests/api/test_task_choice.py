@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.workspace import WORDS
 
-from bertkit.api.task_choice import choose_task, find_task, list_tasks
+from bertkit.api.task_choice import choose_task, find_task, list_tasks, refuse_unused
 from bertkit.errors import BertkitError
 from bertkit.options.finetuning import TaskTrainingOptions
 from bertkit.report.progress import Progress
@@ -77,10 +78,43 @@ def test_a_value_is_taken_as_it_is(options: TaskTrainingOptions, tmp_path: Path)
     assert choose(replace(options, task=given))[0] is given
 
 
+@pytest.mark.parametrize(
+    ("task", "given", "message"),
+    [
+        (
+            "glue:sst2",
+            {"text": "a", "fold_labels": True},
+            "glue:sst2 has its own columns: leave out --text, --fold-labels",
+        ),
+        ("glue:stsb", {"kind": "number"}, "glue:stsb has its own columns: leave out --kind"),
+        (
+            "reviews.csv",
+            {"data": "glue"},
+            "is a table, and --data the folder of a task that bertkit knows by name: leave",
+        ),
+        (sst2, {"dev": "dev.tsv"}, "glue:sst2 has its files and columns: leave out --dev"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(
+    options: TaskTrainingOptions, tmp_path: Path, task: FileTask | str, given: dict[str, Any], message: str
+) -> None:
+    refuse_unused(options)
+    refuse_unused(replace(options, task="glue:stsb", kind="similarity", data="glue"))
+    refuse_unused(replace(options, data="glue"), then="glue:rte")
+    named = tmp_path / "reviews.csv" if task == "reviews.csv" else task
+    with pytest.raises(BertkitError, match=message):
+        refuse_unused(replace(options, task=named, **given))
+
+
 def test_classes_are_weighted(options: TaskTrainingOptions) -> None:
     task, _ = choose(replace(options, class_weights="bad=2,good=1"))
     assert isinstance(task, TextClassificationTask)
     assert task != choose(options)[0]
+
+
+def test_a_class_has_one_weight(options: TaskTrainingOptions) -> None:
+    with pytest.raises(BertkitError, match='class weights "bad=2,bad=1": "bad" has two'):
+        choose(replace(options, class_weights="bad=2,bad=1"))
 
 
 def test_a_task_without_classes_has_no_class_weights(options: TaskTrainingOptions) -> None:

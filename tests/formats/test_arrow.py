@@ -90,6 +90,10 @@ def lead_outside(folder: Path) -> None:
         (lambda folder: sorted(folder.glob("*.arrow"))[0].write_bytes(b"x" * 99), r"is not a readable Arrow file"),
         (lambda folder: (folder / "state.json").write_text("{"), r"state.json cannot be read"),
         (
+            lambda folder: (folder / "state.json").write_text("[" * 100_000),
+            r"state.json cannot be read \(maximum recurs",
+        ),
+        (
             lambda folder: (folder / "dataset_info.json").write_text("[]"),
             r"dataset_info.json, line 1: not a JSON object",
         ),

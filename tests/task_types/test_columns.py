@@ -74,6 +74,13 @@ def test_two_possible_label_columns_are_an_error(here: Path) -> None:
     fails("the label may be verdict or language. Name it: --label COLUMN", WRONG_USAGE, here / "t.csv")
 
 
+def test_a_column_is_not_two_things_at_once(here: Path) -> None:
+    path = write_csv(here / "reviews.csv", reviews())
+    message = '^reviews.csv: column "review" is named twice. --text, --pair and --label differ.$'
+    fails(message, WRONG_USAGE, path, text="review", pair="review")
+    fails(message, WRONG_USAGE, path, text="review", label="review")
+
+
 def test_a_wrong_column_name_is_an_error_that_lists_the_columns(here: Path) -> None:
     path = write_csv(here / "reviews.csv", reviews())
     message = r'^reviews.csv has no column "lable". Its columns: id, review, label. Did you mean "label"\?$'

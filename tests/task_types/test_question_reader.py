@@ -38,5 +38,10 @@ def test_lines_of_a_stream() -> None:
     for line in ('{"id": "7", "question": "who?", "context": "the miller"}', "who?\tthe miller"):
         example = TASK.reader.read_line("7", line)
         assert example == SpanExample("7", "who?", "the miller")
-    with pytest.raises(BertkitError, match='line 3: not a JSON object with "question" and "context"'):
+    with pytest.raises(BertkitError, match='line 3: not a JSON object with the texts "question" and "context"'):
         TASK.reader.read_line("3", '{"question": "who?"}')
+    with pytest.raises(BertkitError, match='line 3: not a JSON object with the texts "question" and "context"'):
+        TASK.reader.read_line("3", '{"question": "who?", "context": null}')
+    for line in ('{"a": ' * 100_000, '{"id": ' + "9" * 5000 + "}", '{"question"'):
+        with pytest.raises(BertkitError, match="line 3 is not JSON that can be read: "):
+            TASK.reader.read_line("3", line)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from bertkit.api.paths import optional_path
 from bertkit.api.settings import given_settings
-from bertkit.api.task_choice import choose_task
+from bertkit.api.task_choice import choose_task, refuse_unused
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.config import Setting, apply, origins, parse_settings
+from bertkit.errors import usage_error
 from bertkit.finetuning.defaults import SMALL_MODELS, finetuning_profile_settings, is_small, small_model_settings
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.results import FinetuneResult
@@ -28,6 +29,7 @@ from bertkit.task_types import FileTask
 @verb(FinetuneOptions)
 def finetune(options: FinetuneOptions) -> FinetuneResult:
     """The scores of each seed, their ``mean``, ``sd`` and ``best``, and the run's ``folder``."""
+    refuse_unused(options, then=options.then)
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)
@@ -47,6 +49,9 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
 @verb(TuneOptions)
 def tune(options: TuneOptions) -> SweepResult:
     """``points``, the best first, with ``settings``, ``scores``, ``mean``, ``sd`` and ``best`` each; and ``best``."""
+    refuse_unused(options)
+    if options.sampler != "tpe" and options.trials is None:
+        raise usage_error("--sampler goes with --trials: without it every configuration of the grid is tried.")
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)

@@ -23,6 +23,10 @@ from bertkit.task_types.input_columns import with_encoding
 from bertkit.task_types.similarity import as_similarity
 from bertkit.task_types.user_tables import guess
 
+_FILES = ("data", "train", "dev", "test")
+_COLUMNS = ("text", "pair", "label", "kind", "allow_rare_labels", "fold_labels")
+"""Options about the columns of a user's own table and its labels; a known task has its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
@@ -60,6 +64,21 @@ def choose_task(options: TaskTrainingOptions, bar: Progress) -> FileTask:
     for note in task.reader.notes():
         bar.say(note)
     return task
+
+
+def refuse_unused(options: TaskTrainingOptions, *, then: object = None) -> None:
+    """Raise a usage error for options that the task does not read; ``then`` is a further task, which reads ``data``."""
+    names = [name for name in (*_FILES, *_COLUMNS) if getattr(options, name)]
+    if isinstance(options.task, FileTask):
+        unused, reason = names, f"{options.task.name} has its files and columns"
+    elif _is_table(options.task):
+        unused = [name for name in names if name == "data" and then is None]
+        reason = f"{options.task} is a table, and --data the folder of a task that bertkit knows by name"
+    else:
+        unused = [name for name in names if name in _COLUMNS and getattr(options, name) != "similarity"]
+        reason = f"{options.task} has its own columns"
+    if unused:
+        raise usage_error(f"{reason}: leave out {', '.join(f'--{name}'.replace('_', '-') for name in unused)}.")
 
 
 def find_task(name: str) -> FileTask:

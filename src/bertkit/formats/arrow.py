@@ -147,7 +147,7 @@ def _class_name(value: object, names: Sequence[str], source: Path | str) -> str 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise data_error(f"{path} cannot be read ({error}).") from error
     if not isinstance(content, dict):
         raise data_error(f"{at_line(path, 1)}: not a JSON object.")

@@ -180,7 +180,7 @@ def _as_record(content: object, path: Path) -> EmbeddingRecord:
 def _parse(metadata: bytes, path: Path) -> object:
     try:
         return json.loads(metadata)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise data_error(f"the record of {path} is damaged: {error}. {_ADVICE}") from error
 
 

@@ -102,7 +102,7 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
 def _read_list(cell: str, where: str) -> tuple[str, ...]:
     try:
         texts = json.loads(cell)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise data_error(f"{where}: the choices are not a JSON list ({error}).") from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f"{where}: the choices are not a JSON list of texts.")

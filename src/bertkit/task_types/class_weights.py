@@ -19,9 +19,11 @@ class Weightable(Protocol):
 
 def parse_weights(text: str) -> dict[str, float]:
     """Weights by name, from ``positive=2,negative=0.5``."""
-    weights = {}
+    weights: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
+        if name.strip() in weights:
+            raise usage_error(f'class weights "{text}": "{name.strip()}" has two.')
         try:
             weights[name.strip()] = float(number)
         except ValueError:

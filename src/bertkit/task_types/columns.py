@@ -52,9 +52,7 @@ def guess_columns(table: Table, *, text: str | None, pair: str | None, label: st
     together (``sentence1`` and ``sentence2``, ``premise`` and ``hypothesis``). The label is the column with such a
     name, or the only column with few different values. Several candidates are an error that asks for one.
     """
-    for name in (text, pair, label):
-        if name is not None:
-            table.column_index(name)
+    _check_names(table, text, pair, label)
     profiles = _profiles(table)
     rows = len(profiles[0].cells)
     taken = {name for name in (text, pair, label) if name is not None}
@@ -74,6 +72,7 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
 
     With a given ``text`` there is a second one only if ``pair`` names it.
     """
+    _check_names(table, text, pair)
     profiles = _profiles(table)
     taken = {text, pair, label_by_name([each.name for each in profiles])}
     if text is None:
@@ -81,6 +80,15 @@ def guess_texts(table: Table, *, text: str | None, pair: str | None) -> Columns:
             table.path, [each for each in profiles if each.is_text and each.name not in taken], pair
         )
     return Columns(first=text, second=pair, id=_id_by_name(table.columns, ""))
+
+
+def _check_names(table: Table, *names: str | None) -> None:
+    """Raise a usage error for a column that ``table`` does not have, or that is named twice."""
+    given = [name for name in names if name is not None]
+    for name in given:
+        table.column_index(name)
+        if given.count(name) > 1:
+            raise usage_error(f'{table.path}: column "{name}" is named twice. --text, --pair and --label differ.')
 
 
 def _profiles(table: Table) -> list[_Profile]:

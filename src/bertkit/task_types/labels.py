@@ -84,8 +84,10 @@ def read_labels(cell: str, separator: str, where: str) -> list[str]:
     if cell.startswith("["):
         try:
             names = json.loads(cell)
-        except ValueError as error:
-            raise data_error(f"{where}: {cell} is not a JSON list ({error}).") from error
+        except (ValueError, RecursionError) as error:
+            raise data_error(f"{where}: {cell[:99]} is not a JSON list ({error}).") from error
+        if not all(isinstance(name, str | int | float) for name in names):
+            raise data_error(f"{where}: {cell[:99]} is not a JSON list of labels.")
         return [str(name).strip() for name in names]
     return [name for part in cell.split(separator) if (name := part.strip())]
 

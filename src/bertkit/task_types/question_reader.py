@@ -54,9 +54,12 @@ class QuestionReader(Reader[SpanExample]):
             return SpanExample(name, question, context)
         try:
             record = json.loads(line)
-            return SpanExample(str(record.get("id", name)), str(record["question"]), str(record["context"]))
-        except (KeyError, json.JSONDecodeError) as error:
-            raise data_error(f'line {name}: not a JSON object with "question" and "context" ({error}).') from error
+        except (ValueError, RecursionError) as error:
+            raise data_error(f"line {name} is not JSON that can be read: {error}.") from error
+        question, context = record.get("question"), record.get("context")
+        if not isinstance(question, str) or not isinstance(context, str):
+            raise data_error(f'line {name}: not a JSON object with the texts "question" and "context".')
+        return SpanExample(str(record.get("id", name)), question, context)
 
     def trainable(self, examples: list[SpanExample]) -> list[SpanExample]:
         """The questions with an answer in their context, and with ``null`` the impossible ones."""
