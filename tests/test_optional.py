@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from tests.tiny_bert import make_encoder, make_tokenizer
 
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import WRONG_USAGE, BertkitError
+from bertkit.model import Model
 from bertkit.optional import load, require
+from bertkit.task_types import TextClassificationTask
 
 
 def test_an_installed_module_is_returned() -> None:
@@ -36,3 +41,22 @@ def test_pretraining_imports_sharding_without_its_libraries() -> None:
     """They take 0.8 s to import, and only ``--shard`` needs them."""
     code = "import sys, bertkit.pretraining.run; assert 'torch.distributed.checkpoint' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_prediction_imports_neither_scikit_learn_nor_the_compiler_of_torch(tmp_path: Path) -> None:
+    """scikit-learn and scipy take 1.2 s of CPU time to import, ``torch._dynamo`` takes 1.5 s."""
+    tokenizer = make_tokenizer()
+    encoder = make_encoder(tokenizer)
+    task = TextClassificationTask(name="t", metric="accuracy", labels=("dry", "wet"), max_length=41)
+    model = Model(encoder, task.objectives(encoder))
+    save_model(tmp_path / "model", model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    script = tmp_path / "answer.py"
+    script.write_text(
+        "import sys\nfrom bertkit.inference.pipeline import load\n"
+        "print(load(sys.argv[1]).classify('the river').label)\n"
+        "print([name for name in ('scipy', 'sklearn', 'torch._dynamo', 'sympy') if name in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, script, tmp_path / "model"], check=True, capture_output=True, text=True)
+    label, imported = run.stdout.splitlines()
+    assert label in task.labels
+    assert imported == "[]"

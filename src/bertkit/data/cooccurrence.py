@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.extmath import randomized_svd
 
 from bertkit.data.shards import Corpus, Shard
 from bertkit.errors import data_error
+from bertkit.optional import load
 
 WINDOW = 3
 """Neighbours on each side that count as context. A window of 6 gave no better table in three times the time."""
@@ -87,7 +87,7 @@ def embed_tokens(counts: Cooccurrence, dimensions: int, *, seed: int = 0) -> NDA
     """
     information = np.concatenate([_mutual_information(side) for side in (counts.left, counts.right)], axis=1)
     rank = min(dimensions, min(information.shape))
-    left_vectors, values, _ = randomized_svd(
+    left_vectors, values, _ = load("sklearn.utils.extmath").randomized_svd(
         information, n_components=rank, n_oversamples=32, n_iter=_POWER_ITERATIONS, random_state=seed
     )
     vectors = np.zeros((len(information), dimensions), dtype=np.float32)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from bertkit.metrics.classification import require_pairs
+from bertkit.optional import load
 from bertkit.scores import UNDEFINED
 
 Indices = NDArray[np.int64]
@@ -125,7 +125,8 @@ def resample_numbers(gold: Sequence[float], predicted: Sequence[float], names: S
     def score(indices: Indices) -> Scores:
         resampled = {"pearson": [side[indices] for side in sides]}
         if "spearman" in names:
-            resampled["spearman"] = [rankdata(side[indices], axis=1) for side in sides]
+            rank = load("scipy.stats").rankdata
+            resampled["spearman"] = [rank(side[indices], axis=1) for side in sides]
         return np.stack([_correlate(*resampled[name]) for name in names], axis=1)
 
     return score

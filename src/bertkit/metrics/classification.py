@@ -10,18 +10,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix,
-    f1_score,
-    matthews_corrcoef,
-    precision_recall_fscore_support,
-)
 
 from bertkit.errors import data_error
+from bertkit.optional import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +32,40 @@ class ClassScore:
 
 def accuracy(gold: Sequence[str], predicted: Sequence[str]) -> float:
     """The share of correct predictions."""
-    with _checked(gold, predicted):
-        return float(accuracy_score(gold, predicted))
+    with _checked(gold, predicted) as metrics:
+        return float(metrics.accuracy_score(gold, predicted))
 
 
 def binary_f1(gold: Sequence[str], predicted: Sequence[str], *, positive: str) -> float:
     """F1 of the class ``positive``; 0.0 if it occurs neither in ``gold`` nor in ``predicted``."""
-    with _checked(gold, predicted):
-        return float(f1_score(gold, predicted, labels=[positive], average="macro", zero_division=0))
+    with _checked(gold, predicted) as metrics:
+        return float(metrics.f1_score(gold, predicted, labels=[positive], average="macro", zero_division=0))
 
 
 def macro_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
     """The unweighted mean of the F1 of all classes that occur in ``gold`` or ``predicted``."""
-    with _checked(gold, predicted):
-        return float(f1_score(gold, predicted, average="macro", zero_division=0))
+    with _checked(gold, predicted) as metrics:
+        return float(metrics.f1_score(gold, predicted, average="macro", zero_division=0))
 
 
 def matthews(gold: Sequence[str], predicted: Sequence[str]) -> float:
     """Matthews correlation of any number of classes (Gorodkin 2004), -1 to 1; 0.0 when either side is constant."""
-    with _checked(gold, predicted):
-        return float(matthews_corrcoef(gold, predicted))
+    with _checked(gold, predicted) as metrics:
+        return float(metrics.matthews_corrcoef(gold, predicted))
 
 
 def score_classes(gold: Sequence[str], predicted: Sequence[str], *, classes: Sequence[str]) -> list[ClassScore]:
     """Precision, recall and F1 of every class, in the order of ``classes``."""
-    with _checked(gold, predicted):
-        columns = precision_recall_fscore_support(gold, predicted, labels=list(classes), zero_division=0)
+    with _checked(gold, predicted) as metrics:
+        columns = metrics.precision_recall_fscore_support(gold, predicted, labels=list(classes), zero_division=0)
     return tabulate_scores(classes, columns)
 
 
 def confusion(gold: Sequence[str], predicted: Sequence[str], *, classes: Sequence[str]) -> list[list[int]]:
     """Counts by gold class (rows) and predicted class (columns), both in the order of ``classes``."""
     assert {*gold, *predicted} <= {*classes}, "a label is not among the classes"
-    with _checked(gold, predicted):
-        counts: list[list[int]] = confusion_matrix(gold, predicted, labels=list(classes)).tolist()
+    with _checked(gold, predicted) as metrics:
+        counts: list[list[int]] = metrics.confusion_matrix(gold, predicted, labels=list(classes)).tolist()
     return counts
 
 
@@ -89,8 +84,8 @@ def require_pairs(gold: Sequence[object], predicted: Sequence[object]) -> None:
 
 
 @contextmanager
-def _checked(gold: Sequence[str], predicted: Sequence[str]) -> Iterator[None]:
-    """Check the arguments, and silence scikit-learn's warnings about very few or very many classes."""
+def _checked(gold: Sequence[str], predicted: Sequence[str]) -> Iterator[ModuleType]:
+    """Check the arguments, and give scikit-learn's metrics, without warnings of very few or very many classes."""
     require_pairs(gold, predicted)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
-        yield
+        yield load("sklearn.metrics")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scipy.stats import binomtest
+from bertkit.optional import load
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -11,4 +11,6 @@ def mcnemar(only_first: int, only_second: int) -> float:
     ``only_first`` and ``only_second`` count the examples that only that system gets right. 1.0 when there are none.
     """
     disagreements = only_first + only_second
-    return float(binomtest(min(only_first, only_second), disagreements).pvalue) if disagreements else 1.0
+    if not disagreements:
+        return 1.0
+    return float(load("scipy.stats").binomtest(min(only_first, only_second), disagreements).pvalue)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from bertkit.metrics.classification import require_pairs
+from bertkit.optional import load
 from bertkit.scores import UNDEFINED
 
 
@@ -24,7 +24,9 @@ def pearson(gold: Sequence[float], predicted: Sequence[float]) -> float:
 
 def spearman(gold: Sequence[float], predicted: Sequence[float]) -> float:
     """Rank correlation of the predictions with the gold numbers; equal numbers share their mean rank."""
-    return UNDEFINED if _is_undefined(gold, predicted) else float(spearmanr(gold, predicted).statistic)
+    if _is_undefined(gold, predicted):
+        return UNDEFINED
+    return float(load("scipy.stats").spearmanr(gold, predicted).statistic)
 
 
 def _is_undefined(gold: Sequence[float], predicted: Sequence[float]) -> bool:

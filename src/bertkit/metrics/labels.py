@@ -6,12 +6,10 @@ Labels are strings, and each occurs at most once in a set. Where a score is unde
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-
-from scipy.sparse import csr_matrix
-from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
-from sklearn.preprocessing import MultiLabelBinarizer
+from typing import Any
 
 from bertkit.metrics.classification import ClassScore, require_pairs, tabulate_scores
+from bertkit.optional import load
 
 Sets = Sequence[Collection[str]]
 
@@ -29,14 +27,15 @@ def macro_f1(gold: Sets, predicted: Sets) -> float:
 def subset_accuracy(gold: Sets, predicted: Sets) -> float:
     """The share of examples whose predicted set equals the gold set."""
     require_pairs(gold, predicted)
-    return float(accuracy_score(*_indicators(gold, predicted, _occurring(gold, predicted))))
+    return float(load("sklearn.metrics").accuracy_score(*_indicators(gold, predicted, _occurring(gold, predicted))))
 
 
 def score_labels(gold: Sets, predicted: Sets, *, labels: Sequence[str]) -> list[ClassScore]:
     """Precision, recall and F1 of every label, in the order of ``labels``, which hold all that occur."""
     require_pairs(gold, predicted)
     sides = _indicators(gold, predicted, labels)
-    columns = precision_recall_fscore_support(*sides, labels=range(len(labels)), zero_division=0)
+    score = load("sklearn.metrics").precision_recall_fscore_support
+    columns = score(*sides, labels=range(len(labels)), zero_division=0)
     return tabulate_scores(labels, columns)
 
 
@@ -46,19 +45,19 @@ def _f1(gold: Sets, predicted: Sets, *, average: str) -> float:
     if not labels:
         return 0.0
     sides = _indicators(gold, predicted, labels)
-    return float(f1_score(*sides, labels=range(len(labels)), average=average, zero_division=0))
+    return float(load("sklearn.metrics").f1_score(*sides, labels=range(len(labels)), average=average, zero_division=0))
 
 
 def _occurring(gold: Sets, predicted: Sets) -> list[str]:
     return sorted({label for labels in (*gold, *predicted) for label in labels})
 
 
-def _indicators(gold: Sets, predicted: Sets, labels: Sequence[str]) -> list[csr_matrix]:
-    """Both sides as 0/1 matrices (examples, labels + 2).
+def _indicators(gold: Sets, predicted: Sets, labels: Sequence[str]) -> list[Any]:
+    """Both sides as sparse 0/1 matrices (examples, labels + 2).
 
     The last two columns are empty: scikit-learn takes a matrix of one column for classes 0 and 1, not for one label.
     """
-    binarizer = MultiLabelBinarizer(classes=range(len(labels) + 2), sparse_output=True)
+    binarizer = load("sklearn.preprocessing").MultiLabelBinarizer(classes=range(len(labels) + 2), sparse_output=True)
     number_of = {label: number for number, label in enumerate(labels)}
     return [
         binarizer.fit_transform([[number_of[label] for label in labels] for labels in side])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sklearn.metrics import roc_auc_score
-
 from bertkit.metrics.classification import require_pairs
+from bertkit.optional import load
 from bertkit.scores import UNDEFINED
 
 
@@ -16,4 +15,4 @@ def roc_auc(gold: Sequence[float], scores: Sequence[float]) -> float:
     Equal scores count as half a pair. Undefined without a positive or without a negative.
     """
     require_pairs(gold, scores)
-    return float(roc_auc_score(gold, scores)) if len(set(gold)) == 2 else UNDEFINED
+    return float(load("sklearn.metrics").roc_auc_score(gold, scores)) if len(set(gold)) == 2 else UNDEFINED

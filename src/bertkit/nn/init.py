@@ -53,9 +53,9 @@ def fill_sinusoids(weight: Tensor, sigma: float = BERT_SIGMA) -> None:
 @torch.no_grad()
 def _fill_truncated_normal(weight: Tensor, sigma: float) -> None:
     """Sample, and sample again what is outside two sigma: seven times faster than ``nn.init.trunc_normal_``."""
-    weight.normal_(0.0, sigma)
-    if weight.is_meta:  # it has no values to look at
+    if weight.is_meta:  # it has no values, and normal_ on the meta device would import torch._dynamo: seconds
         return
+    weight.normal_(0.0, sigma)
     entries = weight.view(-1)
     outside = (entries.abs() > 2 * sigma).nonzero().squeeze(1)
     while len(outside) > 0:  # 4.6 % of the values are outside, so a few rounds are enough

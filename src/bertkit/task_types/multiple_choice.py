@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import softmax
 
 from bertkit.batch import IGNORE, Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
@@ -27,6 +26,7 @@ from bertkit.task_types.choice_baselines import SIMILARITY, predict_most_similar
 from bertkit.task_types.choice_columns import Spelling
 from bertkit.task_types.choice_reader import ChoiceExample, ChoiceReader
 from bertkit.task_types.example_reports import ExampleReport
+from bertkit.task_types.probabilities import softmax
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from bertkit.batch import Feature
 from bertkit.contracts import OutputArrays
 from bertkit.metrics.squad import score_answer
 from bertkit.results import Result
+from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.squad_files import SpanExample
 from bertkit.task_types.windows import Candidate, find_candidates
 

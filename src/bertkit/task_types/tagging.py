@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from bertkit.batch import Feature
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
@@ -21,6 +20,7 @@ from bertkit.objectives.feature_tagging import FeatureTagging
 from bertkit.objectives.token_classification import TokenClassification
 from bertkit.results import Result
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod, FileTask
+from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.tag_baselines import (
     MOST_FREQUENT_TAG,
     TAG_OF_WORD,

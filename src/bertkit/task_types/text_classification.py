@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from scipy.special import softmax
-
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
 from bertkit.errors import usage_error
@@ -19,6 +17,7 @@ from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
 from bertkit.task_types.labels import fold_label
+from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
