@@ -20,6 +20,14 @@ def test_masks_are_filled(workspace: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.splitlines()[0].split() == ["guess", "probability"]
 
 
+def test_the_help_shows_both_masks(capsys: pytest.CaptureFixture[str]) -> None:
+    """The renderer of the help takes words in brackets for styles."""
+    run("fill", "--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "[MASK]" in shown
+    assert "<mask>" in shown
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt", ".parquet"])
 def test_every_row_of_a_file_is_predicted(workspace: Path, tmp_path: Path, suffix: str) -> None:
     run("predict", workspace / "tuned", workspace / "reviews.csv", "-o", tmp_path / f"out{suffix}", "--quiet")

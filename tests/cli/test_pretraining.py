@@ -8,7 +8,10 @@ import pytest
 from tests.workspace import run, run_json
 
 from bertkit import api
+from bertkit.cli import app
 from bertkit.errors import BertkitError
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_plan_trains_nothing(
@@ -28,6 +31,17 @@ def test_a_finished_run_can_be_resumed(workspace: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr()
     assert "7 steps" in printed.out
     assert printed.err.splitlines()[-1].startswith("next: bertkit fill")
+
+
+def test_the_error_in_the_readme_is_what_a_mistake_gives(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pretrain.toml").write_text("steps = 7\n\n# four\n# more\n# lines\n[schedule]\nwamup = 0.1\n")
+    assert app.run(["pretrain", str(workspace / "data"), "--config", "pretrain.toml", "-o", "run"]) == 2
+    shown = capsys.readouterr().err.strip()
+    assert shown.startswith("error: pretrain.toml:7: ")
+    assert f"\n{shown}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("kind", "architecture"), [("bpe", "gpt"), ("words", "elmo")])

@@ -227,15 +227,24 @@ def test_folders_of_transformers_load(tmp_path: Path, padded_batch: Batch, case:
     close(our_outputs(ours, padded_batch), hf_outputs(hf, padded_batch), SIMPLE)
 
 
-@pytest.mark.parametrize("form", ["safetensors in parts", "torch"])
+@pytest.mark.parametrize("form", ["safetensors in parts", "torch", "torch in parts"])
 def test_other_file_formats_of_transformers_load(tmp_path: Path, padded_batch: Batch, form: str) -> None:
-    shape = transformers.BertConfig(vocab_size=99, hidden_size=28, num_hidden_layers=3, num_attention_heads=4)
+    shape = transformers.BertConfig(
+        vocab_size=99, hidden_size=28, num_hidden_layers=3, num_attention_heads=4, hidden_act="gelu_fast"
+    )
     hf = transformers.BertForPreTraining(shape).eval()
     randomize(hf)
     hf.save_pretrained(tmp_path, max_shard_size="100KB" if form == "safetensors in parts" else "5GB")
     if form == "torch":
         (tmp_path / "model.safetensors").unlink()
         torch.save(hf.state_dict(), tmp_path / "pytorch_model.bin")
+    elif form == "torch in parts":
+        (tmp_path / "model.safetensors").unlink()
+        state = hf.state_dict()
+        files = {name: f"pytorch_model-0000{1 + place % 2}-of-00002.bin" for place, name in enumerate(state)}
+        for file in set(files.values()):
+            torch.save({name: tensor for name, tensor in state.items() if files[name] == file}, tmp_path / file)
+        (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": files}))
     else:
         assert (tmp_path / "model.safetensors.index.json").exists()
     ours = ModelFolder.open(tmp_path).load_model(lambda encoder: heads_of(encoder, ("mlm", "nsp"))).eval()
