@@ -90,7 +90,7 @@ def test_long_contexts_among_short_ones_change_no_answer(answering: Pipeline, mo
         return run(model, features, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(predicting, "run_features", note)
-    monkeypatch.setattr(predicting, "_BATCHES_IN_A_CHUNK", 2)
+    monkeypatch.setattr(predicting, "BATCHES_IN_A_CHUNK", 2)
     examples = [SpanExample(str(n), "who ran?", CONTEXT * (1 + 9 * (n % 3 == 1))) for n in range(7)]
     together = list(answering.stream(examples, batch_size=4))
     windows = [len(answering.task.encode(example, answering.tokenizer)) for example in examples]

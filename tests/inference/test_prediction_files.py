@@ -24,6 +24,12 @@ from bertkit.task_types.input_columns import choose_columns
 from bertkit.training.interrupts import Interrupted
 
 
+@pytest.fixture(autouse=True)
+def one_row_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A continuation begins after any row."""
+    monkeypatch.setattr("bertkit.inference.prediction_files._ROWS_AT_ONCE", 1)
+
+
 def answer(model: Parrot, texts: Path, output: Path) -> list[int]:
     reported: list[int] = []
     assert predict_file(model, texts, output, reported.append, overwrite=True) == ROWS
@@ -46,6 +52,19 @@ def test_an_interrupted_file_continues_where_it_stopped(tmp_path: Path, texts: P
     assert (reported[0], reported[-1]) == (100, ROWS)
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not list(tmp_path.glob(".bertkit-partial-*"))
+
+
+def test_a_continuation_begins_where_a_chunk_of_the_model_does(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertkit.inference.prediction_files._ROWS_AT_ONCE", 30)
+    output = tmp_path / "out.jsonl"
+    with pytest.raises(Interrupted, match="stopped after 100 rows"):
+        predict_file(Parrot(tmp_path / "model", stop_at=99), texts, output, lambda done: None)
+    model = Parrot(tmp_path / "model")
+    assert answer(model, texts, output)[0] == 90
+    assert model.answered == ROWS - 90
+    assert [json.loads(line)["label"] for line in output.read_text().splitlines()] == texts.read_text().splitlines()
 
 
 def test_other_input_or_another_model_starts_from_the_first_row(tmp_path: Path, texts: Path) -> None:

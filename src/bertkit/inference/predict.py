@@ -21,7 +21,7 @@ from bertkit.training.precision import Precision, autocast
 
 T = TypeVar("T")
 
-_BATCHES_IN_A_CHUNK = 32
+BATCHES_IN_A_CHUNK = 32
 
 _TOKENS_IN_A_BATCH = {"cpu": 1024, "cuda": 16384}
 """The most tokens of a batch, padding included. On a CPU the states of more would leave the cache of a core."""
@@ -55,9 +55,10 @@ def stream(
     """Like ``predict``, one prediction at a time: at most one chunk is in memory, so the input may be endless.
 
     Within a chunk, inputs of similar length share a batch. Predictions are the same for every batch size, except for
-    the rounding of ``precision``.
+    the rounding of ``precision``; they are the same to the last bit from any multiple of ``BATCHES_IN_A_CHUNK *
+    batch_size`` examples on, where a chunk always begins.
     """
-    chunks = _chunks(task.encode_all(examples, tokenizer), _BATCHES_IN_A_CHUNK * batch_size)
+    chunks = _chunks(task.encode_all(examples, tokenizer), BATCHES_IN_A_CHUNK * batch_size)
     for chunk in _read_ahead(chunks):
         features = [feature for _, own in chunk for feature in own]
         rows = iter(run_features(model, features, tokenizer.pad_id, batch_size, precision))
@@ -75,13 +76,13 @@ def _read_ahead(chunks: Iterator[T]) -> Iterator[T]:
 
 
 def _chunks(encoded: Iterable[tuple[E, list[Feature]]], size: int) -> Iterator[list[tuple[E, list[Feature]]]]:
-    """Examples in their order, in chunks of at least ``size`` features."""
+    """Examples in their order, in chunks of at least ``size`` features or of less, where ``size`` examples end."""
     chunk: list[tuple[E, list[Feature]]] = []
     count = 0
-    for example, features in encoded:
+    for number, (example, features) in enumerate(encoded, start=1):
         chunk.append((example, features))
         count += len(features)
-        if count >= size:
+        if count >= size or number % size == 0:
             yield chunk
             chunk, count = [], 0
     if chunk:

@@ -20,8 +20,9 @@ from bertkit.contracts import Example
 from bertkit.errors import usage_error
 from bertkit.escaping import to_json
 from bertkit.formats.lines import decode_lines
-from bertkit.inference.partial_records import fingerprint_of, keep_intact, locked_records, read_records
+from bertkit.inference.partial_records import fingerprint_of, keep_first, keep_intact, locked_records, read_records
 from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.predict import BATCHES_IN_A_CHUNK
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.json_log import format_record, open_log
@@ -39,6 +40,10 @@ _FURTHER_FIELDS = ("scores", "num_truncated")
 
 _BATCH_SIZE = 32
 _ROWS_BETWEEN_REPORTS = 64
+
+_ROWS_AT_ONCE = BATCHES_IN_A_CHUNK * _BATCH_SIZE
+"""Rows after a multiple of which a continuation begins: only there do rows share their batches with the same rows, and
+a number of the output may otherwise differ in its last digit."""
 
 
 def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report, *, overwrite: bool = False) -> int:
@@ -80,6 +85,8 @@ def _further_files(pipeline: Pipeline, output: Path) -> dict[str, Path]:
 def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Report, *, needs_unique_ids: bool) -> int:
     """Append the records of all rows that ``records`` does not have yet."""
     done = keep_intact(records, "" if source == STREAM else _fingerprint(pipeline, source))
+    done -= done % _ROWS_AT_ONCE
+    keep_first(records, done)
     report(done)
     examples = _examples(pipeline, source)
     if needs_unique_ids and source == STREAM:
@@ -89,6 +96,8 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
         for record in _records(pipeline, islice(examples, done, None), cells):
             file.write(format_record(record))
             done += 1
+            if done % _ROWS_AT_ONCE == 0:
+                file.flush()
             if done % _ROWS_BETWEEN_REPORTS == 0:
                 report(done)
             if interrupts.requested:
