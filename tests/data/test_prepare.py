@@ -24,6 +24,7 @@ from bertkit.data.sources import ReadOptions, read_chunks
 from bertkit.errors import BertkitError
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.locks import exclusive_lock
+from bertkit.storage.remote import to_path
 from bertkit.text import bpe, byte_bpe, wordpiece, words
 from bertkit.text.wordpiece import WordPiece, train
 
@@ -135,6 +136,17 @@ def test_a_compressed_file_gives_the_same_shards(tmp_path: Path, files: list[Pat
     unpacked = prepare(compressed, tokenizer=tokenizer, output=tmp_path / "compressed", heldout=0)
     assert [each.tokens for each in unpacked.shards] == [each.tokens for each in plain.shards]
     assert sentences(tmp_path / "plain", "train") == sentences(tmp_path / "compressed", "train")
+
+
+def test_remote_files_give_the_same_shards(tmp_path: Path, files: list[Path], tokenizer: WordPiece) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    remote = [to_path(f"memory://corpus/{file.name}") for file in files]
+    memory.pipe({str(path): file.read_bytes() for path, file in zip(remote, files, strict=True)})
+    local = prepare(files, tokenizer=tokenizer, output=tmp_path / "local")
+    manifest = prepare(remote, tokenizer=tokenizer, output=tmp_path / "remote")
+    assert manifest.shards == local.shards
+    assert [each.file for each in manifest.sources] == [f"memory://corpus/{file.name}" for file in files]
+    assert [each.sha256 for each in manifest.sources] == [each.sha256 for each in local.sources]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

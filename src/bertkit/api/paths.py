@@ -10,6 +10,7 @@ from bertkit.formats.text_files import TextFiles, find_text_files
 from bertkit.options.inputs import DataTable
 from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_files, require_texts
+from bertkit.storage.remote import to_path
 
 
 def existing(files: Iterable[AnyPath]) -> list[Path]:
@@ -35,7 +36,7 @@ def existing_texts(files: Iterable[AnyPath]) -> TextFiles:
     BertkitError
         If none is given, if one does not exist, or if a folder has no text file.
     """
-    paths = [Path(file) for file in files]
+    paths = [to_path(file) for file in files]
     if not paths:
         raise usage_error("name at least one text file.")
     require_texts(paths)

@@ -23,6 +23,7 @@ from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerSh
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import restore_folder
 from bertkit.storage.outputs import open_output_folder
+from bertkit.storage.remote import require_local
 from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
 from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer
 
@@ -125,6 +126,7 @@ def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
 @verb(PrepareOptions)
 def prepare(options: PrepareOptions) -> Manifest:
     """The manifest of the shards."""
+    require_local(Path(options.output))
     with Progress(options.progress) as bar:
         found = existing_texts(options.files)
         _say_skipped(bar, found)
@@ -134,6 +136,7 @@ def prepare(options: PrepareOptions) -> Manifest:
             tokenizer=load_tokenizer(options.tokenizer),
             output=Path(options.output),
             workers=options.workers,
+            engine=options.engine,
             heldout=options.heldout,
             reading=ReadOptions(boundary=options.boundary, field=options.field, on_bad_bytes=options.on_bad_bytes),
             cleaning=Cleaning(duplicates=options.drop_duplicates, overlap=tuple(_paths(options.drop_overlap))),

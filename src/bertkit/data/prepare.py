@@ -22,7 +22,7 @@ from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifes
 from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
-from bertkit.data.workers import work_all
+from bertkit.data.workers import Engine, work_all
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.text_files import kind_of
 from bertkit.storage.checksums import sha256_of
@@ -41,6 +41,7 @@ def prepare(
     tokenizer: SubwordTokenizer,
     output: Path,
     workers: int | None = None,
+    engine: Engine = "local",
     heldout: float = 0.01,
     reading: ReadOptions | None = None,
     cleaning: Cleaning | None = None,
@@ -66,8 +67,10 @@ def prepare(
         # After a restart the units of finished shards are read again, because their documents must be numbered and
         # hashed, but not tokenized again.
         finished = writer.units
+        if engine == "local":
+            workers = workers or _default_workers(reader.total_bytes)
         units = (replace(unit, tokenized=at >= finished) for at, unit in enumerate(reader.units()))
-        for unit, result in work_all(units, tokenizer_file, workers or _default_workers(reader.total_bytes)):
+        for unit, result in work_all(units, tokenizer_file, workers, engine):
             blocks = reader.accept(unit, result)
             if unit.tokenized:
                 writer.add(blocks)

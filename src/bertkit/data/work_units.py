@@ -15,6 +15,7 @@ from bertkit.data.sources import LineForm, ReadLog, ReadOptions, find_line_form,
 from bertkit.data.tokenizing import TokenizedBlock
 from bertkit.data.unit_worker import UnitResult, WorkUnit
 from bertkit.formats.compression import COMPRESSIONS, ByteStream
+from bertkit.storage.remote import RemotePath
 
 _UNIT_BYTES = 1_000_000
 """A unit takes about 150 MB of memory while it is tokenized, and a third of a second of one core."""
@@ -146,11 +147,12 @@ class UnitReader:
                 yield from ((index, part) for part in self._line_parts(source, form))
 
     def _line_parts(self, source: _Source, form: LineForm) -> Iterator[LinePart]:
-        is_compressed = source.file.suffix.lower() in COMPRESSIONS
+        # What had to be unpacked or downloaded here is sent to the workers.
+        is_sent = source.file.suffix.lower() in COMPRESSIONS or isinstance(source.file, RemotePath)
         begin = 0
         for content in cut_lines_into_parts(source.log.stream, form.boundary, _UNIT_BYTES):
             yield LinePart(
-                source.file, form, self.reading.on_bad_bytes, begin, len(content), content if is_compressed else None
+                source.file, form, self.reading.on_bad_bytes, begin, len(content), content if is_sent else None
             )
             begin += len(content)
 

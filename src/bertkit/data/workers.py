@@ -1,4 +1,4 @@
-"""Work units in worker processes, with results in order."""
+"""Work units in worker processes, of this machine or of a Ray cluster, with results in order."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
+from typing import Literal
 
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
-from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
+from bertkit.storage.ray_cluster import map_on_cluster
+from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError, count_cores
+
+Engine = Literal["local", "ray"]
 
 Result = tuple[WorkUnit, UnitResult]
 
 Worker = SubprocessWorker[WorkUnit, UnitResult | BertkitError]
 
 
-def work_all(units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int) -> Iterator[Result]:
+def work_all(
+    units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int | None, engine: Engine = "local"
+) -> Iterator[Result]:
     """Units with their results, in order; at most ``2 * workers + 1`` units are in memory at a time.
 
-    With one worker the units are tokenized in this process, in which the library uses its own threads.
+    With one worker on this machine the units are tokenized in this process, in which the library uses its own threads.
+    None is a worker per core.
     """
-    if workers > 1:
-        yield from _work_in_processes(units, [start_worker(tokenizer_file) for _ in range(workers)])
+    if engine == "ray":
+        for unit, result in map_on_cluster(_ReturnErrors(UnitWorker(tokenizer_file)), units, calls=workers):
+            yield unit, _raise_error(result)
+        return
+    if workers is None or workers > 1:
+        yield from _work_in_processes(units, [start_worker(tokenizer_file) for _ in range(workers or count_cores())])
         return
     work = UnitWorker(tokenizer_file)
     for unit in units:
@@ -41,6 +52,12 @@ class _ReturnErrors:
             return self._work(unit)
         except BertkitError as error:
             return error
+
+
+def _raise_error(result: UnitResult | BertkitError) -> UnitResult:
+    if isinstance(result, BertkitError):
+        raise result
+    return result
 
 
 def start_worker(tokenizer_file: TokenizerFile) -> Worker:
@@ -66,9 +83,7 @@ def _work_in_processes(units: Iterable[WorkUnit], workers: list[Worker]) -> Iter
             ) from error
         finally:
             idle.put(worker)
-        if isinstance(result, BertkitError):
-            raise result
-        return result
+        return _raise_error(result)
 
     waiting: deque[tuple[WorkUnit, Future[UnitResult]]] = deque()
     threads = ThreadPoolExecutor(len(workers))

@@ -11,6 +11,7 @@ from typing import Literal
 
 from bertkit.errors import data_error, did_you_mean, usage_error
 from bertkit.formats.compression import COMPRESSIONS, suffix_of
+from bertkit.storage.remote import RemotePath
 
 TextKind = Literal["txt", "jsonl", "parquet", "mediawiki", "wet", "html", "markdown"]
 
@@ -99,6 +100,9 @@ _READABLE = f"bertkit reads {' '.join(filter(None, _KINDS))}, each plain or {' '
 
 def _walk(folder: Path) -> Iterator[Path]:
     """All files below ``folder``, in sorted order whatever the file system; links to folders are not followed."""
+    if isinstance(folder, RemotePath):
+        yield from folder.files_below()
+        return
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name.startswith("."):
             continue

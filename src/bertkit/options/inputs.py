@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_any, require_data, require_files, require_model, require_texts
+from bertkit.storage.remote import RemotePath, to_path
 
 STREAM = "-"
 """stdin or stdout in place of a file."""
@@ -75,7 +76,8 @@ def check_inputs(options: Any) -> None:
     for name, kind in _inputs_of(kind_of_record).items():
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
-        paths = [Path(each) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
+        convert = to_path if kind == "texts" else Path
+        paths = [convert(each) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
         for path in paths:
             _refuse_streams(path)
         _CHECKS[kind](paths)
@@ -83,6 +85,8 @@ def check_inputs(options: Any) -> None:
 
 def _refuse_streams(path: Path) -> None:
     """Raise a usage error for a pipe, a socket or a device: inputs are read more than once, and a pipe waits."""
+    if isinstance(path, RemotePath):
+        return
     try:
         mode = path.stat().st_mode
     except OSError:  # reported by the check of its kind

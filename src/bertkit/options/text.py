@@ -79,6 +79,8 @@ class PrepareOptions(JobOptions):
     """Folder for shards, manifest and tokenizer."""
     workers: Processes | None = None
     """Number of processes. [default: one per core]"""
+    engine: Literal["local", "ray"] = "local"
+    """Work on this machine, or on a Ray cluster whose nodes have bertkit and the same files (bertkit[ray])."""
     heldout: ShareBelowOne = 0.01
     """Share of the tokens that is held out of training, for evaluation; also from within long documents."""
     boundary: Literal["auto", "blank-line", "file", "record"] = "auto"

@@ -1,0 +1,114 @@
+"""Files in object stores, on web servers and in other file systems of fsspec, as paths that can be read.
+
+``s3://bucket/a.jsonl`` needs the package s3fs, ``gs://...`` gcsfs, and so on; they find credentials in their own way.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any
+
+from bertkit.errors import data_error, usage_error
+from bertkit.optional import require
+
+_URL = re.compile(r"([a-z][a-z0-9+]+):/+(.+)", re.DOTALL)
+"""One slash is enough: ``Path("s3://bucket")`` has lost the other."""
+
+
+class _RemoteFile(io.BufferedReader):
+    """A file of fsspec as ``open`` returns files; those of some packages lack these two."""
+
+    mode = "rb"
+    name = ""
+
+
+class RemotePath(type(Path())):  # type: ignore[misc]
+    """A file or a folder of a file system of fsspec. What pathlib reads works; nothing can be written.
+
+    Raises a usage error if there is no such file system or its package is missing, and a data error if it refuses.
+    """
+
+    def __str__(self) -> str:
+        scheme, _, path = super().__str__().partition(":/")
+        return f"{scheme}://{path}"
+
+    def open(self, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
+        """The bytes of the file."""
+        with self._explained() as files:
+            return _RemoteFile(files.open(str(self), mode))
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """The size of the file; everything else is 0."""
+        with self._explained() as files:
+            return os.stat_result((0, 0, 0, 0, 0, 0, int(files.info(str(self))["size"] or 0), 0, 0, 0))
+
+    def exists(self) -> bool:
+        """Whether there is a file or a folder."""
+        with self._explained() as files:
+            return bool(files.exists(str(self)))
+
+    def is_file(self) -> bool:
+        """Whether there is a file."""
+        with self._explained() as files:
+            return bool(files.isfile(str(self)))
+
+    def is_dir(self) -> bool:
+        """Whether there is a folder: in an object store, whether a name begins like this."""
+        with self._explained() as files:
+            return bool(files.isdir(str(self)))
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """What is in the folder."""
+        with self._explained() as files:
+            return iter([self._beside(files, name) for name in files.ls(str(self), detail=False)])
+
+    def files_below(self) -> list[RemotePath]:
+        """All files below the folder, sorted, without hidden ones."""
+        with self._explained() as files:
+            found = sorted(self._beside(files, name) for name in files.find(str(self)))
+        return [each for each in found if not any(part.startswith(".") for part in each.relative_to(self).parts)]
+
+    def _beside(self, files: Any, name: str) -> RemotePath:
+        return RemotePath(files.unstrip_protocol(name))
+
+    @contextmanager
+    def _explained(self) -> Iterator[Any]:
+        """The file system of this path; its errors are one line."""
+        fsspec = require("fsspec", extra="remote", purpose=str(self))
+        scheme = str(self).partition(":")[0]
+        try:
+            files = fsspec.filesystem(scheme)
+        except (ImportError, ValueError) as error:
+            raise usage_error(f"{self}: {error}") from error
+        try:
+            yield files
+        # Every package raises exceptions of its own, those about credentials included.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise data_error(
+                f"{self} cannot be read: {reason}. Is the name right, and are there credentials for {scheme}://?"
+            ) from error
+
+
+def to_path(given: str | PurePath) -> Path:
+    """The path of a file of this machine, or of ``scheme://...``."""
+    if isinstance(given, RemotePath):
+        return given
+    found = _URL.fullmatch(str(given))
+    if found is None or Path(given).exists():
+        return Path(given)
+    if found[1] == "file":
+        return Path(f"/{found[2]}")
+    return RemotePath(str(given))
+
+
+def require_local(output: Path) -> None:
+    """Raise a usage error if ``output`` is a URL: locks and atomic renames need a file system."""
+    if isinstance(path := to_path(output), RemotePath):
+        scheme = str(path).partition(":")[0]
+        raise usage_error(f"{path}: {scheme}:// can be read only. Write to a folder, and copy it when it is done.")
