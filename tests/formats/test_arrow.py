@@ -107,6 +107,14 @@ def test_a_damaged_dataset_is_an_error(spoil: Any, message: str, saved: Path) ->
     assert "\n" not in str(caught.value)
 
 
+def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
+    arrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    columns = [arrow.array(["a"]), arrow.array(["b"])]
+    parquet.write_table(arrow.Table.from_arrays(columns, names=["text", "text"]), tmp_path / "t.parquet")
+    with pytest.raises(BertkitError, match=r't\.parquet has more than one column "text"\. Rename all but one\.$'):
+        Table(tmp_path / "t.parquet")
+
+
 def test_without_pyarrow_the_extra_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.ipc", None)
     with pytest.raises(BertkitError, match=r"arrow needs pyarrow: pip install 'bertkit\[parquet\]'") as caught:

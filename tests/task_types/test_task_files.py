@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
+from bertkit.formats.tables import Table
+from bertkit.task_types.task_files import Columns, read_cells
 from bertkit.tasks import glue
 
 
@@ -37,3 +39,12 @@ def test_other_files_of_the_same_kind_are_read_as_the_tasks_own(tmp_path: Path) 
     (tmp_path / "mine.tsv").write_text('sentence\tlabel\n"so"\t1\n', encoding="utf-8")
     (example,) = glue.sst2.with_files(dev=[tmp_path / "mine.tsv"]).examples("dev")
     assert example.first == '"so"'
+
+
+def test_a_list_is_no_text_and_may_be_labels(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "a river", "label": ["a"]}\n{"text": ["a", "b"], "label": ["a"]}\n')
+    rows = read_cells(Table(path), Columns(first="text", label="label"))
+    assert next(rows).label == '["a"]'
+    with pytest.raises(BertkitError, match=r't\.jsonl, line 2: "text" is \["a", "b"\], not a text\.$'):
+        next(rows)

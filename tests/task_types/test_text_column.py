@@ -25,6 +25,15 @@ def test_the_only_column_is_the_text_whatever_its_name(tmp_path: Path) -> None:
     assert list(open_text_column(path).texts()) == ["the river ran", "the mill"]
 
 
+@pytest.mark.parametrize("value", ['["a", "b"]', '{"a": 1}', "[]"])
+def test_a_list_or_an_object_is_no_text(tmp_path: Path, value: str) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "[1] a river"}}\n{{"text": {value}}}\n')
+    texts = open_text_column(tmp_path / "a.jsonl", "text").texts()
+    assert next(texts) == "[1] a river"
+    with pytest.raises(BertkitError, match=r'a\.jsonl, line 2: "text" is .*, not a text\.$'):
+        next(texts)
+
+
 def test_lines_are_texts_and_have_no_column(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\ttwo\nthree\n")

@@ -8,6 +8,7 @@ named in ``dataset_dict.json``. The ``datasets`` library is not needed.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ _TEXT_TYPES = ("string", "large_string")
 def parquet_names(path: Path) -> tuple[str, ...]:
     """The columns of a Parquet file."""
     with _open_parquet(path) as file:
-        return tuple(file.schema_arrow.names)
+        return check_names(path, file.schema_arrow.names)
 
 
 def unpacked_size(metadata: Any, columns: Sequence[str]) -> int:
@@ -72,7 +73,15 @@ def dataset_splits(folder: Path) -> list[str]:
 def dataset_names(folder: Path) -> tuple[str, ...]:
     """The columns of one split."""
     with _open_stream(_arrow_files(folder)[0]) as reader:
-        return tuple(reader.schema.names)
+        return check_names(folder, reader.schema.names)
+
+
+def check_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns; one that occurs twice is a data error."""
+    (name, count), *_ = Counter(names).most_common(1) or [("", 0)]
+    if count > 1:
+        raise data_error(f'{path} has more than one column "{name}". Rename all but one.')
+    return tuple(names)
 
 
 def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:

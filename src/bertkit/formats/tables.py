@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,7 +15,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, list_names, usage_error
-from bertkit.formats.arrow import dataset_names, dataset_rows, dataset_splits, is_dataset, parquet_names, parquet_rows
+from bertkit.formats.arrow import (
+    check_names,
+    dataset_names,
+    dataset_rows,
+    dataset_splits,
+    is_dataset,
+    parquet_names,
+    parquet_rows,
+)
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import Lines, at_line
@@ -49,6 +56,19 @@ class Format:
     quotes: bool = False
     names: tuple[str, ...] = ()
     skips_broken: bool = False
+
+
+class Structure(str):
+    """A cell of JSON or Parquet that is a list or an object, as JSON. It may hold labels or choices and is no text."""
+
+    __slots__ = ()
+
+
+def require_text(cell: str, column: str, path: Path, line: int) -> str:
+    """The text in a cell; a list or an object is a data error."""
+    if isinstance(cell, Structure):
+        raise data_error(f'{at_line(path, line)}: "{column}" is {cell[:40]}, not a text.')
+    return cell
 
 
 class Table:
@@ -237,10 +257,7 @@ def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
     first = next(_split_rows(path, lines.peek(), form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
-    (name, count), *_ = Counter(first.cells).most_common(1)
-    if count > 1:
-        raise data_error(f'{path} has more than one column "{name}". Rename all but one.')
-    return tuple(first.cells)
+    return check_names(path, first.cells)
 
 
 def _line_rows(lines: Iterator[str]) -> Iterator[Row]:
@@ -326,4 +343,7 @@ def _cell(value: object) -> str:
     """A value as a CSV file would have it; None is an empty cell."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return Structure(text) if isinstance(value, list | tuple | dict) else text

@@ -96,9 +96,21 @@ def _profiles(table: Table) -> list[_Profile]:
     rows = table.sample(_SAMPLE_ROWS)
     if not rows:
         raise data_error(f"{table.path} has a line of column names and no rows.")
+    _check_first_line(table, rows[0])
     return [
         _Profile(name=name, cells=cells) for name, cells in zip(table.columns, zip(*rows, strict=True), strict=True)
     ]
+
+
+def _check_first_line(table: Table, cells: Sequence[str]) -> None:
+    """Raise a data error for a line that may be names or values: a class called "label" in a column called so."""
+    if not table.form.names or table.form.kind == "lines" or any(are_numbers([cell]) for cell in cells):
+        return
+    if name := label_by_name(cells):
+        raise data_error(
+            f'{table.path}, line 1: "{name}" may be the name of its column, or a label as in other rows. Rename the '
+            "column, or add a line of column names."
+        )
 
 
 def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
-from bertkit.formats.tables import Format, Table
+from bertkit.formats.tables import Format, Table, require_text
 from bertkit.storage.checksums import sha256_of
 
 
@@ -166,11 +166,12 @@ def read_cells(table: Table, columns: Columns) -> Iterator[Cells]:
     used = columns.used()
     for row in table.rows(*used):
         cells = dict(zip(used, row.cells, strict=True))
+        second = columns.second and require_text(cells[columns.second], columns.second, table.path, row.line)
         yield Cells(
             path=table.path,
             line=row.line,
-            first=cells[columns.first],
-            second=cells[columns.second] if columns.second else None,
+            first=require_text(cells[columns.first], columns.first, table.path, row.line),
+            second=second,
             label=cells[columns.label].strip() if columns.label else None,
             id=cells[columns.id] if columns.id else str(row.line),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line
-from bertkit.formats.tables import Format, Table
+from bertkit.formats.tables import Format, Table, require_text
 from bertkit.task_types.columns import guess_texts
 
 STREAM = Path("-")
@@ -35,7 +35,7 @@ class TextColumn:
     def texts(self) -> Iterator[str]:
         """The texts in the order of the file. A text without a visible character is a data error."""
         for row in self.table.rows(self.name):
-            (text,) = row.cells
+            text = require_text(row.cells[0], self.name, self.path, row.line)
             if not text.strip():
                 raise data_error(f"{at_line(self.path, row.line)}: the text is empty. Delete the row, or fill it in.")
             yield text
