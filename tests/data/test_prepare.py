@@ -269,6 +269,24 @@ def test_progress_grows_to_the_end(tmp_path: Path, files: list[Path], tokenizer:
     assert {total_bytes for _, total_bytes in reports} == {total}
 
 
+def test_progress_includes_the_search_for_documents_to_drop(
+    tmp_path: Path, files: list[Path], tokenizer: WordPiece
+) -> None:
+    reports: list[tuple[int, int]] = []
+    prepare(
+        files,
+        tokenizer=tokenizer,
+        output=tmp_path / "data",
+        cleaning=Cleaning(duplicates="exact"),
+        report=lambda *each: reports.append(each),
+    )
+    size = sum(file.stat().st_size for file in files)
+    assert reports == sorted(reports)
+    assert sum(done <= size for done, _ in reports) > 40, "a report per chunk of the first pass"
+    assert reports[-1] == (2 * size, 2 * size)
+    assert {total for _, total in reports} == {2 * size}
+
+
 class TestFolders:
     def test_repeating_the_command_changes_nothing(
         self, tmp_path: Path, files: list[Path], tokenizer: WordPiece

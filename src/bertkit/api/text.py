@@ -130,7 +130,8 @@ def prepare(options: PrepareOptions) -> Manifest:
     with Progress(options.progress) as bar:
         found = existing_texts(options.files)
         _say_skipped(bar, found)
-        bar.start("preparing", sum(path.stat().st_size for path in found.files), "byte")
+        cleaning = Cleaning(duplicates=options.drop_duplicates, overlap=tuple(_paths(options.drop_overlap)))
+        bar.start("preparing", cleaning.passes * sum(path.stat().st_size for path in found.files), "byte")
         manifest = prepare_files(
             found.files,
             tokenizer=load_tokenizer(options.tokenizer),
@@ -139,7 +140,7 @@ def prepare(options: PrepareOptions) -> Manifest:
             engine=options.engine,
             heldout=options.heldout,
             reading=ReadOptions(boundary=options.boundary, field=options.field, on_bad_bytes=options.on_bad_bytes),
-            cleaning=Cleaning(duplicates=options.drop_duplicates, overlap=tuple(_paths(options.drop_overlap))),
+            cleaning=cleaning,
             report=lambda done, total: bar.advance(done),
         )
         if options.heldout and not manifest.heldout_tokens:

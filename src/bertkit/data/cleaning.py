@@ -6,7 +6,7 @@ may depend on its end, and a document can be longer than the memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -16,7 +16,8 @@ from typing import Literal
 from bertkit.data.document_hash import DocumentHash
 from bertkit.data.near_duplicates import NearDuplicates
 from bertkit.data.overlap import EvaluationTexts
-from bertkit.data.sources import ReadOptions, read_chunks
+from bertkit.data.sources import ReadLog, ReadOptions, read_chunks
+from bertkit.formats.compression import ByteStream
 from bertkit.storage.checksums import sha256_of
 
 Duplicates = Literal["exact", "near"]
@@ -28,6 +29,11 @@ class Cleaning:
 
     duplicates: Duplicates | None = None
     overlap: tuple[Path, ...] = ()
+
+    @property
+    def passes(self) -> int:
+        """How often the text is read: once more to choose documents, if any are to be left out."""
+        return 1 if self == Cleaning() else 2
 
     def describe(self) -> Mapping[str, object]:
         """Everything that the choice of documents depends on; empty if none is left out."""
@@ -48,22 +54,30 @@ class Dropped:
     overlapping: int = 0
 
 
-def find_dropped(files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning) -> Dropped:
-    """Read ``files`` and choose the documents to leave out. Documents are compared with those that are kept."""
+def find_dropped(
+    files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning, report: Callable[[int], None] = lambda done: None
+) -> Dropped:
+    """Read ``files`` and choose the documents to leave out. Documents are compared with those that are kept.
+
+    ``report`` is called with the bytes of input that were read.
+    """
     if cleaning == Cleaning():
         return Dropped(numbers=tuple(frozenset[int]() for _ in files))
     texts, repetitions = EvaluationTexts(cleaning.overlap), _Repetitions(cleaning.duplicates)
     duplicates = overlapping = 0
     numbers: list[frozenset[int]] = []
+    read_bytes = 0
     for file in files:
         dropped: set[int] = set()
-        for number, document in groupby(read_chunks(file, reading), key=attrgetter("number")):
+        log = ReadLog(ByteStream(file))
+        for number, document in groupby(read_chunks(file, reading, log), key=attrgetter("number")):
             overlaps = False
             texts.start_document()
             repetitions.start_document()
             for chunk in document:
                 repetitions.add(chunk.text)
                 overlaps = texts.occur_in(chunk.text) or overlaps
+                report(read_bytes + log.stream.position)
             # A document with text of an evaluation file is not kept, so it makes no other one a duplicate.
             if overlaps:
                 overlapping += 1
@@ -71,6 +85,7 @@ def find_dropped(files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning
             elif repetitions.is_repeated():
                 duplicates += 1
                 dropped.add(number)
+        read_bytes += log.stream.position
         numbers.append(frozenset(dropped))
     return Dropped(numbers=tuple(numbers), duplicates=duplicates, overlapping=overlapping)
 

@@ -30,7 +30,7 @@ from bertkit.storage.subprocess_worker import count_cores
 from bertkit.text.tokenizer_files import write_tokenizer
 
 Report = Callable[[int, int], None]
-"""Called with (bytes of input done, bytes in total)."""
+"""Called with (bytes of input done, bytes in total); bytes that are read in two passes count twice."""
 
 _BYTES_PER_WORKER = 2_000_000
 
@@ -61,7 +61,10 @@ def prepare(
             return read_manifest(output)
         write_tokenizer(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
-        dropped = find_dropped(files, reading, cleaning)
+        advance = report or (lambda done, total: None)
+        size = sum(file.stat().st_size for file in files)
+        total, before = cleaning.passes * size, (cleaning.passes - 1) * size
+        dropped = find_dropped(files, reading, cleaning, lambda done: advance(done, total))
         reader = UnitReader(files, reading, heldout=heldout, dropped=dropped.numbers)
         tokenizer_file = TokenizerFile(output / TOKENIZER / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
         # After a restart the units of finished shards are read again, because their documents must be numbered and
@@ -74,8 +77,7 @@ def prepare(
             blocks = reader.accept(unit, result)
             if unit.tokenized:
                 writer.add(blocks)
-            if report is not None:
-                report(unit.done_bytes, reader.total_bytes)
+            advance(before + unit.done_bytes, total)
         writer.finish()
         # Checked last, because text of control characters only is not blank, but gives no token.
         if not writer.records:
