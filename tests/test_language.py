@@ -28,8 +28,8 @@ OLD_CODE = re.compile(
 
 
 def texts() -> Iterator[Path]:
-    for folder in ("src", "tests", "docs", "benchmarks"):
-        yield from sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md"))
+    for folder in ("src", "tests", "docs", "benchmarks", "examples"):
+        yield from sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".ipynb"))
     yield from sorted(ROOT.glob("*.md"))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bertkit
 from bertkit import config
+from bertkit.data.shards import read_manifest
 from bertkit.evaluation.report import Evaluation, ScoreInterval
 from bertkit.inference.fill import Filling
 from bertkit.results import LONGEST_LINE, Result, Results
@@ -33,6 +35,19 @@ def test_a_result_prints_in_one_short_line_and_is_json(result: Result) -> None:
     assert repr(result).startswith(type(result).__name__)
     record = result.to_dict()
     assert json.loads(json.dumps(record)) == record
+
+
+def test_what_the_steps_from_text_to_a_model_return_are_results(workspace: Path, tmp_path: Path) -> None:
+    steps: dict[str, Any] = {"size": "1/12/2", "seq_length": 37, "steps": 2, "progress": "quiet"}
+    shown = [
+        bertkit.corpus_check([workspace / "a.txt"]),
+        read_manifest(workspace / "data"),
+        bertkit.pretrain(workspace / "data", output=tmp_path / "run", **steps),
+        bertkit.pretrain(workspace / "data", plan=True, **steps),
+        *bertkit.tokenizer_show(workspace / "tok", "river"),
+    ]
+    for result in shown:
+        test_a_result_prints_in_one_short_line_and_is_json(result)
 
 
 def test_the_line_shows_what_matters() -> None:

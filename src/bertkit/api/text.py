@@ -21,6 +21,7 @@ from bertkit.formats.text_files import TextFiles
 from bertkit.options.job import AnyPath
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
+from bertkit.results import Result, Results
 from bertkit.storage.atomic import restore_folder
 from bertkit.storage.outputs import open_output_folder
 from bertkit.storage.remote import require_local
@@ -28,8 +29,8 @@ from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
 from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer
 
 
-@dataclass(frozen=True, slots=True)
-class TokenView:
+@dataclass(frozen=True, slots=True, repr=False)
+class TokenView(Result):
     """One token of a text: the characters from ``start`` to ``end``."""
 
     token: str
@@ -115,12 +116,14 @@ def _train(options: TokenizerTrainOptions, texts: Iterable[str]) -> SubwordToken
 
 
 @verb(TokenizerShowOptions)
-def tokenizer_show(options: TokenizerShowOptions) -> list[TokenView]:
+def tokenizer_show(options: TokenizerShowOptions) -> Results[TokenView]:
     """The tokens of the text. Of an ELMo vocabulary the ids of whole words, without their characters."""
     tokenizer = load_tokenizer(options.tokenizer)
     tokens = tokenizer.encode(options.text)
     ids = map(id_of, tokens.ids)
-    return [TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)]
+    return Results(
+        TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)
+    )
 
 
 @verb(PrepareOptions)

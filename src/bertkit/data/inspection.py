@@ -21,6 +21,7 @@ from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.compression import ByteStream
 from bertkit.formats.text_files import kind_of
+from bertkit.results import Result
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -79,8 +80,8 @@ class FileReport:
         ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusReport:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CorpusReport(Result):
     """The reports of all files, in order, what was found of evaluation files, and what was skipped in folders."""
 
     files: tuple[FileReport, ...]

@@ -24,6 +24,7 @@ from safetensors.numpy import save
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.errors import data_error
+from bertkit.results import Result
 from bertkit.storage.atomic import write_file
 from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
 from bertkit.storage.locations import require_data
@@ -79,8 +80,8 @@ class DroppedRecord:
     overlaps: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Manifest(Result):
     """The content of a DATA folder and its origin.
 
     ``documents`` counts those that have a token. ``duplicate_documents`` counts those that repeat an earlier one

@@ -14,6 +14,7 @@ from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import check_settings
 from bertkit.pretraining.trial_steps import measure_phases
 from bertkit.report.progress import Progress, describe_duration
+from bertkit.results import Result
 from bertkit.training.memory import available_memory
 from bertkit.training.precision import choose_precision, default_device
 
@@ -21,8 +22,8 @@ _SECONDS_TO_MEASURE = 5.0
 """Steps that take longer are timed with fewer rows."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PretrainPlan:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PretrainPlan(Result):
     """Sizes and times of a pre-training.
 
     ``peak_memory`` and ``available_memory`` are bytes of the device that computes; the latter is None where unknown.

@@ -28,6 +28,7 @@ from bertkit.pretraining.resuming import check_unchanged
 from bertkit.pretraining.saving import restore_state, save_current_model
 from bertkit.report.plots import plot_training
 from bertkit.report.progress import Progress, describe_duration
+from bertkit.results import Result
 from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.atomic import require_space
 from bertkit.task_types.pretraining import DataReport
@@ -36,8 +37,8 @@ from bertkit.training.interrupts import Interrupts
 from bertkit.training.precision import choose_precision, default_device, device_record
 
 
-@dataclass(frozen=True, kw_only=True)
-class PretrainResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PretrainResult(Result):
     """The result of a pre-training. ``heldout`` has every loss and accuracy on held-out rows, by name.
 
     ``before`` has the same of the model that the run continued from; it is empty for new weights.
