@@ -5,7 +5,7 @@
 The tokenizer alone is ``tokenizers`` on lines that are already in memory, in parallel over all cores and without
 offsets. ``datasets`` reads the same files, maps a fast tokenizer of transformers over the documents with a process per
 core, and saves the ids to disk. ``bertkit prepare`` reads the files, finds documents and sentences, tokenizes, counts,
-hashes and writes shards. All are measured in turn, so that a busy machine slows down all of them. The targets are 0.9 of
+hashes and writes shards. All are measured in turn, so that a busy machine slows all of them. The targets are 0.9 of
 the tokenizer's speed, three times that of datasets, 1.8 times the speed of one worker with two, and a peak of less than
 1 GB of memory. Files are .jsonl and .txt, plain or compressed.
 """

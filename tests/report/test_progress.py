@@ -124,6 +124,33 @@ def test_progress_on_a_terminal_is_a_bar(clock: list[float], monkeypatch: pytest
     assert shown.rstrip().endswith("training: 99 steps in 69 s")
 
 
+def test_a_notebook_shows_one_line_per_job(
+    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = type("ZMQInteractiveShell", (), {})  # the shell of a notebook
+    monkeypatch.setattr("builtins.get_ipython", shell, raising=False)
+    with Progress("auto") as progress:
+        progress.say("13 files")
+        progress.start("training", 9, "step")
+        for done in range(1, 8):
+            clock[0] += 60
+            progress.advance(done, loss=1 / done)
+        progress.say("saved")
+        progress.advance(9)
+    written = capsys.readouterr().err
+    assert "training: 4 of 9 steps (44%), 5 min left, loss 0.25" in written
+    assert "training: 7 of 9 steps (78%), 2 min left, loss 0.1429" in written
+    assert [overwrite(line) for line in written.split("\n")] == ["13 files", "saved", "training: 9 steps in 6 min", ""]
+
+
+def overwrite(line: str) -> str:
+    """What is visible of a line: after a carriage return, characters replace those that were written before."""
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown.rstrip()
+
+
 def test_an_interrupted_job_is_summarised(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError), Progress("plain") as progress:
         progress.start("reading", 7, "file")

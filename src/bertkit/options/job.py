@@ -31,8 +31,8 @@ class JobOptions(Options):
     """The options of a verb that takes a while."""
 
     progress: ProgressMode = "auto"
-    """What is shown on stderr: a bar on a terminal and plain lines elsewhere (auto), plain lines, JSON lines, or
-    nothing (quiet)."""
+    """What is shown on stderr: a bar on a terminal, a line that changes in a notebook and plain lines elsewhere (auto),
+    plain lines, JSON lines, or nothing (quiet)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""Progress of long jobs: a bar on a terminal, plain lines elsewhere, JSON lines for programs, or nothing.
+"""Progress of long jobs: a bar on a terminal, a line in a notebook, plain lines elsewhere, JSON lines for programs,
+or nothing.
 
 It is written to stderr, so that results on stdout can be piped. In a program that shows the messages of the logger
 ``bertkit``, they are logged instead, at the level INFO; a higher level of that logger silences them.
@@ -26,7 +27,6 @@ from bertkit.options.job import ProgressMode
 LOGGER = logging.getLogger("bertkit")
 LOGGER.addHandler(logging.NullHandler())
 
-SECONDS_BETWEEN_LINES = 5.0
 _MOST_HOURS = 100
 _NARROWEST_BAR = 8
 """Characters of the bar."""
@@ -98,23 +98,47 @@ class _Quiet(_View):
 class _Lines(_View):
     """A line at the start of a job and then every few seconds."""
 
+    SECONDS_BETWEEN = 5.0
+
     def __init__(self) -> None:
         super().__init__()
         self._next_line = 0.0
 
     def update(self, job: _Job) -> None:
         if time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            self._next_line = time.monotonic() + self.SECONDS_BETWEEN
             self.line(job)
 
     def line(self, job: _Job) -> None:
-        share = f"{job.done / job.total:.0%}" if job.total else "100%"
-        parts = [f"{job.name}: {job.done:,} of {job.total:,} {job.unit}s ({share})", *_figures(job)]
-        self.message(", ".join(parts))
+        self.message(_progress_line(job))
 
     def end(self, job: _Job) -> None:
         self._next_line = 0.0
         self.message(_summary(job))
+
+
+class _Notebook(_Lines):
+    """One line per job, replaced every second: a notebook keeps every line, and a job of an hour has 720 plain ones.
+
+    A carriage return goes back to the start of the line, and spaces hide the rest of a longer text.
+    """
+
+    SECONDS_BETWEEN = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._width = 0
+
+    def line(self, job: _Job) -> None:
+        self._write(_progress_line(job), end="")
+
+    def message(self, text: str) -> None:
+        self._write(text, end="\n")
+
+    def _write(self, text: str, end: str) -> None:
+        start = "\r" if self._width else ""
+        print(start + text.ljust(self._width), end=end, file=self.stream, flush=True)
+        self._width = 0 if end else len(text)
 
 
 class _Log(_Lines):
@@ -177,7 +201,9 @@ def _automatic_view() -> type[_View]:
         return _Log
     if LOGGER.level > logging.INFO:
         return _Quiet
-    return _Bar if sys.stderr.isatty() else _Lines
+    if sys.stderr.isatty():
+        return _Bar
+    return _Notebook if Console(file=sys.stderr).is_jupyter else _Lines
 
 
 def _has_handler(logger: logging.Logger) -> bool:
@@ -258,6 +284,11 @@ def describe_duration(seconds: float) -> str:
 def _summary(job: _Job) -> str:
     done = f"{job.done:,}" if job.done == job.total else f"{job.done:,} of {job.total:,}"
     return f"{job.name}: {done} {job.unit}s in {describe_duration(job.seconds)}"
+
+
+def _progress_line(job: _Job) -> str:
+    share = f"{job.done / job.total:.0%}" if job.total else "100%"
+    return ", ".join([f"{job.name}: {job.done:,} of {job.total:,} {job.unit}s ({share})", *_figures(job)])
 
 
 def _figures(job: _Job) -> list[str]:
