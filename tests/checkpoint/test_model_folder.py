@@ -188,6 +188,15 @@ def test_a_head_with_another_number_of_classes_is_an_error(tmp_path: Path, encod
         ModelFolder.open(tmp_path).load_model(other.objectives)
 
 
+@pytest.mark.parametrize("task", ["x", ["x"], 3])
+def test_a_task_that_is_no_object_is_an_error(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, task: object
+) -> None:
+    save_model(tmp_path / "model", Model(encoder, {}), tokenizer, metadata={"task": task})
+    with pytest.raises(BertkitError, match=r"bertkit\.json: the task is no JSON object\."):
+        _ = ModelFolder.open(tmp_path).metadata
+
+
 def test_a_tokenizer_with_more_tokens_than_embeddings_is_an_error(
     tmp_path: Path, encoder: Bert, tokenizer: WordPiece
 ) -> None:

@@ -154,10 +154,14 @@ def test_an_index_does_not_lead_out_of_its_folder(
     assert "which is not in the folder" in refuse(model)
 
 
-def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(model: Path, refuse: Callable[..., str]) -> None:
-    (model / "model.safetensors").unlink()
-    (model / "model.safetensors").mkdir()
-    assert "model.safetensors" in refuse(model)
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_folder_a_pipe_or_a_device_in_place_of_a_file_is_refused(
+    model: Path, refuse: Callable[..., str], make: Callable[[Path], None]
+) -> None:
+    for name in ("model.safetensors", "config.json"):
+        (model / name).unlink()
+        make(model / name)
+        assert name in refuse(model, exit_code=WRONG_USAGE if name == "config.json" else BAD_DATA)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +179,7 @@ def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(model: Path, refuse: C
         {"num_attention_heads": 0},
         {"layer_norm_eps": "nan"},
         {"hidden_act": "__import__('os').system('touch x')"},
+        {"pruned_heads": {"0": [0]}},
         {"id2label": {"0": "a", "7": "b"}, "architectures": ["BertForSequenceClassification"]},
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from tests.task_types.small_tables import here as here
 from tests.task_types.small_tables import task as task
 
 from bertkit.errors import BAD_DATA, BertkitError
-from bertkit.task_types import MultiLabelTask, from_record
+from bertkit.task_types import FileTask, MultiLabelTask, TaggingTask, TextClassificationTask, from_record
 from bertkit.task_types.labels import read_labels, write_labels
 from bertkit.task_types.user_tables import guess
 
@@ -127,3 +129,9 @@ def test_a_list_of_labels_has_labels(cell: str) -> None:
     with pytest.raises(BertkitError, match=r"^here: \[.{0,99} is not a JSON list") as caught:
         read_labels(cell, ";", "here")
     assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("kind", [partial(TextClassificationTask, metric="accuracy"), MultiLabelTask, TaggingTask])
+def test_two_labels_of_one_name_are_an_error(kind: Callable[..., FileTask]) -> None:
+    with pytest.raises(BertkitError, match=r'^weather has two labels named "wet"\. Each needs its own name\.$'):
+        kind(name="weather", labels=("wet", "dry", "wet"))

@@ -194,7 +194,10 @@ class ModelFolder:
     def _checksums(self) -> Mapping[str, Any]:
         """The content of ``bertkit.json``, empty where there is none."""
         path = self.path / METADATA
-        return read_checksums(path, version=_FORMAT, advice=_ADVICE) if os.path.lexists(path) else {}
+        record = read_checksums(path, version=_FORMAT, advice=_ADVICE) if os.path.lexists(path) else {}
+        if not isinstance(record.get("task") or {}, dict):
+            raise data_error(f"{path}: the task is no JSON object. {_ADVICE}")
+        return record
 
     @cached_property
     def _config_file(self) -> Mapping[str, Any]:

@@ -38,9 +38,11 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
 
 def find_weights(folder: Path) -> Path:
     """The file that ``read_weights`` reads; a data error if there is none."""
-    for name in _FORMATS:
-        if (folder / name).exists():
-            return folder / name
+    for file in (folder / name for name in _FORMATS):
+        if file.exists():
+            if not file.is_file():  # a pipe would be waited for
+                raise data_error(f"{file} is not a file.")
+            return file
     if tensorflow.is_tensorflow(folder):
         return tensorflow.find_index(folder)
     raise data_error(f"{folder} has no weights: neither {WEIGHTS} nor {PICKLED} is there.")
@@ -53,7 +55,7 @@ def _read_parts(index: Path, pattern: str, read: Callable[[Path], dict[str, Tens
     places = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
         raise data_error(f"{index} has no weight_map from tensors to files.")
-    present = {file.name: file for file in index.parent.glob(pattern)}
+    present = {file.name: file for file in index.parent.glob(pattern) if file.is_file()}
     tensors: dict[str, Tensor] = {}
     for name in sorted(set(places.values())):
         if name not in present:

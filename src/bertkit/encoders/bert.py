@@ -146,7 +146,7 @@ SPEC = EncoderSpec(
             "lstm_layers": ("lstm_layers",),
         },
         values={"activation": ACTIVATION_NAMES},
-        fixed={"position_embedding_type": "absolute"},
+        fixed={"position_embedding_type": "absolute", "pruned_heads": {}},
         assumed={"vocab_size": 30522},
         architectures={
             **name_classes("Bert"),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_line
 from bertkit.task_types.task_files import Cells
 
@@ -97,6 +97,12 @@ def write_labels(names: Sequence[str], separator: str) -> str:
     if not names or any(separator in name or name.startswith("[") for name in names):
         return json.dumps(list(names), ensure_ascii=False)
     return separator.join(names)
+
+
+def check_distinct(task: str, labels: Sequence[str]) -> None:
+    """Raise a usage error for two classes of one name: answers are stored by name, so one of the two would be lost."""
+    if len(set(labels)) < len(labels):
+        raise usage_error(f'{task} has two labels named "{max(labels, key=labels.count)}". Each needs its own name.')
 
 
 def check_spelling(labels: Labels) -> None:

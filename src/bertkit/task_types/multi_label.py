@@ -19,7 +19,7 @@ from bertkit.ranges import PositiveFloat, Share
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_labels
 from bertkit.task_types.class_weights import balance_labels, check_weights, list_weights, parse_weights
-from bertkit.task_types.labels import SEPARATORS, fold_label, read_labels, write_labels
+from bertkit.task_types.labels import SEPARATORS, check_distinct, fold_label, read_labels, write_labels
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
     Prediction,
@@ -64,6 +64,7 @@ class MultiLabelTask(TextTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_distinct(self.name, self.labels)
         check_weights(self.name, self.labels, self.class_weights)
 
     def weighted(self, weights: str) -> Self:

@@ -16,7 +16,7 @@ from bertkit.ranges import PositiveFloat
 from bertkit.task_types.base import AnswerColumns, AnswerRecord, BaselineMethod
 from bertkit.task_types.baselines import BAG_OF_WORDS, MOST_FREQUENT, predict_classes
 from bertkit.task_types.class_weights import balance_classes, check_weights, list_weights, parse_weights
-from bertkit.task_types.labels import fold_label
+from bertkit.task_types.labels import check_distinct, fold_label
 from bertkit.task_types.probabilities import softmax
 from bertkit.task_types.text_reader import Answer, TextExample
 from bertkit.task_types.text_task import (
@@ -56,6 +56,7 @@ class TextClassificationTask(TextTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_distinct(self.name, self.labels)
         if len(self.labels) < 2:
             raise usage_error(f"{self.name} has {len(self.labels)} labels; a classification needs at least two.")
         check_weights(self.name, self.labels, self.class_weights)
