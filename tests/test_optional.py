@@ -44,7 +44,7 @@ def test_pretraining_imports_sharding_without_its_libraries() -> None:
 
 
 def test_a_prediction_imports_neither_scikit_learn_nor_the_compiler_of_torch(tmp_path: Path) -> None:
-    """scikit-learn and scipy take 1.2 s of CPU time to import, ``torch._dynamo`` takes 1.5 s."""
+    """scikit-learn and scipy take 1.2 s of CPU time to import, ``torch._dynamo`` takes 2 s."""
     tokenizer = make_tokenizer()
     encoder = make_encoder(tokenizer)
     task = TextClassificationTask(name="t", metric="accuracy", labels=("dry", "wet"), max_length=41)

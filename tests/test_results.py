@@ -6,14 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bertkit
 from bertkit import config
 from bertkit.data.shards import read_manifest
+from bertkit.evaluation.compare import Comparison
 from bertkit.evaluation.report import Evaluation, ScoreInterval
+from bertkit.inference.conversion import Conversion
+from bertkit.inference.embedding import TokenStates
 from bertkit.inference.fill import Filling
 from bertkit.results import LONGEST_LINE, Result, Results
+from bertkit.sweeps.results import PointResult, SweepResult
 from bertkit.task_types import Choice, NamedEntity, Prediction, SpanPrediction, TagPrediction
 
 MANY = Prediction("a class with a long name, as they are in taxonomies", {f"class {n}": n / 5000 for n in range(99)}, 7)
@@ -25,6 +30,22 @@ SHOWN = [
     Choice(1, TEXT, tuple(n / 99 for n in range(99))),
     TagPrediction(("O",) * 99, (0.5,) * 99, (NamedEntity("PER", "Ann", 0, 3, 0.9),)),
     Filling("river", 0.123456789, TEXT),
+    TokenStates(("river",) * 99, np.zeros((99, 2), dtype=np.int64), np.zeros((3, 99, 14), dtype=np.float32)),
+    Conversion(Path("out"), "BERT", ("class",), 99, is_for_a_task=True, notes=(TEXT,), left_out=()),
+    SweepResult(
+        folder=Path("s"), metric="accuracy", points=[PointResult(settings={"lr": "1e-4"}, folder=Path("p"))] * 9
+    ),
+    Comparison(
+        first="a",
+        second="b",
+        task="t",
+        split="dev",
+        metric="accuracy",
+        examples=9,
+        resamples=1000,
+        scores={},
+        disagreements=[],
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ from bertkit.errors import usage_error
 from bertkit.evaluation.report import ScoreInterval, gold_and_predicted_classes
 from bertkit.metrics.bootstrap import Scores, p_value, percentile_interval
 from bertkit.metrics.comparison import mcnemar as mcnemar_p
+from bertkit.results import Result
 from bertkit.scores import is_defined
 from bertkit.task_types import FileTask, type_name
 from bertkit.task_types.resampling import resample
@@ -50,8 +51,8 @@ class Disagreement:
     second: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Comparison(Result):
     """Two models on the same examples, with paired resamples; ``mcnemar`` is None where predictions are not classes.
 
     ``disagreements`` begins with the examples where the errors of the two differ most.

@@ -17,6 +17,7 @@ from bertkit.encoder_types import context_of
 from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.model import Model
+from bertkit.results import Result
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.tokenizer_files import CONFIG as TOKENIZER_CONFIG
 from bertkit.text.tokenizer_files import TOKENIZER
@@ -28,8 +29,8 @@ _CROSS_ENCODER_HEADS = {"class", "number"}
 """The heads of ``BertForSequenceClassification`` with a single answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+@dataclass(frozen=True, slots=True, repr=False)
+class Conversion(Result):
     """What was converted: the name of the encoder, the labels of its heads, its size, and the tensors left out.
 
     ``is_for_a_task`` is false for an encoder alone and for one with pre-training heads.

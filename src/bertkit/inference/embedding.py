@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from bertkit.encoder_types.architectures import spec_of_encoder
 from bertkit.errors import usage_error
 from bertkit.inference.predict import run_features
 from bertkit.nn.text_pooling import Pooling, pool_states
+from bertkit.results import Result
 from bertkit.training.precision import Precision
 
 Vectors = NDArray[np.float32]
@@ -114,8 +115,8 @@ def encoder_fingerprint(encoder: Encoder) -> str:
     return digest.hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenStates:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TokenStates(Result):
     """The hidden states of one text: ``states`` (L + 1, T, H) are the embeddings and the output of each of L layers.
 
     ``tokens`` (T) are spelled as in the vocabulary; ``offsets`` (T, 2) are their characters in the text, (0, 0) for
@@ -125,6 +126,13 @@ class TokenStates:
     tokens: tuple[str, ...]
     offsets: NDArray[np.integer]
     states: NDArray[np.float32]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, which ``json.dumps`` takes."""
+        return {"tokens": list(self.tokens), "offsets": self.offsets.tolist(), "states": self.states.tolist()}
+
+    def __repr__(self) -> str:
+        return f"TokenStates({len(self.tokens):,} tokens, states {self.states.shape})"
 
 
 def hidden_states(encoder: Encoder, feature: Feature, pad_id: int, precision: Precision) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from bertkit import config
 from bertkit.finetuning.results import read_results
 from bertkit.report.tables import markdown_table
+from bertkit.results import Result
 from bertkit.runs import read_run
 from bertkit.storage.atomic import write_file, write_json
 
@@ -16,8 +17,8 @@ FAILED = "failed: "
 """How ``ended`` begins in the record of a run that failed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PointResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PointResult(Result):
     """A finished point: its settings, and the dev score of every seed. ``failed`` is the error if there are none."""
 
     settings: dict[str, str]
@@ -30,8 +31,8 @@ class PointResult:
     failed: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SweepResult(Result):
     """All finished points, the best mean first."""
 
     folder: Path
