@@ -194,10 +194,7 @@ class ModelFolder:
     def _checksums(self) -> Mapping[str, Any]:
         """The content of ``bertkit.json``, empty where there is none."""
         path = self.path / METADATA
-        record = read_checksums(path, version=_FORMAT, advice=_ADVICE) if os.path.lexists(path) else {}
-        if not isinstance(record.get("task") or {}, dict):
-            raise data_error(f"{path}: the task is no JSON object. {_ADVICE}")
-        return record
+        return _read_metadata(path) if os.path.lexists(path) else {}
 
     @cached_property
     def _config_file(self) -> Mapping[str, Any]:
@@ -213,6 +210,13 @@ class ModelFolder:
         """Compare these files with their SHA-256 in ``bertkit.json``, where there is one."""
         if self._checksums:
             check_files(self.path / METADATA, self._checksums, names)
+
+
+def _read_metadata(path: Path) -> Mapping[str, Any]:
+    record = read_checksums(path, version=_FORMAT, advice=_ADVICE)
+    if not isinstance(record.get("task") or {}, dict):
+        raise data_error(f"{path}: the task is no JSON object. {_ADVICE}")
+    return record
 
 
 def _guess_architectures(folder: ModelFolder, labels: Sequence[str]) -> list[str]:
