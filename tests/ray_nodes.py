@@ -20,6 +20,8 @@ def two_nodes() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", path)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray starts its processes with a niceness of 15, with which they do nothing on a busy machine.
+        patch.setenv("RAY_worker_niceness", "0")
         cluster = importlib.import_module("ray.cluster_utils").Cluster(
             initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
         )

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from bertkit.api.cluster import run_on_cluster
 from bertkit.api.paths import optional_path
 from bertkit.api.settings import given_settings
 from bertkit.api.task_choice import choose_task, refuse_unused
@@ -52,6 +53,8 @@ def tune(options: TuneOptions) -> SweepResult:
     refuse_unused(options)
     if options.sampler != "tpe" and options.trials is None:
         raise usage_error("--sampler goes with --trials: without it every configuration of the grid is tried.")
+    if options.engine == "ray":
+        run_on_cluster(tune, options)
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+from bertkit.api.cluster import run_on_cluster
 from bertkit.api.paths import existing
 from bertkit.api.verb import verb
 from bertkit.config import parse_settings
@@ -31,6 +33,8 @@ def reproduce(options: ReproduceOptions) -> Reproduction | ReproductionEstimate:
         )
     if options.output is None:
         raise usage_error("reproduce needs -o OUT, or --plan.")
+    if options.engine == "ray":
+        run_on_cluster(reproduce, replace(options, data=data))
     with Progress(options.progress if rank() == 0 else "quiet") as bar:
         return run_reproduction(
             options.table,

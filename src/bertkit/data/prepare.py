@@ -22,9 +22,10 @@ from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifes
 from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.work_units import UnitReader
-from bertkit.data.workers import Engine, work_all
+from bertkit.data.workers import work_all
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.text_files import kind_of
+from bertkit.options.job import Engine
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.text.tokenizer_files import write_tokenizer

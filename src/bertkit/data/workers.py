@@ -6,15 +6,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Literal
 
 from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
+from bertkit.options.job import Engine
 from bertkit.storage.ray_cluster import map_on_cluster
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError, count_cores
-
-Engine = Literal["local", "ray"]
 
 Result = tuple[WorkUnit, UnitResult]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 from bertkit.options.inputs import DataTable, Input, InputPath, ModelPath, TableFile, TablePath
-from bertkit.options.job import AnyPath, ModelJobOptions
+from bertkit.options.job import AnyPath, Engine, ModelJobOptions
 from bertkit.ranges import BatchSize, ExtraLayers, LearningRate, PositiveInt, Repetitions, Seed, ShareAboveZero
 
 
@@ -125,3 +125,6 @@ class TuneOptions(TaskTrainingOptions):
     """Sample this many configurations with optuna; --grid may then have ranges, such as lr=1e-5..1e-4."""
     sampler: Literal["tpe", "random"] = "tpe"
     """How configurations are sampled: by TPE, which learns from the earlier ones, or at random."""
+    engine: Engine = "local"
+    """Train on this machine, or in one process per GPU or core of a Ray cluster whose nodes have bertkit and the same
+    files (bertkit[ray])."""

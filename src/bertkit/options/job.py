@@ -12,6 +12,7 @@ AnyPath = Path | str
 ProgressMode = Literal["auto", "plain", "json", "quiet"]
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]
+Engine = Literal["local", "ray"]
 InferencePrecision = Literal["float32", "bfloat16", "int8", "auto"]
 
 

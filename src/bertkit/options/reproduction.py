@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bertkit.options.inputs import InputFile, InputPath
-from bertkit.options.job import AnyPath, ModelJobOptions
+from bertkit.options.job import AnyPath, Engine, ModelJobOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,5 +31,8 @@ class ReproduceOptions(ModelJobOptions):
     """Word vectors in GloVe's text format. [default: trained on the corpus]"""
     set: Sequence[str] = ()
     """Settings of the scale, such as steps=2000 limit=1000 seeds=2."""
+    engine: Engine = "local"
+    """Train on this machine, or in one process per GPU or core of a Ray cluster whose nodes have bertkit and the same
+    files (bertkit[ray])."""
     plan: bool = False
     """Show what would be trained and what it would cost, without training."""

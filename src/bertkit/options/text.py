@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath
-from bertkit.options.job import AnyPath, JobOptions, Options
+from bertkit.options.job import AnyPath, Engine, JobOptions, Options
 from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
 
 
@@ -79,7 +79,7 @@ class PrepareOptions(JobOptions):
     """Folder for shards, manifest and tokenizer."""
     workers: Processes | None = None
     """Number of processes. [default: one per core]"""
-    engine: Literal["local", "ray"] = "local"
+    engine: Engine = "local"
     """Work on this machine, or on a Ray cluster whose nodes have bertkit and the same files (bertkit[ray])."""
     heldout: ShareBelowOne = 0.01
     """Share of the tokens that is held out of training, for evaluation; also from within long documents."""

@@ -33,12 +33,16 @@ _CALLS_PER_CORE = 2
 
 
 def map_on_cluster(
-    function: Callable[[Argument], Result], arguments: Iterable[Argument], *, calls: int | None = None
+    function: Callable[[Argument], Result],
+    arguments: Iterable[Argument],
+    *,
+    calls: int | None = None,
+    gpus: int = 0,
 ) -> Iterator[tuple[Argument, Result]]:
     """``arguments`` with their results, in order; at most ``calls`` of them are in memory at a time.
 
     ``function`` must be picklable, and is kept by the processes of the cluster from call to call. Without ``calls``
-    there are two per core of the cluster.
+    there are two per core of the cluster. Each takes a core and this many ``gpus``.
 
     Raises
     ------
@@ -47,7 +51,7 @@ def map_on_cluster(
     """
     ray = _connect()
     cores = int(ray.cluster_resources().get("CPU", 1))
-    remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(_call)
+    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES)(_call)
     # Files may be named by paths that are relative to the folder of this process.
     pickled = pickle.dumps((str(Path.cwd()), function))
     waiting: deque[tuple[Argument, Any]] = deque()
@@ -69,6 +73,15 @@ def map_on_cluster(
     finally:
         for _, result in waiting:
             ray.cancel(result, force=True)
+
+
+def call_everywhere(function: Callable[[Argument], Result], argument: Argument) -> Iterator[Result]:
+    """The results of one call per GPU of the cluster, or per core if it has no GPU, all at the same time."""
+    resources = _connect().cluster_resources()
+    gpus = int(resources.get("GPU", 0))
+    calls = gpus or int(resources.get("CPU", 1))
+    for _, result in map_on_cluster(function, [argument] * calls, calls=calls, gpus=min(gpus, 1)):
+        yield result
 
 
 def _connect() -> ModuleType:
