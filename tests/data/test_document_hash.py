@@ -31,3 +31,10 @@ def test_a_document_of_white_space_is_blank() -> None:
 def test_duplicates_are_counted_in_the_file_that_repeats_them() -> None:
     files = [array("Q", [7, 9, 7]), array("Q"), array("Q", [9, 11, 11, 13])]
     assert count_duplicates(files) == [1, 0, 2]
+
+
+def test_the_hash_of_a_divided_document_depends_on_all_parts_in_order() -> None:
+    one, two = hash_of("one").value, hash_of("two").value
+    assert DocumentHash.join([one]) == one
+    assert len({one, two, DocumentHash.join([one, two]), DocumentHash.join([two, one])}) == 4
+    assert 0 <= DocumentHash.join([one, two]) < KEYS

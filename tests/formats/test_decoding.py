@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.formats.decoding import DecodingLog, cut_lines, decode
+from bertkit.formats.decoding import DecodingLog, count_lines, cut_lines, decode
 
 PATH = Path("a.txt")
 
@@ -51,3 +51,17 @@ def test_long_lines_are_cut_at_spaces_wherever_the_chunks_end() -> None:
     for size in (1, 5, 99):
         chunks = [text[start : start + size] for start in range(0, len(text), size)]
         assert list(cut_lines(chunks, 11)) == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 99])
+def test_lines_are_counted_up_to_a_byte(size: int) -> None:
+    data = b"one\r\ntwo\rthree\n\n\r\nfour"
+    blocks = [data[start : start + size] for start in range(0, len(data), size)]
+    assert [count_lines(blocks, end) for end in (0, 3, 5, 9, 15, 16, 18, 99)] == [0, 0, 1, 2, 3, 4, 5, 5]
+
+
+def test_a_part_of_a_file_has_places_of_the_file() -> None:
+    with pytest.raises(BertkitError, match=r"a.txt, line 8: byte 106 of the file is not UTF-8"):
+        list(decode(PATH, [b"one\ntw\xff"], "error", DecodingLog(), offset=99, first_line=7))
+    text = "".join(decode(PATH, ["\ufeffone".encode()], "error", DecodingLog(), offset=99))
+    assert text == "\ufeffone", "a byte order mark is at the start of a file only"

@@ -11,7 +11,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.formats.compression import ByteStream
 from bertkit.formats.decoding import DecodingLog
-from bertkit.formats.records import read_jsonl, read_parquet
+from bertkit.formats.records import find_field, read_jsonl, read_parquet
 
 PATH = Path("a.jsonl")
 
@@ -61,3 +61,13 @@ def test_rows_of_parquet_are_texts(tmp_path: Path) -> None:
     assert stream.position == path.stat().st_size
     with pytest.raises(BertkitError, match=r'no text column "txt"\. It has: text\. Did you mean "text"'):
         list(read_parquet(ByteStream(path), "txt", "error", DecodingLog()))
+
+
+def test_the_field_of_a_file_is_that_of_its_first_object() -> None:
+    assert find_field(PATH, ['"bare"', "", '{"id": 7, "body": "x"}', '{"text": "y"}']) == "body"
+    assert find_field(PATH, ['"bare"', '"texts"']) is None
+
+
+def test_lines_of_a_part_have_numbers_of_the_file() -> None:
+    with pytest.raises(BertkitError, match=r"a\.jsonl, line 1,002 is not JSON"):
+        list(read_jsonl(PATH, ['"one"', "{"], None, "error", DecodingLog(), first_line=1001))
