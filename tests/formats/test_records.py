@@ -71,3 +71,15 @@ def test_the_field_of_a_file_is_that_of_its_first_object() -> None:
 def test_lines_of_a_part_have_numbers_of_the_file() -> None:
     with pytest.raises(BertkitError, match=r"a\.jsonl, line 1,002 is not JSON"):
         list(read_jsonl(PATH, ['"one"', "{"], None, "error", DecodingLog(), first_line=1001))
+
+
+def test_columns_of_parquet_have_different_names_and_texts(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = [pa.array(["a"]), pa.array([["b", "c"]])]
+    pq.write_table(pa.Table.from_arrays([columns[0]] * 2, names=["text", "text"]), path)
+    with pytest.raises(BertkitError, match=r'a\.parquet has more than one column "text"\. Rename all but one\.$'):
+        list(read_parquet(ByteStream(path), None, "error", DecodingLog()))
+    pq.write_table(pa.Table.from_arrays(columns, names=["text", "lists"]), path)
+    assert list(read_parquet(ByteStream(path), None, "error", DecodingLog())) == ["a"]
+    with pytest.raises(BertkitError, match='has no text column "lists"'):
+        list(read_parquet(ByteStream(path), "lists", "error", DecodingLog()))

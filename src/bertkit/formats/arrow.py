@@ -23,7 +23,7 @@ from bertkit.optional import require
 Values = tuple[object, ...]
 
 _ROWS_AT_ONCE = 1024
-_TEXT_TYPES = ("string", "large_string")
+TEXT_TYPES = ("string", "large_string")
 
 
 def parquet_names(path: Path) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
     number = 0
     with _open_parquet(path) as file:
         check_unpacked(path, unpacked_size(file.metadata, columns))
-        texts = [column.name for column in file.schema_arrow if str(column.type) in _TEXT_TYPES]
+        texts = [column.name for column in file.schema_arrow if str(column.type) in TEXT_TYPES]
     # A text that many rows share stays one text: a thousand copies of it could fill the memory.
     with _open_parquet(path, read_dictionary=texts) as file:
         try:

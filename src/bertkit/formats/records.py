@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error, did_you_mean
-from bertkit.formats.arrow import list_values, unpacked_size
+from bertkit.formats.arrow import TEXT_TYPES, check_names, list_values, unpacked_size
 from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 from bertkit.optional import require
@@ -139,7 +139,8 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
 
 
 def _parquet_field(path: Path, schema: Any, field: str | None) -> str:
-    texts = [column.name for column in schema if "string" in str(column.type)]
+    check_names(path, schema.names)
+    texts = [column.name for column in schema if str(column.type) in TEXT_TYPES]
     field = field or _choose_field(texts, str(path))
     if field not in texts:
         raise data_error(
