@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from safetensors.torch import load_file
 
 from bertkit import api
 from bertkit.errors import BertkitError
+from bertkit.inference.partial_records import locked_output
 
 
 def test_an_exported_run_has_the_same_weights_and_predicts_the_same(workspace: Path, tmp_path: Path) -> None:
@@ -35,6 +37,18 @@ def test_an_existing_model_is_replaced_only_on_request(workspace: Path, tmp_path
         api.import_(workspace / "tuned", output=tmp_path / "out", progress="quiet")
     api.import_(workspace / "tuned", output=tmp_path / "out", overwrite=True, progress="quiet")
     assert api.load(tmp_path / "out").task.labels == ("bad", "good")
+
+
+def test_a_second_process_is_refused_while_the_first_writes(workspace: Path, tmp_path: Path) -> None:
+    with locked_output(tmp_path / "out"):
+        for write in (api.import_, partial(api.export, to="huggingface")):
+            with pytest.raises(BertkitError, match="out is being written by another process"):
+                write(workspace / "run", output=tmp_path / "out")
+        with pytest.raises(BertkitError, match="out is being written by another process"):
+            api.tokenizer_train([workspace / "a.txt"], vocab_size=60, output=tmp_path / "out", progress="quiet")
+    assert not list(tmp_path.glob(".*"))
+    api.export(workspace / "run", to="huggingface", output=tmp_path / "new" / "out")
+    assert not list((tmp_path / "new").glob(".*"))
 
 
 def test_a_model_is_not_written_over_itself(workspace: Path) -> None:

@@ -18,6 +18,7 @@ from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
 from bertkit.formats.text_files import TextFiles
+from bertkit.inference.partial_records import locked_output
 from bertkit.options.job import AnyPath
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
@@ -61,14 +62,15 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
     if others := {path.name for path in output.iterdir()} - {*FILES, CHECKSUMS}:
         raise usage_error(f"{options.output} holds other files, such as {min(others)}. Choose another -o folder.")
     base = None if options.from_ is None else _load_base(options, options.from_)
-    with Progress(options.progress) as bar:
+    with Progress(options.progress) as bar, locked_output(output):
+        open_output_folder(output, FILES, overwrite=options.overwrite)  # another process may have finished since
         _say_skipped(bar, found)
         bar.say(f"learning {options.vocab_size:,} subwords from {len(found.files):,} files")
         texts = read_texts(found.files)
         trained = (
             _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)
         )
-    write_tokenizer(output, trained.save)
+        write_tokenizer(output, trained.save)
     return trained
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import data_error, usage_error
+from bertkit.storage.atomic import explain_output, make_folder
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.json_log import format_record, parse_record
 from bertkit.storage.locks import LockHeldError, exclusive_lock
@@ -37,6 +38,18 @@ def locked_records(output: Path) -> Iterator[Path]:
         except OSError as error:
             raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
         yield records
+
+
+@contextmanager
+def locked_output(output: Path) -> Iterator[None]:
+    """Lock a folder that is written at once; the hidden file beside it, which is the lock, is deleted in the end."""
+    with explain_output(output):
+        make_folder(output.parent)
+    with locked_records(output) as lock:
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def fingerprint_of(paths: Iterable[Path], *facts: str) -> str:
