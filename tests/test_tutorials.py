@@ -1,4 +1,4 @@
-"""The blocks of the tutorials run in order, in one folder, with smaller numbers."""
+"""The blocks of the tutorials run in order, in one folder, with smaller numbers, and print what the page shows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,14 @@ def blocks_of(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def test_every_block_of_the_tutorials_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def first_words(text: str) -> list[str]:
+    """The first word of every line that is not empty; the numbers after it differ between two runs."""
+    return [line.split()[0] for line in text.splitlines() if line.strip()]
+
+
+def test_every_block_of_the_tutorials_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     for tutorial in TUTORIALS:
         page = tmp_path / f"{tutorial}.md"
@@ -50,12 +57,16 @@ def test_every_block_of_the_tutorials_runs(tmp_path: Path, monkeypatch: pytest.M
             for long, small in SMALLER.items():
                 content = content.replace(long, small)
             page.write_text(f"```{language}\n{content}```\n", encoding="utf-8")
+            shown = dict(re.findall(r"^\$ (bertkit .*)\n(?!\$ )(.+)", content, re.MULTILINE))
             for line in commands_of(page):
+                capsys.readouterr()
                 for words in bertkit_words(line):
                     if words[0] == "quickstart":
                         write_quickstart_files(Path(words[words.index("-o") + 1]))
                     else:
                         run(*words)
+                if line in shown:
+                    assert first_words(shown[line])[0] in first_words(capsys.readouterr().out), line
     for made in (
         "data/manifest.json",
         "runs/mini/model/config.json",
