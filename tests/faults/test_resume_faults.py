@@ -205,7 +205,7 @@ def test_out_of_memory_reports_the_size_and_the_settings_to_lower(
     assert code == 1
     last = shown.splitlines()[-1]
     assert message in last
-    assert "Give --set micro_batch_size=N or --set gradient_checkpointing=true" in last
+    assert "Training needs less with --set micro_batch_size=N, --set gradient_checkpointing=true" in last
     bench.finish(stopped)
     assert outcome(stopped) == expected
 

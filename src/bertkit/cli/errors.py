@@ -19,7 +19,10 @@ _ONEDNN_MEMORY = re.compile(r"could not (create|execute) a (primitive|memory)")
 _SHOWN = 40
 """Characters of a text that an error shows."""
 
-_LESS_MEMORY = "Give --set micro_batch_size=N or --set gradient_checkpointing=true, or lower --batch-size."
+_LESS_MEMORY = (
+    "Close other programs, or take a smaller model. Training needs less with --set micro_batch_size=N, "
+    "--set gradient_checkpointing=true or a lower --batch-size."
+)
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -45,6 +48,11 @@ def explain(error: BaseException) -> tuple[str, int]:
             return f'error: "{end}" ends in half a character, which is not UTF-8. Fix the name or text.', BAD_DATA
         case OSError(errno=errno.ENOMEM):
             return f"error: out of memory. {_LESS_MEMORY}", JOB_FAILED
+        case OSError(errno=errno.EMFILE):
+            return (
+                f"error: {error.filename or 'input or output'}: {error.strerror}. Allow more: ulimit -n 1024",
+                JOB_FAILED,
+            )
         case OSError():
             return f"error: {error.filename or 'input or output'}: {error.strerror or error}.", JOB_FAILED
     exit_code = getattr(error, "exit_code", None)
