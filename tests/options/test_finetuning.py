@@ -51,7 +51,7 @@ def test_profiles_are_those_that_exist() -> None:
 def test_tune_takes_everything_that_finetune_takes_but_a_second_task() -> None:
     shared = {field.name for field in dataclasses.fields(TaskTrainingOptions)}
     assert {field.name for field in dataclasses.fields(FinetuneOptions)} - shared == {"then"}
-    assert {field.name for field in dataclasses.fields(TuneOptions)} - shared == {"grid", "trials", "sampler"}
+    assert {field.name for field in dataclasses.fields(TuneOptions)} - shared == {"grid", "trials", "sampler", "engine"}
 
 
 def test_a_task_may_be_a_value() -> None:

@@ -163,11 +163,12 @@ def count_layer_parameters(folder: ModelFolder) -> int:
 
 
 def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
-    """A pair head on the means of two texts, and for a single text the mean where [CLS] has no pooler.
+    """The mean of the states of a text, and for two texts a pair head on their means.
 
-    SST-2, 2,000 examples, ModernBERT-mini after 6 minutes of pre-training: the mean 72.2 +- 0.3, [CLS] 68.0 +- 0.6; a
-    BERT, whose [CLS] has a pooler, gains nothing. A model that was fine-tuned for the same answers keeps its head, and
-    one that reads from left to right keeps the state of the last token.
+    SST-2, 2,000 examples, two seeds: the mean has 73.9 +- 0.6 with a BERT-mini of 30 minutes of pre-training, and [CLS]
+    72.5 with one seed and one class for everything with the other; after 6 minutes they are level (74.5, 74.3). With a
+    ModernBERT-mini the mean has 72.2 +- 0.3, [CLS] 68.0 +- 0.6. A model that was fine-tuned for the same answers keeps
+    its head, and one that reads from left to right keeps the state of the last token.
     """
     if not isinstance(task, TextTask | MultipleChoiceTask):
         return {}
@@ -176,9 +177,7 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
         return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
     if context_of(folder.config) != "bidirectional" or not isinstance(task, TextTask):
         return {}
-    if task.pair:
-        return {"task.pooling": "mean", "task.pair_head": True}
-    return {"task.pooling": "mean"} if hasattr(folder.config, "pooling") else {}
+    return {"task.pooling": "mean", **({"task.pair_head": True} if task.pair else {})}
 
 
 _HEADS = ("pooling", "pair_head")
