@@ -12,7 +12,10 @@ from bertkit.training.interrupts import Interrupted, Interrupts
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_is_a_request(number: signal.Signals) -> None:
+def test_the_first_signal_is_a_request(number: signal.Signals, request: pytest.FixtureRequest) -> None:
+    # A job that was started with nohup, or in the background, ignores some signals; Interrupts then leaves them alone.
+    inherited = signal.signal(number, signal.SIG_DFL)
+    request.addfinalizer(lambda: signal.signal(number, inherited))
     before = signal.getsignal(number)
     with Interrupts() as interrupts:
         assert interrupts.requested == 0
