@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from bertkit import api
 from bertkit.errors import BertkitError
-from bertkit.inference.partial_records import locked_output
+from bertkit.storage.outputs import locked_output
 
 
 def test_an_exported_run_has_the_same_weights_and_predicts_the_same(workspace: Path, tmp_path: Path) -> None:

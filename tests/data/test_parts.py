@@ -97,7 +97,7 @@ def test_parts_have_the_documents_of_the_file(tmp_path: Path, boundary: Boundary
 
 
 def chunks(*lengths: int) -> list[TextChunk]:
-    """Documents of so many chunks of ten characters."""
+    """Documents of chunks of ten characters; ``lengths`` has the number of chunks of each."""
     return [TextChunk(number, f"{number:04}.{at:04} ") for number, length in enumerate(lengths) for at in range(length)]
 
 

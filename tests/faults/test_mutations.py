@@ -33,7 +33,7 @@ from bertkit.metrics import correlation
 from bertkit.pretraining import run as pretraining
 from bertkit.runs import RunFolder
 from bertkit.storage import atomic as storage
-from bertkit.storage import checksums, json_log, locks
+from bertkit.storage import checksums, json_log, locks, outputs
 from bertkit.text import backend, loading
 from bertkit.training import fit, interrupts
 from bertkit.training.interrupts import Interrupts
@@ -169,7 +169,7 @@ MUTATIONS: dict[str, tuple[list[tuple[Any, str, Any]], str]] = {
         "storage/test_atomic.py::test_only_temporary_files_and_obsolete_backups_are_deleted",
     ),
     "two predictions write one output": (
-        [(partial_records, "exclusive_lock", without_lock)],
+        [(outputs, "exclusive_lock", without_lock)],
         f"{PREDICTIONS}::test_a_second_process_is_refused_while_the_first_writes",
     ),
     "no checksum of a line of a log": (

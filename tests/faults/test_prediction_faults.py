@@ -14,8 +14,8 @@ import torch
 from tests.tiny_bert import SENTENCES, make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import save_model
-from bertkit.inference.partial_records import records_path
 from bertkit.model import Model
+from bertkit.storage.outputs import partial_path
 from bertkit.task_types import TextClassificationTask
 
 WORDS = " ".join(SENTENCES).split()
@@ -61,7 +61,7 @@ def test_repeated_kills_lose_and_repeat_no_row(run: Path, tmp_path: Path, rows: 
     output = tmp_path / "out.csv"
     shares = sorted(random.Random(kills).random() for _ in range(kills))
     killed = [
-        kill_at(subprocess.Popen([*command, str(output)]), records_path(output), int(len(expected) * share))
+        kill_at(subprocess.Popen([*command, str(output)]), partial_path(output), int(len(expected) * share))
         for share in shares
     ]
     assert all(killed)

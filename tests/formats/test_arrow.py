@@ -91,7 +91,7 @@ def lead_outside(folder: Path) -> None:
         (lambda folder: (folder / "state.json").write_text("{"), r"state.json cannot be read"),
         (
             lambda folder: (folder / "state.json").write_text("[" * 100_000),
-            r"state.json cannot be read \(maximum recurs",
+            r"state.json cannot be read \(its values are nested",
         ),
         (
             lambda folder: (folder / "dataset_info.json").write_text("[]"),

@@ -13,6 +13,7 @@ from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.storage.checksums import (
     check_files,
     encode_checked,
+    fingerprint_of,
     read_checked,
     read_checksums,
     read_record,
@@ -140,3 +141,15 @@ def test_a_record_of_an_earlier_version_has_no_hash(tmp_path: Path) -> None:
     file.write_text(json.dumps([RECORD]), encoding="utf-8")
     with pytest.raises(BertkitError, match="is not a JSON object"):
         read_record(file)
+
+
+def test_the_fingerprint_depends_on_contents_and_facts(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("7")
+    (tmp_path / "texts.txt").write_text("a river")
+    paths = [tmp_path / "model", tmp_path / "texts.txt"]
+    first = fingerprint_of(paths, "float32")
+    assert fingerprint_of(paths, "float32") == first
+    assert fingerprint_of(paths, "bfloat16") != first
+    (tmp_path / "model" / "weights").write_text("8")
+    assert fingerprint_of(paths, "float32") != first

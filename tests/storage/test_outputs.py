@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.storage.outputs import check_output, open_output_folder
+from bertkit.storage.outputs import check_output, locked_output, locked_partial, open_output_folder, partial_path
 
 
 def test_a_new_output_is_accepted(tmp_path: Path) -> None:
@@ -60,3 +60,19 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BertkitError, match="cannot write to"):
         open_output_folder(tmp_path / "file" / "sub", ["x"])
+
+
+def test_the_partial_file_has_one_writer_and_stays(tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    with locked_partial(output) as partial:
+        assert partial == partial_path(output)
+        for lock in (locked_partial, locked_output):
+            with pytest.raises(BertkitError, match=r"out\.csv is being written by another process"), lock(output):
+                pass
+    assert partial.exists()
+
+
+def test_the_lock_of_an_output_is_deleted(tmp_path: Path) -> None:
+    with locked_output(tmp_path / "new" / "out"):
+        assert partial_path(tmp_path / "new" / "out").exists()
+    assert not list((tmp_path / "new").iterdir())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 
-from bertkit.errors import BertkitError
 from bertkit.options.job import Options
 from bertkit.storage.ray_cluster import call_everywhere
 
@@ -18,20 +17,15 @@ def run_on_cluster(verb: Callable[..., object], options: Options) -> None:
     """
     given = {each.name: getattr(options, each.name) for each in fields(options)}
     given |= {"engine": "local", "progress": "quiet"}
-    for error in call_everywhere(_ReturnError(verb), given):
-        if error is not None:
-            raise error
+    for _ in call_everywhere(_CallWithOptions(verb), given):
+        pass
 
 
-class _ReturnError:
-    """Calls a verb and returns its error, if it has one: results stay in the output folder."""
+class _CallWithOptions:
+    """``verb`` with the options of a mapping; it returns nothing, as the results are in the output folder."""
 
     def __init__(self, verb: Callable[..., object]) -> None:
         self._verb = verb
 
-    def __call__(self, options: Mapping[str, object]) -> BertkitError | None:
-        try:
-            self._verb(**options)
-        except BertkitError as error:
-            return error
-        return None
+    def __call__(self, options: Mapping[str, object]) -> None:
+        self._verb(**options)

@@ -13,10 +13,9 @@ from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.errors import usage_error
 from bertkit.evaluation.onnx_export import export_onnx
 from bertkit.inference.conversion import Conversion, convert, convert_to_sentence_transformers
-from bertkit.inference.partial_records import locked_output
 from bertkit.options.exchange import ExportOptions, ImportOptions
 from bertkit.report.progress import Progress
-from bertkit.storage.outputs import check_output
+from bertkit.storage.outputs import check_output, locked_output
 
 Writer = Callable[[ModelFolder, Path], Conversion]
 """Writes a model into a new folder."""

@@ -18,13 +18,12 @@ from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
 from bertkit.formats.text_files import TextFiles
-from bertkit.inference.partial_records import locked_output
 from bertkit.options.job import AnyPath
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 from bertkit.report.progress import Progress
 from bertkit.results import Result, Results
 from bertkit.storage.atomic import restore_folder
-from bertkit.storage.outputs import open_output_folder
+from bertkit.storage.outputs import locked_output, open_output_folder
 from bertkit.storage.remote import require_local
 from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
 from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -110,14 +111,11 @@ def number_to_hf(*, sigmoid: bool = False) -> dict[str, object]:
 def labels_from_hf(content: Mapping[str, Any], source: str) -> list[str]:
     """The class names in the ``content`` of a ``config.json``, by number; empty if it names none."""
     names = content.get("id2label") or {}
-    try:
-        labels = [names[str(number)] for number in range(len(names))]
-    except (KeyError, TypeError) as error:
-        raise data_error(f"{source}: id2label must map the numbers from 0 on to names.") from error
-    if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in labels):
+    found = [names.get(str(number)) for number in range(len(names))] if isinstance(names, Mapping) else [None]
+    if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in found):
         raise data_error(f"{source}: id2label must map the numbers from 0 on to names.")
-    labels = [str(each) for each in labels]
-    if repeated := [each for place, each in enumerate(labels) if each in labels[:place]]:
+    labels = [str(each) for each in found]
+    if repeated := [label for label, count in Counter(labels).items() if count > 1]:
         raise data_error(f'{source}: id2label has the name "{repeated[0]}" twice. Give each class its own name.')
     return labels
 

@@ -6,7 +6,6 @@ Learners", appendix C). Texts of fewer words are not looked for: they occur by c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from bertkit.errors import data_error
 from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
+from bertkit.storage.json_text import parse_json
 
 NGRAM = 13
 """Words."""
@@ -105,8 +105,8 @@ def _read(file: Path) -> Iterator[str]:
 
 def _parse(place: str, text: str | bytes) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise data_error(f"{place} is not JSON that can be read: {error}.") from error
 
 

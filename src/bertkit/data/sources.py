@@ -140,7 +140,7 @@ def find_line_form(path: Path, reading: ReadOptions) -> LineForm | None:
     text = decode(path, ByteStream(path), reading.on_bad_bytes, DecodingLog())
     first = next(text, "")
     text = itertools.chain([first], text)
-    if kind == "jsonl" or (first.startswith(_JSON_RECORD) and not suffix_of(path)):
+    if kind == "jsonl" or _has_records(path, first):
         _require_records(path, reading)
         head = itertools.islice(cut_lines(text, LONGEST_RECORD), _GUESS_LINES)
         return LineForm("record", field=reading.field or find_field(path, head))
@@ -148,6 +148,11 @@ def find_line_form(path: Path, reading: ReadOptions) -> LineForm | None:
         return None
     lines, is_gutenberg = drop_gutenberg_frame(cut_lines(text, MAX_CHUNK_CHARACTERS))
     return None if is_gutenberg else _choose_form(path, _head(lines), reading)
+
+
+def _has_records(path: Path, first: str) -> bool:
+    """Whether a text file, which begins with ``first``, has records of JSON all the same."""
+    return first.startswith(_JSON_RECORD) and not suffix_of(path)
 
 
 def _read_jsonl(path: Path, text: Iterable[str], reading: ReadOptions, log: ReadLog) -> Iterator[str]:
@@ -194,7 +199,7 @@ def _read_text(path: Path, text: Iterator[str], reading: ReadOptions, log: ReadL
         log.origin = "WikiExtractor"
         documents = read_wiki_extractor(path, cut_lines(text, MAX_CHUNK_CHARACTERS))
         yield from _read_records(path, documents, reading)
-    elif first.startswith(_JSON_RECORD) and not suffix_of(path):
+    elif _has_records(path, first):
         yield from _read_records(path, _read_jsonl(path, text, reading, log), reading)
     else:
         yield from _read_plain_text(path, text, reading, log)

@@ -12,6 +12,7 @@ from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
 from bertkit.options.job import Engine
 from bertkit.storage.ray_cluster import map_on_cluster
+from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError, count_cores
 
 Result = tuple[WorkUnit, UnitResult]
@@ -28,40 +29,20 @@ def work_all(
     None is a worker per core.
     """
     if engine == "ray":
-        for unit, result in map_on_cluster(_ReturnErrors(UnitWorker(tokenizer_file)), units, calls=workers):
-            yield unit, _raise_error(result)
+        yield from map_on_cluster(UnitWorker(tokenizer_file), units, calls=workers)
         return
-    if workers is None or workers > 1:
-        yield from _work_in_processes(units, [start_worker(tokenizer_file) for _ in range(workers or count_cores())])
+    workers = workers or count_cores()
+    if workers > 1:
+        yield from _work_in_processes(units, [start_worker(tokenizer_file) for _ in range(workers)])
         return
     work = UnitWorker(tokenizer_file)
     for unit in units:
         yield unit, work(unit)
 
 
-class _ReturnErrors:
-    """Returns the error about a file instead of raising it, which would end the process of a worker."""
-
-    def __init__(self, work: UnitWorker) -> None:
-        self._work = work
-
-    def __call__(self, unit: WorkUnit) -> UnitResult | BertkitError:
-        try:
-            return self._work(unit)
-        except BertkitError as error:
-            return error
-
-
-def _raise_error(result: UnitResult | BertkitError) -> UnitResult:
-    if isinstance(result, BertkitError):
-        raise result
-    return result
-
-
 def start_worker(tokenizer_file: TokenizerFile) -> Worker:
     """Start a process that tokenizes units in one thread, as there is a process per core."""
-    work = _ReturnErrors(UnitWorker(tokenizer_file))
-    return SubprocessWorker(work, environment={"TOKENIZERS_PARALLELISM": "false"})
+    return SubprocessWorker(ReturnErrors(UnitWorker(tokenizer_file)), environment={"TOKENIZERS_PARALLELISM": "false"})
 
 
 def _work_in_processes(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:
@@ -81,7 +62,7 @@ def _work_in_processes(units: Iterable[WorkUnit], workers: list[Worker]) -> Iter
             ) from error
         finally:
             idle.put(worker)
-        return _raise_error(result)
+        return raise_returned(result)
 
     waiting: deque[tuple[WorkUnit, Future[UnitResult]]] = deque()
     threads = ThreadPoolExecutor(len(workers))

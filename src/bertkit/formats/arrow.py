@@ -7,7 +7,6 @@ named in ``dataset_dict.json``. The ``datasets`` library is not needed.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from bertkit.errors import data_error
 from bertkit.formats.compression import check_unpacked
 from bertkit.formats.lines import at_line
 from bertkit.optional import require
+from bertkit.storage.json_text import parse_json
 
 Values = tuple[object, ...]
 
@@ -155,8 +155,8 @@ def _class_name(value: object, names: Sequence[str], source: Path | str) -> str 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise data_error(f"{path} cannot be read ({error}).") from error
     if not isinstance(content, dict):
         raise data_error(f"{at_line(path, 1)}: not a JSON object.")

@@ -15,6 +15,7 @@ from bertkit.formats.arrow import TEXT_TYPES, check_names, list_values, unpacked
 from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 from bertkit.optional import require
+from bertkit.storage.json_text import parse_json
 
 LONGEST_RECORD = 1 << 27
 """Characters of one line of JSON; a whole line must fit into memory."""
@@ -59,10 +60,10 @@ def _parse(place: str, line: str) -> dict[str, object] | str:
     if len(line) >= LONGEST_RECORD:
         raise data_error(f"{place} is longer than {LONGEST_RECORD:,} characters. Cut the document into several.")
     try:
-        record = json.loads(line)
+        record = parse_json(line)
     except json.JSONDecodeError as error:
         raise data_error(f"{place} is not JSON: {error.msg} at character {error.pos + 1:,}.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise data_error(f"{place} is not JSON that can be read: {error}.") from error
     if not isinstance(record, dict | str):
         raise data_error(f"{place} is a {type(record).__name__}; an object with a text field is expected.")

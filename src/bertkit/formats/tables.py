@@ -27,6 +27,7 @@ from bertkit.formats.arrow import (
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import Lines, at_line
+from bertkit.storage.json_text import parse_json
 
 _DELIMITERS = ",;\t|"
 _JSON = ("json", "jsonl")
@@ -329,14 +330,10 @@ def _json_object(path: Path, number: int, line: str) -> dict[str, object]:
 
 def _parse_json(text: str, where: str) -> object:
     try:
-        value: object = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        value: object = parse_json(text, allow_nan=False)
+    except ValueError as error:
         raise data_error(f"{where}: not JSON ({error}).") from error
     return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _cell(value: object) -> str:

@@ -32,18 +32,11 @@ from bertkit.inference.embedding_store import (
     write_parquet,
 )
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
-from bertkit.inference.partial_records import (
-    fingerprint_of,
-    keep_first,
-    keep_intact,
-    locked_records,
-    read_records,
-    records_path,
-)
+from bertkit.inference.partial_records import keep_first, keep_intact, read_records
 from bertkit.storage.atomic import explain_writing, flush_to_disk, require_space, write_file
-from bertkit.storage.checksums import write_checked
+from bertkit.storage.checksums import fingerprint_of, write_checked
 from bertkit.storage.json_log import format_record, open_log
-from bertkit.storage.outputs import check_output
+from bertkit.storage.outputs import check_output, locked_partial, partial_path
 from bertkit.task_types.text_column import TextColumn
 from bertkit.training.interrupts import Interrupted, Interrupts
 
@@ -79,7 +72,7 @@ def embed_file(
     record = describe_vectors(pipeline, settings, rows=texts.count, text=source.name)
     record = replace(record, texts_sha256=texts.hexdigest())
     facts = json.dumps(config.to_json(record), sort_keys=True)
-    with locked_records(output) as records:
+    with locked_partial(output) as records:
         _check_outputs(output, source, overwrite=overwrite, is_array=is_array)
         data = output.with_name(f".bertkit-vectors-{output.name}")
         keep_intact(records, fingerprint_of([source.path], source.path.name, facts))
@@ -101,7 +94,7 @@ def embed_file(
 def _check_outputs(output: Path, source: TextColumn, *, overwrite: bool, is_array: bool) -> None:
     check_output(output, inputs=[source.path], overwrite=overwrite)
     # A process that was killed between its last two steps has written the record and not yet the array.
-    interrupted = records_path(output).exists()
+    interrupted = partial_path(output).exists()
     if is_array:
         check_output(record_path(output), inputs=[source.path], overwrite=overwrite or interrupted)
 

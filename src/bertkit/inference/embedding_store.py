@@ -26,6 +26,7 @@ from bertkit.inference.embedding import EmbeddingSettings, Vectors
 from bertkit.optional import require
 from bertkit.results import Result
 from bertkit.storage.checksums import read_checked
+from bertkit.storage.json_text import parse_json
 
 FORMATS = (".npy", ".parquet")
 COLUMN = "embedding"
@@ -179,8 +180,8 @@ def _as_record(content: object, path: Path) -> EmbeddingRecord:
 
 def _parse(metadata: bytes, path: Path) -> object:
     try:
-        return json.loads(metadata)
-    except (ValueError, RecursionError) as error:
+        return parse_json(metadata)
+    except ValueError as error:
         raise data_error(f"the record of {path} is damaged: {error}. {_ADVICE}") from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, overload
@@ -22,7 +21,7 @@ from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import find_task
-from bertkit.inference.predict import run_features, stream
+from bertkit.inference.predict import BATCH_SIZE, run_examples, stream
 from bertkit.inference.texts import Text, check_text, check_texts
 from bertkit.model import Model
 from bertkit.options.inputs import DataTable
@@ -46,8 +45,6 @@ from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import mean_output
 from bertkit.training.precision import Device, use_device
-
-_BATCH_SIZE = 64
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 
@@ -156,7 +153,7 @@ class Pipeline(EncoderPipeline):
         return _logits(self, task, examples)
 
     def stream(
-        self, examples: Iterable[Any], *, batch_size: int = _BATCH_SIZE, task: FileTask | None = None
+        self, examples: Iterable[Any], *, batch_size: int = BATCH_SIZE, task: FileTask | None = None
     ) -> Iterator[Any]:
         """The predictions for examples of the task, such as ``task.reader.read`` gives, one by one and in order.
 
@@ -241,12 +238,10 @@ def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTa
 
 
 def _logits(pipeline: Pipeline, task: TextTask, examples: Sequence[TextExample]) -> NDArray[np.float32]:
-    encoded = list(task.encode_all(examples, pipeline.tokenizer))
-    features = [feature for _, own in encoded for feature in own]
-    model, pad_id, precision = pipeline.task_model, pipeline.tokenizer.pad_id, pipeline.runtime.autocast_precision
-    rows = iter(run_features(model, features, pad_id, _BATCH_SIZE, precision))
+    precision = pipeline.runtime.autocast_precision
+    outputs = run_examples(pipeline.task_model, task, examples, pipeline.tokenizer, precision=precision)
     name = "value" if isinstance(task, RegressionTask) else "logits"
-    answers = [mean_output(list(islice(rows, len(own))), name) for _, own in encoded]
+    answers = [mean_output(rows, name) for _, _, rows in outputs]
     return np.array(answers, dtype=np.float32).reshape(len(answers), max(1, len(task.labels)))
 
 

@@ -21,6 +21,8 @@ from bertkit.training.precision import Precision, autocast
 
 T = TypeVar("T")
 
+BATCH_SIZE = 64
+
 BATCHES_IN_A_CHUNK = 32
 
 _TOKENS_IN_A_BATCH = {"cpu": 1024, "cuda": 16384}
@@ -36,7 +38,7 @@ def predict(
     examples: Iterable[E],
     tokenizer: Tokenizer,
     *,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     precision: Precision = "float32",
 ) -> list[P]:
     """The prediction for every example, in their order; ``model`` is a Model or an Ensemble."""
@@ -49,7 +51,7 @@ def stream(
     examples: Iterable[E],
     tokenizer: Tokenizer,
     *,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     precision: Precision = "float32",
 ) -> Iterator[P]:
     """Like ``predict``, one prediction at a time: at most one chunk is in memory, so the input may be endless.
@@ -58,12 +60,28 @@ def stream(
     the rounding of ``precision``; they are the same to the last bit from any multiple of ``BATCHES_IN_A_CHUNK *
     batch_size`` examples on, where a chunk always begins.
     """
+    for example, features, rows in run_examples(
+        model, task, examples, tokenizer, batch_size=batch_size, precision=precision
+    ):
+        yield task.decode(example, features, rows)
+
+
+def run_examples(
+    model: nn.Module,
+    task: Task[E, P],
+    examples: Iterable[E],
+    tokenizer: Tokenizer,
+    *,
+    batch_size: int = BATCH_SIZE,
+    precision: Precision = "float32",
+) -> Iterator[tuple[E, list[Feature], list[OutputArrays]]]:
+    """Each example with its features and the outputs of the model for them, before they become a prediction."""
     chunks = _chunks(task.encode_all(examples, tokenizer), BATCHES_IN_A_CHUNK * batch_size)
     for chunk in _read_ahead(chunks):
         features = [feature for _, own in chunk for feature in own]
         rows = iter(run_features(model, features, tokenizer.pad_id, batch_size, precision))
         for example, own in chunk:
-            yield task.decode(example, own, list(islice(rows, len(own))))
+            yield example, own, list(islice(rows, len(own)))
 
 
 def _read_ahead(chunks: Iterator[T]) -> Iterator[T]:

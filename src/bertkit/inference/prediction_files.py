@@ -20,13 +20,14 @@ from bertkit.contracts import Example
 from bertkit.errors import usage_error
 from bertkit.escaping import to_json
 from bertkit.formats.lines import decode_lines
-from bertkit.inference.partial_records import fingerprint_of, keep_first, keep_intact, locked_records, read_records
+from bertkit.inference.partial_records import keep_first, keep_intact, read_records
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import BATCHES_IN_A_CHUNK
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
 from bertkit.storage.atomic import explain_writing, write_file
+from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
-from bertkit.storage.outputs import check_output
+from bertkit.storage.outputs import check_output, locked_partial
 from bertkit.task_types import FileTask
 from bertkit.training.interrupts import Interrupted, Interrupts
 
@@ -62,7 +63,7 @@ def predict_file(pipeline: Pipeline, source: Path, output: Path, report: Report,
     if needs_unique_ids and source != STREAM:
         # Checked before the work, so that an hour of predictions is not lost to a repeated id.
         deque(_with_unique_ids(pipeline.task.reader.read(source), source), maxlen=0)
-    with locked_records(output) as records:
+    with locked_partial(output) as records:
         check_output(output, overwrite=overwrite)  # another process may have written it before it released the lock
         done = _predict_rows(pipeline, source, records, report, needs_unique_ids=needs_unique_ids)
         columns = pipeline.task.answer_columns

@@ -221,7 +221,7 @@ class Progress:
 
     def __init__(self, mode: ProgressMode = "auto") -> None:
         self.mode = mode
-        self._view = _VIEWS.get(mode, _automatic_view())()
+        self._view = (_VIEWS.get(mode) or _automatic_view())()
         self._job: _Job | None = None
 
     def __enter__(self) -> Progress:

@@ -20,6 +20,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from bertkit.errors import BertkitError, data_error, usage_error
+from bertkit.storage.json_text import parse_json
 
 TEMPORARY_PREFIX = ".bertkit-tmp-"
 BACKUP_PREFIX = ".bertkit-old-"
@@ -98,10 +99,10 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> Any:
     """Read a JSON file; a missing or broken one is an error that names it."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise data_error(f"{path} is missing.") from error
-    except (OSError, ValueError, RecursionError) as error:  # bad UTF-8 and bad JSON are ValueErrors
+    except (OSError, ValueError) as error:  # bad UTF-8 and bad JSON are ValueErrors
         raise data_error(f"{path} is not readable JSON: {error}.") from error
 
 

@@ -1,4 +1,4 @@
-"""JSON records that carry checksums: their own SHA-256, and those of the files beside them.
+"""Hashes of files, and JSON records that carry checksums: their own SHA-256, and those of the files beside them.
 
 ``sha256`` is the hash of the record's own text without that line; ``files`` has the size and the hash of each file. So
 a bit that flips anywhere, also in the record itself, is detected.
@@ -24,6 +24,13 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fingerprint_of(paths: Iterable[Path], *facts: str) -> str:
+    """A hash of the content of files, and of the files in folders, and of further ``facts``."""
+    files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    hashes = [sha256_of(file) for file in files if file.is_file()]
+    return hashlib.sha256("\n".join([*hashes, *facts]).encode()).hexdigest()[:16]
 
 
 def encode_checked(record: Mapping[str, object]) -> str:

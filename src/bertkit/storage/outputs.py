@@ -1,13 +1,18 @@
-"""Whether a command may write its output: it never replaces an input, and an existing file only if the user says so."""
+"""Whether a command may write its output: it never replaces an input, and an existing file only if the user says so.
+
+An output that is being written is locked by its partial file, a hidden file beside it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bertkit.errors import usage_error
 from bertkit.storage.atomic import explain_output, make_folder
+from bertkit.storage.locks import LockHeldError, exclusive_lock
 
 
 def check_output(output: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> None:
@@ -39,3 +44,34 @@ def require_writable(folder: Path) -> None:
     """Raise a usage error if this process may not make files in ``folder``."""
     if not os.access(folder, os.W_OK | os.X_OK):
         raise usage_error(f"cannot write to {folder}: no permission. Choose another -o folder.")
+
+
+def partial_path(output: Path) -> Path:
+    """The partial file of ``output``."""
+    return output.with_name(f".bertkit-partial-{output.name}")
+
+
+@contextmanager
+def locked_partial(output: Path) -> Iterator[Path]:
+    """The partial file, which no other process writes meanwhile; it stays."""
+    partial = partial_path(output)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive_lock(partial))
+        except LockHeldError as error:
+            raise usage_error(f"{output} is being written by another process. Choose another -o file.") from error
+        except OSError as error:
+            raise usage_error(f"cannot write to {output.parent}: {error.strerror}. Choose another -o file.") from error
+        yield partial
+
+
+@contextmanager
+def locked_output(output: Path) -> Iterator[None]:
+    """Lock an output that is written at once; the partial file, which is the lock only, is deleted in the end."""
+    with explain_output(output):
+        make_folder(output.parent)
+    with locked_partial(output) as lock:
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from bertkit.errors import BertkitError, usage_error
 from bertkit.optional import require
+from bertkit.storage.returned_errors import ReturnErrors, raise_returned
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -47,23 +48,23 @@ def map_on_cluster(
     Raises
     ------
     BertkitError
-        If there is no cluster, or if it fails.
+        If there is no cluster, or if it fails; and that of ``function``.
     """
     ray = _connect()
     cores = int(ray.cluster_resources().get("CPU", 1))
     remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES)(_call)
     # Files may be named by paths that are relative to the folder of this process.
-    pickled = pickle.dumps((str(Path.cwd()), function))
+    pickled = pickle.dumps((str(Path.cwd()), ReturnErrors(function)))
     waiting: deque[tuple[Argument, Any]] = deque()
     try:
         for argument in arguments:
             if len(waiting) == (calls or _CALLS_PER_CORE * cores):
                 done, result = waiting.popleft()
-                yield done, ray.get(result)
+                yield done, raise_returned(ray.get(result))
             waiting.append((argument, remote.remote(pickled, argument)))
         while waiting:
             done, result = waiting.popleft()
-            yield done, ray.get(result)
+            yield done, raise_returned(ray.get(result))
     except ray.exceptions.RayError as error:
         # A task's own exception has the traceback of the remote process, which only the last line sums up.
         reason = str(error).strip().rpartition("\n")[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Literal, NamedTuple
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
+from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Columns
 
 Spelling = Literal["number", "number from 1", "letter", "text"]
@@ -101,8 +101,8 @@ def read_choice_cells(table: Table, columns: Columns, choices: Sequence[str]) ->
 
 def _read_list(cell: str, where: str) -> tuple[str, ...]:
     try:
-        texts = json.loads(cell)
-    except (ValueError, RecursionError) as error:
+        texts = parse_json(cell)
+    except ValueError as error:
         raise data_error(f"{where}: the choices are not a JSON list ({error}).") from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise data_error(f"{where}: the choices are not a JSON list of texts.")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_line
+from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Cells
 
 _RARE = 50
@@ -83,8 +84,8 @@ def read_labels(cell: str, separator: str, where: str) -> list[str]:
     """The labels in a cell: a JSON list, or the parts between separators."""
     if cell.startswith("["):
         try:
-            names = json.loads(cell)
-        except (ValueError, RecursionError) as error:
+            names = parse_json(cell)
+        except ValueError as error:
             raise data_error(f"{where}: {cell[:99]} is not a JSON list ({error}).") from error
         if not all(isinstance(name, str | int | float) for name in names):
             raise data_error(f"{where}: {cell[:99]} is not a JSON list of labels.")

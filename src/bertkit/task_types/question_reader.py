@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import data_error
+from bertkit.storage.json_text import parse_json
 from bertkit.task_types.held_out import describe_overlap, hash_texts, hold_out
 from bertkit.task_types.reader import Reader
 from bertkit.task_types.squad_files import (
@@ -53,8 +53,8 @@ class QuestionReader(Reader[SpanExample]):
             question, _, context = line.partition("\t")
             return SpanExample(name, question, context)
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            record = parse_json(line)
+        except ValueError as error:
             raise data_error(f"line {name} is not JSON that can be read: {error}.") from error
         question, context = record.get("question"), record.get("context")
         if not isinstance(question, str) or not isinstance(context, str):

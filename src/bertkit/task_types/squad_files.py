@@ -17,6 +17,7 @@ from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
+from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Columns
 
 Fault = Literal["moved", "not found", "repeated", "empty", "contradictory", "unmarked", "without answer"]
@@ -179,18 +180,14 @@ def read_json_file(path: Path) -> object:
     """The content of a JSON file, plain or ``.gz``; a fault is a data error with its line."""
     try:
         text = b"".join(ByteStream(path)).decode("utf-8-sig")
-        content: object = json.loads(text, parse_constant=_refuse_constant)
+        content: object = parse_json(text, allow_nan=False)
         return content
     except UnicodeDecodeError as error:
         raise data_error(f"{path} is not UTF-8 (byte {error.start + 1:,}). Save the file as UTF-8.") from error
     except json.JSONDecodeError as error:
         raise data_error(f"{at_line(path, error.lineno)}, column {error.colno}: not JSON ({error.msg}).") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise data_error(f"{path} is not JSON that can be read: {error}.") from error
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _question(record: object, context: str, place: str) -> SpanExample:

@@ -1,0 +1,33 @@
+"""JSON that may come from anywhere: every fault is a ValueError."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from bertkit.storage.json_text import parse_json
+
+
+def test_values_are_those_of_json() -> None:
+    assert parse_json('{"a": [1, 2.5, null, "b"]}') == parse_json(b'{"a": [1, 2.5, null, "b"]}')
+    assert math.isnan(parse_json("[NaN]")[0])
+
+
+def test_a_fault_of_syntax_has_its_place() -> None:
+    with pytest.raises(json.JSONDecodeError) as caught:
+        parse_json('{"a":\n ?}')
+    assert (caught.value.lineno, caught.value.colno) == (2, 2)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, b"\xff", "", "1" * 5000])
+def test_every_fault_is_a_value_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_json(text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[-Infinity]", '{"a": Infinity}'])
+def test_numbers_that_are_not_of_json_are_refused_on_request(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a JSON number"):
+        parse_json(text, allow_nan=False)
