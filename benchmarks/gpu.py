@@ -17,25 +17,33 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
-from pretraining_step import Step, build_ours, build_theirs, count_work, make_batch, make_step
 from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch
+from bertkit.speed.pretraining import (
+    Step,
+    StepSize,
+    build_huggingface,
+    build_own,
+    count_work,
+    make_batch,
+    make_step,
+)
 from bertkit.training.flops import peak_flops
+from bertkit.training.precision import Precision, autocast
 
 SYSTEMS = ("ours eager", "hugging face eager", "ours compiled", "hugging face compiled")
 ROUNDS = 3
 CHECKED = (5, 37)
 """Rows and tokens of the batch for the check of correctness; some of its rows are shorter."""
 
-TOLERANCES = {"float32": (1e-3, 0.999), "bf16": (2e-2, 0.98)}
+TOLERANCES: dict[Precision, tuple[float, float]] = {"float32": (1e-3, 0.999), "bfloat16": (2e-2, 0.98)}
 """The largest allowed relative difference of the loss, and the smallest cosine of the gradients."""
 
 
@@ -86,14 +94,14 @@ def check(name: str, device: torch.device) -> dict[str, Any]:
     """Compare float32 and bfloat16 on the device with float32 on the CPU, dropout off; exit if they differ too much."""
     batch = shorten(make_batch(*CHECKED))
     torch.manual_seed(0)
-    model, find_loss = build_ours(name, batch)
+    model, find_loss = build_own(step_size(name, batch), batch)
     weights = model.state_dict()
     expected_loss, expected_gradient = find_gradient(model.eval(), find_loss)
     differences: dict[str, Any] = {"size": name}
-    model, find_loss = build_ours(name, batch.to(device))
+    model, find_loss = build_own(step_size(name, batch), batch.to(device))
     model.load_state_dict(weights)
     for precision, (max_difference, min_cosine) in TOLERANCES.items():
-        with torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext():
+        with autocast(device, precision):
             loss, gradient = find_gradient(model.eval(), find_loss)
         difference = abs(loss - expected_loss) / expected_loss
         cosine = float(nn.functional.cosine_similarity(gradient, expected_gradient, dim=0))
@@ -102,6 +110,10 @@ def check(name: str, device: torch.device) -> dict[str, Any]:
             raise SystemExit(f"error: {name} in {precision} differs from float32 on the CPU; nothing was timed.")
         differences[precision] = {"loss": difference, "cosine": cosine}
     return differences
+
+
+def step_size(name: str, batch: Batch) -> StepSize:
+    return StepSize(name, *batch.input_ids.shape)
 
 
 def shorten(batch: Batch) -> Batch:
@@ -127,7 +139,7 @@ def measure(arguments: argparse.Namespace, device: torch.device, end: float) -> 
             print(f"no time left for {system}, {name}, {tokens} tokens", flush=True)
             continue
         batch = make_batch(max(1, arguments.batch_tokens // tokens), tokens)
-        flops = count_work(name, batch)
+        flops = count_work(step_size(name, batch), batch)
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         seconds = time_step(make_system_step(system, name, batch.to(device)), device, arguments.seconds)
@@ -153,15 +165,15 @@ def make_system_step(system: str, name: str, batch: Batch) -> Step:
     compiled = system.endswith("compiled")
     model: nn.Module
     if system.startswith("ours"):
-        model, find_loss = build_ours(name, batch)
+        model, find_loss = build_own(step_size(name, batch), batch)
         if compiled:
             for block in model.get_submodule("encoder.layers").children():
                 block.compile()
     else:
-        model, find_loss = build_theirs(name, batch)
+        model, find_loss = build_huggingface(step_size(name, batch), batch)
         if compiled:
             model.compile()
-    return make_step(model, find_loss, "bf16", batch.input_ids.device.type)
+    return make_step(model, find_loss, "bfloat16", batch.input_ids.device.type)
 
 
 def time_step(step: Step, device: torch.device, length: float) -> float:

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pretraining_step import VOCAB, make_batch
 
 from bertkit.batch import Batch
 from bertkit.encoders.bert import Bert, size
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
 from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.speed.pretraining import VOCABULARY, make_batch
 from bertkit.training.distributed import ProcessGroup, join_process_group
 from bertkit.training.fit import Plan, TrainingState, fit
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer
@@ -52,7 +52,7 @@ class FullRows:
 def train(group: ProcessGroup, arguments: argparse.Namespace) -> dict[str, float]:
     """Tokens per second of all processes together, and the seconds of one sum of gradients."""
     torch.manual_seed(0)
-    encoder = Bert(size(arguments.size, vocab_size=VOCAB))
+    encoder = Bert(size(arguments.size, vocab_size=VOCABULARY))
     model = Model(
         encoder,
         {"mlm": MaskedLanguageModel(encoder.embeddings.word), "nsp": NextSentencePrediction(encoder.hidden_size)},

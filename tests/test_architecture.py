@@ -35,7 +35,7 @@ LAYERS = (
     ("inference", "report"),
     ("scheduling",),
     ("pretraining", "finetuning"),
-    ("evaluation", "server", "sweeps"),
+    ("evaluation", "server", "speed", "sweeps"),
     ("reproduction", "quick_start"),
     ("api",),
     ("cli", "sklearn", "__init__"),

@@ -3,7 +3,7 @@
 What a command shows, its function returns. Paths may be text. Mistakes raise BertkitError with one line.
 """
 
-from bertkit.api.benchmarks import bench_inference, glue_submit, glue_table, squad_score
+from bertkit.api.benchmarks import glue_submit, glue_table, squad_score
 from bertkit.api.embedding import embed, search
 from bertkit.api.evaluation import compare, evaluate
 from bertkit.api.exchange import export, import_
@@ -14,6 +14,7 @@ from bertkit.api.pretraining import pretrain
 from bertkit.api.records import config_show, track
 from bertkit.api.reproduction import reproduce
 from bertkit.api.serving import serve
+from bertkit.api.speed import bench_finetune, bench_inference, bench_prepare, bench_pretrain
 from bertkit.api.start import doctor, quickstart
 from bertkit.api.task_choice import list_tasks
 from bertkit.api.text import corpus_check, load_tokenizer, prepare, tokenizer_show, tokenizer_train
@@ -45,7 +46,10 @@ __all__ = [
     "SweepResult",
     "TokenStates",
     "attention",
+    "bench_finetune",
     "bench_inference",
+    "bench_prepare",
+    "bench_pretrain",
     "compare",
     "config_show",
     "corpus_check",

@@ -1,21 +1,16 @@
-"""The verbs for benchmarks: GLUE's table and submission, SQuAD's official scores, and the speed of inference."""
+"""The verbs for published benchmarks: GLUE's table and submission, SQuAD's official scores."""
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 from bertkit.api.paths import existing, optional_path
 from bertkit.api.verb import verb
-from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.evaluation.glue import GlueSubmission, GlueTable, submit, tabulate
-from bertkit.evaluation.inference_speed import InferenceSpeed, compare_systems
 from bertkit.evaluation.squad import SquadScore, score_predictions
-from bertkit.options.benchmarks import BenchInferenceOptions
 from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
 from bertkit.report.progress import Progress
 from bertkit.storage.outputs import check_output
-from bertkit.task_types.text_column import open_text_column
 from bertkit.tasks.glue import SUBMISSION
 
 
@@ -43,13 +38,3 @@ def squad_score(options: SquadScoreOptions) -> SquadScore:
     return score_predictions(
         questions, predictions, null_odds=null_odds, null_threshold=options.null_threshold, rules=options.rules
     )
-
-
-@verb(BenchInferenceOptions)
-def bench_inference(options: BenchInferenceOptions) -> InferenceSpeed:
-    """The speed of each of ``.systems``, and why others are ``.left_out``."""
-    (texts,) = existing([options.texts])
-    chosen = list(islice(open_text_column(texts).texts(), options.limit))
-    folder = ModelFolder.open(options.model).path
-    with Progress(options.progress) as bar:
-        return compare_systems(folder, chosen, options.against, rounds=options.rounds, say=bar.say)

@@ -28,6 +28,7 @@ from bertkit.cli import (
     records,
     reproduction,
     serving,
+    speed,
     start,
     text,
 )
@@ -59,7 +60,10 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     benchmarks.glue_table,
     benchmarks.glue_submit,
     benchmarks.squad_score,
-    benchmarks.bench_inference,
+    speed.bench_prepare,
+    speed.bench_pretrain,
+    speed.bench_finetune,
+    speed.bench_inference,
     serving.serve,
     explanation.attention,
     explanation.explain,
@@ -75,7 +79,7 @@ _GROUPS = {
     "corpus": "Look at text files before they are prepared.",
     "tokenizer": "Train a tokenizer, or look at one.",
     "glue": "Put several runs on the tasks of GLUE together.",
-    "bench": "Measure the speed of this machine.",
+    "bench": "Measure the speed of this machine, beside other libraries.",
     "squad": "Work with files of SQuAD and KorQuAD.",
     "config": "Look at the settings of a run.",
 }

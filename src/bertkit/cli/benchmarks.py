@@ -1,10 +1,9 @@
-"""The verbs for benchmarks: glue table, glue submit, squad score, bench inference."""
+"""The verbs for published benchmarks: glue table, glue submit, squad score."""
 
 from __future__ import annotations
 
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
-from bertkit.options.benchmarks import BenchInferenceOptions
 from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
 
 _SHOWN_IDS = 20
@@ -52,19 +51,3 @@ def squad_score(options: SquadScoreOptions, *, json: bool, verbosity: Verbosity)
         if ids:
             more = f" and {len(ids) - _SHOWN_IDS:,} more" if len(ids) > _SHOWN_IDS else ""
             verbosity.say(f"{len(ids):,} {problem}: {', '.join(ids[:_SHOWN_IDS])}{more}")
-
-
-def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Verbosity) -> None:
-    """Show the speed of every system."""
-    from bertkit import api
-
-    speed = api.bench_inference(**vars(options))
-    if json:
-        show_json(speed)
-        return
-    show_lines([f"{speed.processor}, threads: {speed.threads}, {speed.texts:,} texts, {speed.clock}"])
-    rows = [
-        (each.system, each.texts_per_second, each.long_texts_per_second, each.one_text_ms, each.cosine)
-        for each in speed.systems
-    ]
-    show_table(("system", "texts/s", "long texts/s", "one text, ms", "smallest cosine"), rows)

@@ -5,7 +5,6 @@ functions (``api``), the command line (``cli``), ``help(bertkit.finetune)`` and 
 from them. Only the standard library is imported here, so that ``bertkit finetune --help`` does not wait for PyTorch.
 """
 
-from bertkit.options.benchmarks import BenchInferenceOptions
 from bertkit.options.embedding import EmbedOptions, SearchOptions
 from bertkit.options.evaluation import (
     CompareOptions,
@@ -23,12 +22,21 @@ from bertkit.options.pretraining import PretrainOptions
 from bertkit.options.records import ConfigShowOptions, TrackOptions
 from bertkit.options.reproduction import ReproduceOptions
 from bertkit.options.serving import ServeOptions
+from bertkit.options.speed import (
+    BenchFinetuneOptions,
+    BenchInferenceOptions,
+    BenchPrepareOptions,
+    BenchPretrainOptions,
+)
 from bertkit.options.start import DoctorOptions, QuickstartOptions
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
 
 __all__ = [
     "AttentionOptions",
+    "BenchFinetuneOptions",
     "BenchInferenceOptions",
+    "BenchPrepareOptions",
+    "BenchPretrainOptions",
     "CompareOptions",
     "ConfigShowOptions",
     "CorpusCheckOptions",

@@ -28,6 +28,9 @@ HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
         "glue table": options.GlueTableOptions,
         "glue submit": options.GlueSubmitOptions,
         "squad score": options.SquadScoreOptions,
+        "bench prepare": options.BenchPrepareOptions,
+        "bench pretrain": options.BenchPretrainOptions,
+        "bench finetune": options.BenchFinetuneOptions,
         "bench inference": options.BenchInferenceOptions,
     },
     "serving": {

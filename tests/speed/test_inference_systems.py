@@ -1,14 +1,14 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bertkit.errors import usage_error
-from bertkit.evaluation import speed_systems
-from bertkit.evaluation.speed_systems import collect, in_batches, own_systems, peer_systems
+from bertkit.errors import BertkitError
+from bertkit.speed.inference_systems import in_batches, own_systems, peer_systems
 
 TEXTS = ["No", "it is a dull , endless mess", "A film to see twice."]
 
@@ -35,13 +35,11 @@ def test_vectors_of_peers_are_those_of_bertkit(minilm: Path, tmp_path: Path) -> 
         assert (one * other).sum(axis=1).min() > 0.999
 
 
-def test_a_peer_that_is_not_installed_is_left_out_with_the_reason(
+def test_a_peer_that_is_not_installed_is_refused_with_its_name(
     minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def require(module: str, **_: str) -> None:
-        raise usage_error(f"no {module}")
-
-    monkeypatch.setattr(speed_systems, "require", require)
-    systems, left_out = collect(minilm, ["hf", "st"], tmp_path)
-    assert len(systems) == 3
-    assert left_out == {"hf": "no transformers", "st": "no sentence_transformers"}
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(
+        BertkitError, match=r"^--against st needs sentence-transformers: pip install 'bertkit\[bench\]'"
+    ):
+        list(peer_systems("st", minilm, tmp_path))

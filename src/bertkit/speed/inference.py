@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from bertkit.evaluation.speed_systems import Embed, collect
-from bertkit.options.benchmarks import Peer
+from bertkit.options.speed import InferencePeer
+from bertkit.speed.inference_systems import Embed, own_systems, peer_systems
+from bertkit.speed.rounds import add_peers, choose_clock, clock_name
 from bertkit.training.processor import processor_name
 
 _LONGEST_JOIN = 16
@@ -22,7 +22,7 @@ _SINGLE_TEXTS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class SystemSpeed:
+class VectorSpeed:
     """The speed of one system: texts per second in batches, the time of one text alone, and its smallest cosine.
 
     The cosine is that to bertkit's vectors in float32.
@@ -44,31 +44,28 @@ class InferenceSpeed:
     texts: int
     long_texts: int
     clock: str
-    systems: tuple[SystemSpeed, ...]
+    systems: tuple[VectorSpeed, ...]
     left_out: Mapping[str, str]
 
 
 def compare_systems(
-    folder: Path, texts: Sequence[str], peers: Sequence[Peer], *, rounds: int, say: Callable[[str], None]
+    folder: Path, texts: Sequence[str], peers: Sequence[InferencePeer], *, rounds: int, say: Callable[[str], None]
 ) -> InferenceSpeed:
     """Measure bertkit and ``peers`` with the model in ``folder`` on ``texts``, and on long texts made of them.
 
     With one thread the clock is the CPU time of the process, which a busy machine distorts less than the wall time.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        systems, left_out = collect(folder, peers, Path(temporary))
-        for reason in left_out.values():
-            say(f"left out: {reason}")
-        one_thread = torch.get_num_threads() == 1
+        own = dict(own_systems(folder))
+        systems, left_out = add_peers(own, peers, lambda peer: peer_systems(peer, folder, Path(temporary)), say)
         long = join_texts(texts)
-        clock = time.process_time if one_thread else time.perf_counter
-        measured = measure(systems, texts, long, rounds=rounds, clock=clock)
+        measured = measure(systems, texts, long, rounds=rounds, clock=choose_clock())
     return InferenceSpeed(
         processor=processor_name(),
         threads=torch.get_num_threads(),
         texts=len(texts),
         long_texts=len(long),
-        clock="CPU time" if one_thread else "wall time",
+        clock=clock_name(),
         systems=tuple(measured),
         left_out=left_out,
     )
@@ -92,7 +89,7 @@ def measure(
     *,
     rounds: int,
     clock: Callable[[], float],
-) -> list[SystemSpeed]:
+) -> list[VectorSpeed]:
     """All systems in turn, so that other jobs slow them equally: the best round of batches, the median of single texts.
 
     One more round comes first and is not counted.
@@ -111,7 +108,7 @@ def measure(
                     vectors[name] = found / np.linalg.norm(found, axis=1, keepdims=True)
     exact = next(iter(vectors.values()))
     return [
-        SystemSpeed(
+        VectorSpeed(
             system=name,
             texts_per_second=round(len(texts) / max(1e-9, min(short_times)), 1),
             long_texts_per_second=round(len(long) / max(1e-9, min(long_times)), 1),

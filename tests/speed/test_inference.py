@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertkit.evaluation.inference_speed import join_texts, measure
+from bertkit.speed.inference import join_texts, measure
 
 
 def test_long_texts_use_every_text_once() -> None:

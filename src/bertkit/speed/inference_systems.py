@@ -14,19 +14,18 @@ import numpy as np
 import torch
 
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.errors import BertkitError
 from bertkit.inference.conversion import load_whole_model
 from bertkit.inference.onnx_model import HIDDEN_STATES, INPUTS, quantize_onnx, write_onnx
 from bertkit.inference.pipeline import load
 from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.model import Model
 from bertkit.optional import require
-from bertkit.options.benchmarks import Peer
+from bertkit.options.speed import InferencePeer
+from bertkit.speed.rounds import EXTRA
 
 Embed = Callable[[Sequence[str]], Any]
 """Texts to vectors (N, H)."""
 
-_EXTRA = "bench"
 _BATCH = 32
 _SMALL_BATCH = 8
 
@@ -38,7 +37,7 @@ def own_systems(folder: Path) -> Iterator[tuple[str, Embed]]:
         yield f"bertkit {pipeline.runtime.name}", pipeline.embed
 
 
-def peer_systems(peer: Peer, folder: Path, temporary: Path) -> Iterator[tuple[str, Embed]]:
+def peer_systems(peer: InferencePeer, folder: Path, temporary: Path) -> Iterator[tuple[str, Embed]]:
     """The systems of another library, by name; a usage error if it is not installed."""
     tokenize = partial(_tokenize, ModelFolder.open(folder))
     if peer == "hf":
@@ -92,7 +91,7 @@ def _onnx_file(folder: Path, temporary: Path) -> Path:
 
 
 def _hugging_face(folder: Path, dtype: torch.dtype) -> Callable[[Any, Any], Any]:
-    transformers = require("transformers", extra=_EXTRA, purpose="--against hf")
+    transformers = require("transformers", extra=EXTRA, purpose="--against hf")
     model = transformers.AutoModel.from_pretrained(folder, dtype=dtype).eval()
 
     @torch.inference_mode()
@@ -104,7 +103,7 @@ def _hugging_face(folder: Path, dtype: torch.dtype) -> Callable[[Any, Any], Any]
 
 
 def _onnx_runtime(file: Path) -> Callable[[Any, Any], Any]:
-    runtime = require("onnxruntime", extra=_EXTRA, purpose="--against ort")
+    runtime = require("onnxruntime", extra=EXTRA, purpose="--against ort")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
@@ -117,7 +116,7 @@ def _onnx_runtime(file: Path) -> Callable[[Any, Any], Any]:
 
 
 def _openvino(file: Path) -> Callable[[Any, Any], Any]:
-    openvino = require("openvino", extra=_EXTRA, purpose="--against openvino")
+    openvino = require("openvino", extra=EXTRA, purpose="--against openvino")
     core = openvino.Core()
     settings = {
         "INFERENCE_PRECISION_HINT": "bf16",
@@ -129,18 +128,6 @@ def _openvino(file: Path) -> Callable[[Any, Any], Any]:
 
 
 def _sentence_transformers(folder: Path) -> Embed:
-    library = require("sentence_transformers", extra=_EXTRA, purpose="--against st", library="sentence-transformers")
+    library = require("sentence_transformers", extra=EXTRA, purpose="--against st", library="sentence-transformers")
     model = library.SentenceTransformer(str(folder), device="cpu")
     return lambda texts: model.encode(list(texts), batch_size=_BATCH, show_progress_bar=False)
-
-
-def collect(folder: Path, peers: Sequence[Peer], temporary: Path) -> tuple[dict[str, Embed], dict[str, str]]:
-    """The systems by name, and the reason why each peer was left out that cannot run here."""
-    systems = dict(own_systems(folder))
-    left_out: dict[str, str] = {}
-    for peer in peers:
-        try:
-            systems |= dict(peer_systems(peer, folder, temporary))
-        except BertkitError as error:
-            left_out[peer] = str(error)
-    return systems, left_out

@@ -1,0 +1,65 @@
+"""The verbs that measure speed: bench prepare, pretrain, finetune and inference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bertkit.cli.output import show_json, show_lines, show_table
+from bertkit.cli.verbosity import Verbosity
+from bertkit.options.speed import (
+    BenchFinetuneOptions,
+    BenchInferenceOptions,
+    BenchPrepareOptions,
+    BenchPretrainOptions,
+)
+
+if TYPE_CHECKING:
+    from bertkit.speed.rounds import SpeedComparison
+
+
+def bench_prepare(options: BenchPrepareOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Show the speed of every system."""
+    from bertkit import api
+
+    _show(api.bench_prepare(**vars(options)), json=json)
+
+
+def bench_pretrain(options: BenchPretrainOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Show the speed of every system."""
+    from bertkit import api
+
+    _show(api.bench_pretrain(**vars(options)), json=json)
+
+
+def bench_finetune(options: BenchFinetuneOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Show the speed of every system."""
+    from bertkit import api
+
+    _show(api.bench_finetune(**vars(options)), json=json)
+
+
+def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Verbosity) -> None:
+    """Show the speed of every system."""
+    from bertkit import api
+
+    speed = api.bench_inference(**vars(options))
+    if json:
+        show_json(speed)
+        return
+    show_lines([f"{speed.processor}, threads: {speed.threads}, {speed.texts:,} texts, {speed.clock}"])
+    rows = [
+        (each.system, each.texts_per_second, each.long_texts_per_second, each.one_text_ms, each.cosine)
+        for each in speed.systems
+    ]
+    show_table(("system", "texts/s", "long texts/s", "one text, ms", "smallest cosine"), rows)
+
+
+def _show(speed: SpeedComparison, *, json: bool) -> None:
+    """The medians and ratios of a comparison."""
+    if json:
+        show_json(speed)
+        return
+    show_lines([speed.work, f"{speed.processor}, threads: {speed.threads}, {speed.clock}, rounds: {speed.rounds}"])
+    rows = [(each.system, each.per_second, f"{each.bertkit_is_faster:.2f} x") for each in speed.systems]
+    show_table(("system", f"{speed.unit}/s", "bertkit is faster"), rows)
+    show_lines(speed.notes)

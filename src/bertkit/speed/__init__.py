@@ -1,0 +1,1 @@
+"""The speed of bertkit on this machine, beside other libraries."""

@@ -1,0 +1,110 @@
+"""The speed of fine-tuning a classifier of texts, beside that of Hugging Face.
+
+All systems start from the same weights and train on the same features in batches of random lengths, with the same
+AdamW and dropout; Hugging Face's batches are padded to their longest text, and bertkit's as ``bertkit finetune`` does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import get_args
+
+import torch
+
+from bertkit.batch import Feature
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.data.batches import FeatureSource, batch_indices, batches_in_epoch
+from bertkit.errors import usage_error
+from bertkit.model import Model
+from bertkit.optional import require
+from bertkit.options.speed import BenchFinetuneOptions, TrainingPeer
+from bertkit.speed.rounds import EXTRA, OWN, SpeedComparison, StepMaker, add_peers, clock_name, compare, time_steps
+from bertkit.task_types import FileTask
+from bertkit.task_types.text_classification import TextClassificationTask
+from bertkit.training.fit import Plan, TrainingState, fit
+from bertkit.training.optimizer import OptimizerConfig, build_optimizer
+from bertkit.training.precision import Precision, autocast
+
+_OPTIMIZER = OptimizerConfig(lr=5e-5, bias_correction=True)
+_ENDLESS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingSet:
+    """What every system trains on: the model folder with the first weights, and features of the task."""
+
+    folder: Path
+    task: FileTask
+    features: Sequence[Feature]
+    batch_size: int
+
+    def source(self) -> FeatureSource:
+        """The features as a source of batches."""
+        return FeatureSource(self.features, pad_id=ModelFolder.open(self.folder).tokenizer.pad_id)
+
+
+def compare_finetuning(options: BenchFinetuneOptions, task: FileTask, say: Callable[[str], None]) -> SpeedComparison:
+    """Examples per second of bertkit and of the peers on the CPU, in float32 and in bfloat16."""
+    folder = ModelFolder.open(options.model)
+    encoded = task.encode_all(islice(task.examples("train"), options.limit), folder.tokenizer)
+    features = [feature for _, own in encoded for feature in own]
+    training = TrainingSet(folder.path, task, features, options.batch_size)
+    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, training, name) for name in get_args(Precision)}
+    systems, left_out = add_peers(own, options.against, partial(peer_systems, training), say)
+    lengths = sum(map(len, features)) / len(features)
+    return compare(
+        time_steps(systems, rounds=options.rounds, seconds=options.seconds, say=say),
+        work=f"fine-tuning for {task.name}, batches of {options.batch_size}, {lengths:.1f} tokens per row",
+        unit="examples",
+        clock=clock_name(),
+        left_out=left_out,
+    )
+
+
+def peer_systems(training: TrainingSet, peer: TrainingPeer) -> Iterator[tuple[str, StepMaker]]:
+    """Hugging Face's model; a usage error if the library is not installed, or cannot learn the task."""
+    require("transformers", extra=EXTRA, purpose=f"--against {peer}")
+    if not isinstance(training.task, TextClassificationTask):
+        raise usage_error(f"--against {peer} is for tasks with one class per text, and {training.task.name} has none.")
+    for name in get_args(Precision):
+        yield f"Hugging Face {name}", partial(huggingface_steps, training, name)
+
+
+def own_steps(training: TrainingSet, precision: Precision) -> Iterator[int]:
+    """The steps of ``bertkit finetune``, each with its number of examples."""
+    encoder = ModelFolder.open(training.folder).load_encoder()
+    model = Model(encoder, training.task.objectives(encoder))
+    plan = Plan(total_steps=_ENDLESS, batch_size=training.batch_size, optimizer=_OPTIMIZER, precision=precision)
+    for step in fit(TrainingState(model, build_optimizer(model, _OPTIMIZER)), training.source(), plan):
+        yield step.examples
+
+
+def huggingface_steps(training: TrainingSet, precision: Precision) -> Iterator[int]:
+    """The steps of a plain loop around Hugging Face's model, each with its number of examples."""
+    transformers = require("transformers", extra=EXTRA, purpose="--against hf")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        training.folder, num_labels=len(training.task.labels), dtype=torch.float32
+    ).train()
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=_OPTIMIZER.lr, eps=_OPTIMIZER.eps, weight_decay=_OPTIMIZER.weight_decay, fused=True
+    )
+    source = training.source()
+    for epoch in itertools.count():
+        for step in range(batches_in_epoch(source, training.batch_size)):
+            indices = batch_indices(source, training.batch_size, seed=0, epoch=epoch, step=step)
+            batch = source.batch(epoch, indices)
+            inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask.long()}
+            with autocast(torch.device("cpu"), precision):
+                loss = model(**inputs, token_type_ids=batch.segment_ids, labels=batch.labels["class"]).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            yield len(indices)

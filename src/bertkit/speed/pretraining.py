@@ -1,0 +1,206 @@
+"""The speed of a pre-training step (forward, backward, AdamW), beside that of Hugging Face.
+
+Dropout is on, 15 % of the tokens are masked, and both systems learn MLM and NSP from the same batch with the same
+optimizer. One more system computes a single large bfloat16 product: the GFLOP/s that the processor can reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bertkit.batch import Batch
+from bertkit.contracts import Objective
+from bertkit.encoders.bert import Bert, BertConfig, size
+from bertkit.model import Model
+from bertkit.objective_settings import Masking
+from bertkit.objectives.mlm import MaskedLanguageModel, mask_tokens
+from bertkit.objectives.nsp import NextSentencePrediction
+from bertkit.optional import require
+from bertkit.options.speed import BenchPretrainOptions, TrainingPeer
+from bertkit.rng import CounterRng
+from bertkit.speed.rounds import EXTRA, OWN, SpeedComparison, StepMaker, add_peers, clock_name, compare, time_steps
+from bertkit.training.flops import count_flops
+from bertkit.training.memory import disable_malloc_trim
+from bertkit.training.precision import Precision, autocast
+
+VOCABULARY = 30522
+CLS, SEP, MASK = 101, 102, 103
+LARGE_PRODUCT = (4096, 768, 3072)
+"""Rows, inner and outer width of the product that measures the speed of the chip."""
+
+_PRODUCT = "one large bfloat16 product"
+_FEWEST_POSITIONS = 512
+
+Step = Callable[[], float]
+"""A training step; returns its loss."""
+
+FindLoss = Callable[[], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSize:
+    """The BERT that is trained, and the rows and tokens of a row of its batch."""
+
+    model: str
+    rows: int
+    tokens: int
+
+
+def compare_pretraining(options: BenchPretrainOptions, say: Callable[[str], None]) -> SpeedComparison:
+    """Tokens per second of bertkit and of the peers on the CPU, in float32 and in bfloat16."""
+    step_size = StepSize(options.size, options.batch_size, options.seq_length)
+    necessary = count_work(step_size, make_batch(step_size.rows, step_size.tokens)) / 1e9
+    own: dict[str, StepMaker] = {f"{OWN} {name}": partial(own_steps, step_size, name) for name in get_args(Precision)}
+    systems, left_out = add_peers(own, options.against, partial(peer_systems, step_size), say)
+    systems[_PRODUCT] = product_steps
+    speeds = time_steps(systems, rounds=options.rounds, seconds=options.seconds, say=say)
+    product = float(np.median(speeds.pop(_PRODUCT))) / 1e9
+    fastest = max(float(np.median(speeds[name])) for name in own) / (step_size.rows * step_size.tokens)
+    return compare(
+        speeds,
+        work=f"pre-training BERT-{options.size}, {options.batch_size} rows of {options.seq_length} tokens",
+        unit="tokens",
+        clock=clock_name(),
+        left_out=left_out,
+        notes=(
+            f"{_PRODUCT}: {product:,.0f} GFLOP/s; a step has {necessary:,.1f} necessary GFLOP, and the fastest of "
+            f"{OWN} reaches {fastest * necessary / product:.0%} of that speed",
+        ),
+    )
+
+
+def peer_systems(step_size: StepSize, peer: TrainingPeer) -> Iterator[tuple[str, StepMaker]]:
+    """Hugging Face's model with torch's attention; a usage error if the library is not installed."""
+    require("transformers", extra=EXTRA, purpose=f"--against {peer}")
+    for name in get_args(Precision):
+        yield f"Hugging Face {name}", partial(huggingface_steps, step_size, name)
+
+
+def own_steps(step_size: StepSize, precision: Precision) -> Iterator[int]:
+    """bertkit's steps, each with its number of tokens."""
+    disable_malloc_trim()
+    batch = make_batch(step_size.rows, step_size.tokens)
+    yield from _repeat(make_step(*build_own(step_size, batch), precision), batch)
+
+
+def huggingface_steps(step_size: StepSize, precision: Precision) -> Iterator[int]:
+    """Hugging Face's steps, each with its number of tokens."""
+    batch = make_batch(step_size.rows, step_size.tokens)
+    yield from _repeat(make_step(*build_huggingface(step_size, batch), precision), batch)
+
+
+def product_steps() -> Iterator[int]:
+    """Matrix products large enough for full speed, each with its number of floating-point operations."""
+    rows, inner, outer = LARGE_PRODUCT
+    states = torch.randn(rows, inner, dtype=torch.bfloat16)
+    weight = torch.randn(outer, inner, dtype=torch.bfloat16)
+    while True:
+        nn.functional.linear(states, weight)
+        yield 2 * math.prod(LARGE_PRODUCT)
+
+
+def _repeat(step: Step, batch: Batch) -> Iterator[int]:
+    while True:
+        step()
+        yield batch.input_ids.numel()
+
+
+def make_batch(rows: int, tokens: int) -> Batch:
+    """Full rows of random tokens, masked as in pre-training."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(1000, VOCABULARY, (rows, tokens), generator=generator)
+    ids[:, 0], ids[:, tokens // 2], ids[:, -1] = CLS, SEP, SEP
+    segments = (torch.arange(tokens) > tokens // 2).long().expand(rows, tokens).contiguous()
+    batch = Batch(
+        input_ids=ids,
+        segment_ids=segments,
+        attention_mask=torch.ones_like(ids, dtype=torch.bool),
+        labels={"nsp": torch.randint(0, 2, (rows,), generator=generator)},
+    )
+    rng = CounterRng(0, 0, np.arange(rows))
+    return mask_tokens(batch, rng, Masking(), vocab_size=VOCABULARY, mask_id=MASK, special_ids=(CLS, SEP))
+
+
+def make_step(model: nn.Module, find_loss: FindLoss, precision: Precision, device: str = "cpu") -> Step:
+    """A complete step as a function; every system gets the same optimizer and the same autocast."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> float:
+        with autocast(torch.device(device), precision):
+            loss = find_loss()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    return step
+
+
+def count_work(step_size: StepSize, batch: Batch) -> int:
+    """The necessary floating-point operations of a step."""
+    with torch.device("meta"):
+        model = _build_model(step_size)
+    return count_flops(model, batch)
+
+
+def build_own(step_size: StepSize, batch: Batch) -> tuple[Model, FindLoss]:
+    """bertkit's model on the device of the batch, and its loss."""
+    model = _build_model(step_size).train().to(batch.input_ids.device)
+
+    def find_loss() -> Tensor:
+        terms = model.loss(model(batch), batch)
+        return torch.stack([term.sum / term.count for term in terms.values()]).sum()
+
+    return model, find_loss
+
+
+def build_huggingface(step_size: StepSize, batch: Batch) -> tuple[nn.Module, FindLoss]:
+    """Hugging Face's model with torch's attention (sdpa), and its loss."""
+    transformers = require("transformers", extra=EXTRA, purpose="--against hf")
+    own = _config(step_size)
+    config = transformers.BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=own.hidden_size,
+        num_hidden_layers=own.num_layers,
+        num_attention_heads=own.num_heads,
+        intermediate_size=own.intermediate_size,
+        max_position_embeddings=own.max_positions,
+        attn_implementation="sdpa",
+    )
+    model: nn.Module = transformers.BertForPreTraining(config).train().to(batch.input_ids.device)
+    inputs = {
+        "input_ids": batch.input_ids,
+        "token_type_ids": batch.segment_ids,
+        "attention_mask": batch.attention_mask.long(),
+        "labels": batch.labels["mlm"],
+        "next_sentence_label": batch.labels["nsp"],
+    }
+
+    def find_loss() -> Tensor:
+        loss: Tensor = model(**inputs).loss
+        return loss
+
+    return model, find_loss
+
+
+def _build_model(step_size: StepSize) -> Model:
+    """A BERT with the heads of MLM and NSP."""
+    encoder = Bert(_config(step_size))
+    heads: dict[str, Objective] = {
+        "mlm": MaskedLanguageModel(encoder.embeddings.word),
+        "nsp": NextSentencePrediction(encoder.hidden_size),
+    }
+    return Model(encoder, heads)
+
+
+def _config(step_size: StepSize) -> BertConfig:
+    positions = max(_FEWEST_POSITIONS, step_size.tokens)
+    return size(step_size.model, vocab_size=VOCABULARY, max_positions=positions)

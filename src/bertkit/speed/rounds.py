@@ -1,0 +1,178 @@
+"""Systems that are measured in turn, so that other jobs on the machine slow them equally."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from bertkit.errors import BertkitError
+from bertkit.storage.subprocess_worker import SubprocessWorker, WorkerDiedError
+from bertkit.training.processor import processor_name
+
+OWN = "bertkit"
+"""With this the names of bertkit's own systems begin."""
+
+StepMaker = Callable[[], Iterator[int]]
+"""Makes steps without end, each with its number of tokens, examples or operations; picklable."""
+
+EXTRA = "bench"
+"""The extra that installs the other libraries."""
+
+System = TypeVar("System")
+Peer = TypeVar("Peer", bound=str)
+
+_WARM_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSpeed:
+    """The median speed of one system, and how many times as fast the fastest system of bertkit is.
+
+    The factor ``bertkit_is_faster`` is the median over the rounds, of which every system makes one after the other.
+    """
+
+    system: str
+    per_second: float
+    bertkit_is_faster: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedComparison:
+    """The speeds of several systems in ``unit`` per second; ``left_out`` has the reason for each peer that did not run.
+
+    ``work`` says what was measured, and ``notes`` what else is known about it.
+    """
+
+    processor: str
+    threads: int
+    clock: str
+    work: str
+    unit: str
+    rounds: int
+    systems: tuple[SystemSpeed, ...]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+class StepTimer:
+    """A function from seconds to the speed of the steps made in this time, per second; the first call warms up.
+
+    With one thread the clock is the CPU time of the process, which a busy machine distorts less than the wall time.
+    """
+
+    def __init__(self, make: StepMaker) -> None:
+        self._make = make
+        self._steps: Iterator[int] | None = None
+
+    def __call__(self, seconds: float) -> float:
+        """At least one step is made."""
+        if self._steps is None:
+            self._steps = self._make()
+            for _ in range(_WARM_UP):
+                next(self._steps)
+        clock = choose_clock()
+        end = time.perf_counter() + seconds
+        begin = clock()
+        done = next(self._steps)
+        while time.perf_counter() < end:
+            done += next(self._steps)
+        return done / max(1e-9, clock() - begin)
+
+
+def add_peers(
+    own: Mapping[str, System],
+    peers: Sequence[Peer],
+    find: Callable[[Peer], Iterable[tuple[str, System]]],
+    say: Callable[[str], None],
+) -> tuple[dict[str, System], dict[str, str]]:
+    """The systems by name, those of ``peers`` last, and the reason why each peer was left out that cannot run here.
+
+    ``find`` raises a usage error for such a peer.
+    """
+    systems = dict(own)
+    left_out: dict[str, str] = {}
+    for peer in peers:
+        try:
+            systems |= dict(find(peer))
+        except BertkitError as error:
+            left_out[peer] = str(error)
+            say(f"left out: {error}")
+    return systems, left_out
+
+
+def choose_clock() -> Callable[[], float]:
+    """CPU time with one thread, else wall time."""
+    return time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+
+
+def clock_name() -> str:
+    """The name of ``choose_clock()`` for a person."""
+    return "CPU time" if choose_clock() is time.process_time else "wall time"
+
+
+def time_steps(
+    systems: Mapping[str, StepMaker], *, rounds: int, seconds: float, say: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """The speed of each system in each round of ``seconds``.
+
+    Each has a process of its own, because bertkit changes how the C library keeps memory, which would help the others
+    too; one computes at a time.
+    """
+    speeds: dict[str, list[float]] = {name: [] for name in systems}
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    with ExitStack() as stack:
+        workers = {
+            name: stack.enter_context(SubprocessWorker(StepTimer(make), environment=threads))
+            for name, make in systems.items()
+        }
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            for name, worker in workers.items():
+                try:
+                    speeds[name].append(worker.call(seconds))
+                except WorkerDiedError as error:
+                    raise BertkitError(f"{name} ended with {error} and no speed; its own message is above.") from error
+    return speeds
+
+
+def summarize(speeds: Mapping[str, list[float]]) -> tuple[SystemSpeed, ...]:
+    """The medians of speeds, and their ratios to the bertkit system with the highest median."""
+    medians = {name: statistics.median(each) for name, each in speeds.items()}
+    fastest = speeds[max((name for name in speeds if name.startswith(OWN)), key=lambda name: medians[name])]
+    return tuple(
+        SystemSpeed(
+            system=name,
+            per_second=round(medians[name], 2),
+            bertkit_is_faster=round(statistics.median(a / b for a, b in zip(fastest, each, strict=True)), 3),
+        )
+        for name, each in speeds.items()
+    )
+
+
+def compare(
+    speeds: Mapping[str, list[float]],
+    *,
+    work: str,
+    unit: str,
+    clock: str,
+    left_out: Mapping[str, str],
+    notes: tuple[str, ...] = (),
+) -> SpeedComparison:
+    """The result of measured ``speeds``, by system and round."""
+    return SpeedComparison(
+        processor=processor_name(),
+        threads=torch.get_num_threads(),
+        clock=clock,
+        work=work,
+        unit=unit,
+        rounds=len(next(iter(speeds.values()))),
+        systems=summarize(speeds),
+        left_out=left_out,
+        notes=notes,
+    )

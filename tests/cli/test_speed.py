@@ -1,0 +1,31 @@
+"""bench prepare, pretrain, finetune and inference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.workspace import run, run_json
+
+from bertkit.cli import app
+
+
+def test_speeds_and_ratios_are_shown(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("bench", "prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "--against", "tokenizers")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("preparing 0.0 MB of text in 1 files")
+    assert "bertkit is faster" in printed.out
+    assert "1.00 x" in printed.out
+    assert "round 3 of 3" in printed.err
+
+
+def test_speeds_are_written_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ("--size", "1/12/2", "--seq-length", 13, "--batch-size", 3, "--rounds", 1, "--seconds", 0, "--json")
+    found = run_json(capsys, "bench", "pretrain", *small, "--quiet")
+    assert [each["system"] for each in found["systems"]] == ["bertkit float32", "bertkit bfloat16"]
+    assert (found["unit"], found["rounds"], found["left_out"]) == ("tokens", 1, {})
+
+
+def test_an_unknown_library_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["bench", "pretrain", "--against", "keras"]) == 2
+    assert "hf" in capsys.readouterr().err

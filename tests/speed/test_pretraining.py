@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from bertkit.batch import IGNORE
+from bertkit.errors import BertkitError
+from bertkit.options.speed import BenchPretrainOptions
+from bertkit.speed.pretraining import (
+    SEP,
+    StepSize,
+    build_huggingface,
+    build_own,
+    compare_pretraining,
+    count_work,
+    make_batch,
+    make_step,
+    own_steps,
+    product_steps,
+)
+
+SMALL = StepSize("1/12/2", 3, 13)
+
+
+def test_the_batch_has_full_rows_of_two_segments_with_masked_words() -> None:
+    batch = make_batch(3, 41)
+    assert batch.attention_mask.all()
+    assert (batch.input_ids[:, -1] == SEP).all()
+    assert batch.segment_ids[0].tolist() == [0] * 21 + [1] * 20
+    assert 0.05 < float((batch.labels["mlm"] != IGNORE).float().mean()) < 0.3
+
+
+def test_a_step_changes_the_weights_and_returns_its_loss() -> None:
+    torch.manual_seed(0)
+    batch = make_batch(SMALL.rows, SMALL.tokens)
+    model, find_loss = build_own(SMALL, batch)
+    step = make_step(model, find_loss, "float32")
+    losses = [step() for _ in range(30)]
+    assert losses[0] == pytest.approx(11.0, abs=0.3)  # ln 30522 + ln 2
+    assert losses[-1] < losses[0]
+
+
+def test_both_systems_have_the_same_network_and_losses() -> None:
+    pytest.importorskip("transformers", reason="install transformers")
+    batch = make_batch(SMALL.rows, SMALL.tokens)
+    own, find_own = build_own(SMALL, batch)
+    other, find_other = build_huggingface(SMALL, batch)
+    assert sum(each.numel() for each in own.parameters()) == sum(each.numel() for each in other.parameters())
+    own.eval(), other.eval()
+    assert find_own().item() == pytest.approx(find_other().item(), abs=0.1)
+
+
+def test_steps_are_counted_in_tokens_and_operations() -> None:
+    steps = own_steps(SMALL, "bfloat16")
+    assert [next(steps), next(steps)] == [39, 39]
+    assert next(product_steps()) == 2 * 4096 * 768 * 3072
+
+
+def test_the_work_of_a_step_grows_with_its_rows() -> None:
+    two, four = (count_work(StepSize("1/12/2", rows, 13), make_batch(rows, 13)) for rows in (2, 4))
+    assert two < four < 3 * two
+
+
+def test_rows_may_be_longer_than_those_of_bert() -> None:
+    size = StepSize("1/12/2", 1, 600)
+    assert next(own_steps(size, "float32")) == 600
+
+
+def test_a_comparison_without_the_peer_has_both_precisions_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    options = BenchPretrainOptions(size="1/12/2", seq_length=13, batch_size=3, against=["hf"], rounds=1, seconds=0)
+    found = compare_pretraining(options, lambda _: None)
+    assert [each.system for each in found.systems] == ["bertkit float32", "bertkit bfloat16"]
+    assert found.left_out == {"hf": "--against hf needs transformers: pip install 'bertkit[bench]'."}
+    assert "GFLOP/s" in found.notes[0]
+
+
+def test_an_unknown_size_is_refused_before_anything_is_measured() -> None:
+    with pytest.raises(BertkitError, match="mni"):
+        compare_pretraining(BenchPretrainOptions(size="mni"), pytest.fail)
