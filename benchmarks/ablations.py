@@ -24,6 +24,7 @@ import bertkit
 from bertkit.batch import IGNORE
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder
+from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.objective_settings import Masking, ObjectiveSettings
 from bertkit.objectives.mlm import MaskedLanguageModel
@@ -64,7 +65,9 @@ class Heldout(NamedTuple):
 def open_heldout(data: Path) -> Heldout:
     corpus = Corpus.open(data, "heldout")
     tokenizer = corpus.load_tokenizer()
-    source = PretrainingTask(objectives=("mlm",), masking=HIDDEN).source(corpus, tokenizer, seq_length=TOKENS, seed=0)
+    source = PretrainingTask(objectives=("mlm",), masking=HIDDEN).source(
+        Mixture((corpus,)), tokenizer, seq_length=TOKENS, seed=0
+    )
     labels = source.batch(0, np.arange(min(len(source), HELDOUT_ROWS))).labels["mlm"]
     hidden = [tokenizer.surface_form(number)[0] for number in labels[labels != IGNORE].tolist()]
     return Heldout(source, statistics.fmean(map(len, hidden)))

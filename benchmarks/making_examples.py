@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from bertkit.data.batches import batch_indices, batches_in_epoch
+from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.objective_settings import Masking
 from bertkit.task_types.pretraining import PretrainingTask
@@ -26,7 +27,7 @@ REPEATS = 7
 def measure(source_folder: Path, task: PretrainingTask, seq_length: int, batch_size: int, batches: int) -> list[float]:
     """Tokens per second of each repeat."""
     tokenizer = WordPiece.load(source_folder / "tokenizer")
-    source = task.source(Corpus.open(source_folder), tokenizer, seq_length=seq_length, seed=0)
+    source = task.source(Mixture((Corpus.open(source_folder),)), tokenizer, seq_length=seq_length, seed=0)
     batches = min(batches, batches_in_epoch(source, batch_size))
     speeds = []
     for epoch in range(REPEATS):

@@ -23,6 +23,7 @@ from time_to_quality import minutes_at
 
 import bertkit
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.pretraining.defaults import Profile
 from bertkit.task_types.pretraining import PretrainingTask
@@ -68,7 +69,7 @@ def train(profile: Profile, data: Path, arguments: argparse.Namespace) -> Path:
 def measure(run: Path, data: Path, rows: int) -> list[Point]:
     """The curve of a run, on the same ``rows`` held-out rows for every run."""
     corpus = Corpus.open(data, "heldout")
-    source = PretrainingTask().source(corpus, corpus.load_tokenizer(), seq_length=TOKENS, seed=0)
+    source = PretrainingTask().source(Mixture((corpus,)), corpus.load_tokenizer(), seq_length=TOKENS, seed=0)
     minutes = minutes_at(run)
     models = {int(model.name.removeprefix("step-")): model for model in sorted((run / "models").iterdir())}
     points = []

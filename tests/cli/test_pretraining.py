@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,39 @@ def test_words_are_added_to_a_model(workspace: Path, tmp_path: Path, capsys: pyt
     words = ("--steps", 1, "--seq-length", 13, "--batch-size", 2, "-o", tmp_path / "more")
     run("pretrain", data, "--from", workspace / "run", *words, "--progress", "plain")
     assert "added words start from the mean of the tokens" in capsys.readouterr().err
+
+
+def test_a_second_corpus_is_mixed_in(workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "b.jsonl"
+    file.write_text("\n".join(json.dumps({"text": "River " + "stone " * number}) for number in range(30)))
+    run("prepare", file, "--tokenizer", workspace / "tok", "-o", tmp_path / "books", "--quiet")
+    words = ("pretrain", workspace / "data", "--size", "1/12/2", "--seq-length", 17, "--batch-size", 3, "--steps", 2)
+    run(*words, "--mix", f"{tmp_path / 'books'}=0.25", "-o", tmp_path / "run", "--progress", "plain")
+    shown = capsys.readouterr().err
+    for share, folder in ((r"75\.\d", workspace / "data"), (r"2[45]\.\d", tmp_path / "books")):
+        assert re.search(rf"mixture             {share}% {re.escape(str(folder))}, read \d\.\d\d times", shown)
+    run("config", "show", tmp_path / "run", "--origin")
+    assert f"mix.{tmp_path / 'books'}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["books"], "--mix books: expected FOLDER=SHARE, such as books=0.25."),
+        (["=0.5"], "--mix =0.5: expected FOLDER=SHARE, such as books=0.25."),
+        (["books=many"], "--mix books=many: expected FOLDER=SHARE, such as books=0.25."),
+        (["books=0.2", "books=0.3"], "--mix names a folder twice: give each of them once."),
+        (["books=0"], "--mix: mix.books is 0.0; it must be above 0 and below 1."),
+        (["books=-1"], "--mix: mix.books is -1.0; it must be above 0 and below 1."),
+        (["books=nan"], "--mix: mix.books is nan; it must be above 0 and below 1."),
+        (["books=0.6", "web=0.4"], "--mix: mix takes 1 of the rows, and DATA gives the rest: lower it to less than 1."),
+        (["nowhere=0.5"], "no data at nowhere. Make it with: bertkit prepare FILE... --tokenizer TOK -o nowhere"),
+    ],
+)
+def test_mistakes_in_a_mixture_are_one_line(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    output = str(tmp_path / "run")
+    assert app.run(["pretrain", str(workspace / "data"), "--mix", *words, "--steps", "2", "-o", output]) in (2, 3)
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {message}"
+    assert not (tmp_path / "run").exists()

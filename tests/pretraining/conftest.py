@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from tests.tiny_runs import no_pictures as no_pictures
 from tests.tiny_runs import table as table
 
 from bertkit.data.prepare import prepare
+from bertkit.data.shards import TOKENIZER
 from bertkit.encoders.bert import size
 from bertkit.pretraining.record import PretrainRun
 from bertkit.text import wordpiece
+from bertkit.text.loading import load_tokenizer
 
 SENTENCES = ["Seven wide rivers ran slowly.", "The old mill stood still.", "A miller counts coins.", "It was dawn."]
 
@@ -38,3 +41,13 @@ def run(tmp_path: Path) -> PretrainRun:
         evaluate_every=5,
         log_every=1,
     )
+
+
+@pytest.fixture
+def mixed(run: PretrainRun, tmp_path: Path) -> PretrainRun:
+    """The same run on 75 % of rows from its corpus and 25 % from another one, ``books``."""
+    file = tmp_path / "books.jsonl"
+    texts = [" ".join(SENTENCES[number % 2 :: 2] * (1 + number % 7)) for number in range(40)]
+    file.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    prepare([file], tokenizer=load_tokenizer(run.data / TOKENIZER), output=tmp_path / "books", heldout=0.3)
+    return replace(run, mix={str(tmp_path / "books"): 0.25})

@@ -50,3 +50,10 @@ def test_fingerprints_are_of_the_text_files(run: PretrainRun) -> None:
     file = run.data.parent / "texts.jsonl"
     expected = {"file": "texts.jsonl", "bytes": file.stat().st_size, "sha256": sha256_of(file)}
     assert data_fingerprints(run) == [expected]
+
+
+def test_the_shares_of_a_mixture_are_stated(mixed: PretrainRun) -> None:
+    card = card_of(mixed)
+    assert "with seed 0, on rows of which 75.0% are from data and 25.0% are from books." in card
+    assert "data/texts.jsonl" in card and "books/books.jsonl" in card
+    assert "mix." not in card

@@ -32,7 +32,7 @@ def counted(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> PretrainRun:
 
 
 def test_a_job_starts_from_the_counts(counted: PretrainRun) -> None:
-    data = PretrainingData.open(counted.data)
+    data = PretrainingData.open(counted)
     model = build_job(counted, data=data).state.model
     statistics = token_statistics(data.train, counted.encoder)
     table = model.encoder.get_submodule("embeddings.word").weight
@@ -49,7 +49,7 @@ def test_a_job_starts_from_the_counts(counted: PretrainRun) -> None:
 
 
 def test_the_statistics_are_computed_once(counted: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = PretrainingData.open(counted.data).train
+    corpus = PretrainingData.open(counted).train
     first = token_statistics(corpus, counted.encoder)
     monkeypatch.setattr(first_weights, "count_cooccurrences", None)
     again = token_statistics(corpus, counted.encoder)
@@ -58,7 +58,7 @@ def test_the_statistics_are_computed_once(counted: PretrainRun, monkeypatch: pyt
 
 @pytest.mark.parametrize("suffix", ["safetensors", "sha256"])
 def test_a_damaged_cache_is_computed_again(counted: PretrainRun, suffix: str) -> None:
-    corpus = PretrainingData.open(counted.data).train
+    corpus = PretrainingData.open(counted).train
     first = token_statistics(corpus, counted.encoder)
     (path,) = counted.data.glob(f"cooccurrence-*.{suffix}")
     content = bytearray(path.read_bytes())
@@ -69,7 +69,7 @@ def test_a_damaged_cache_is_computed_again(counted: PretrainRun, suffix: str) ->
 
 
 def test_a_corpus_with_few_tokens_starts_at_random(run: PretrainRun) -> None:
-    data = PretrainingData.open(run.data)
+    data = PretrainingData.open(run)
     plain = build_job(run, data=data).state.model
     counted = build_job(replace(run, token_init="cooccurrence"), data=data).state.model
     assert all(torch.equal(one, two) for one, two in zip(plain.parameters(), counted.parameters(), strict=True))
@@ -86,7 +86,7 @@ def test_modernbert_starts_from_the_counts_too(counted: PretrainRun) -> None:
     encoder = modernbert.size("3/32/2", vocab_size=counted.encoder.vocab_size, **changes)  # type: ignore[attr-defined]
     run = replace(counted, encoder=encoder, task=PretrainingTask(objectives=("mlm",)))
     assert dimensions(encoder) == 31
-    data = PretrainingData.open(run.data)
+    data = PretrainingData.open(run)
     built = build_job(run, data=data).state.model.encoder
     assert isinstance(built, modernbert.ModernBert)
     vectors = torch.from_numpy(token_statistics(data.train, encoder)["vectors"])
@@ -111,6 +111,6 @@ def test_a_read_only_data_folder_is_no_problem(counted: PretrainRun, monkeypatch
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(first_weights, "write_file", refuse)
-    corpus = PretrainingData.open(counted.data).train
-    assert token_statistics(corpus, counted.encoder)["vectors"].shape == (corpus.manifest.vocab_size, 12)
+    corpus = PretrainingData.open(counted).train
+    assert token_statistics(corpus, counted.encoder)["vectors"].shape == (corpus.corpora[0].manifest.vocab_size, 12)
     assert not list(counted.data.glob("cooccurrence-*"))

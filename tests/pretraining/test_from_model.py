@@ -100,7 +100,7 @@ def test_new_heads_have_the_first_part_of_the_steps_or_of_the_time(
     headless: PretrainRun, steps: int | None, minutes: float | None, until: float, total: float
 ) -> None:
     run = replace(headless, steps=steps, minutes=minutes, head_share=0.25, long_seq_length=41, long_share=0.5)
-    heads, short, long = build_phases(run, PretrainingData.open(run.data))
+    heads, short, long = build_phases(run, PretrainingData.open(run))
     assert [phase.heads_only for phase in (heads, short, long)] == [True, False, False]
     assert [(phase.first, phase.until) for phase in (heads, short, long)] == [(0, until), (until, 60), (60, total)]
     assert [(phase.plan.schedule_from, phase.plan.total) for phase in (heads, short)] == [(0, until), (until, 90)]

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import pytest
 import torch
 
+from bertkit.data.prepare import prepare
+from bertkit.data.shards import TOKENIZER
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.job import build_job, build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
+from bertkit.task_types.pretraining import PretrainingSource
+from bertkit.text.loading import load_tokenizer
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.distributed import ProcessGroup
 from bertkit.training.optimizer import OptimizerConfig
@@ -56,14 +61,14 @@ def test_an_encoder_that_does_not_fit_the_corpus_is_refused(
 
 
 def test_the_seed_determines_the_initial_weights(run: PretrainRun) -> None:
-    data = PretrainingData.open(run.data)
+    data = PretrainingData.open(run)
     first, again, other = (build_job(replace(run, seed=seed), data=data).state.model for seed in (3, 3, 4))
     assert all(torch.equal(one, two) for one, two in zip(first.parameters(), again.parameters(), strict=True))
     assert not all(torch.equal(one, two) for one, two in zip(first.parameters(), other.parameters(), strict=True))
 
 
 def test_opened_data_is_not_opened_again(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = PretrainingData.open(run.data)
+    data = PretrainingData.open(run)
     monkeypatch.setattr(PretrainingData, "open", None)
     assert build_job(run, data=data).data is data
 
@@ -77,3 +82,15 @@ def test_a_job_has_all_steps_and_a_report_on_its_rows(run: PretrainRun) -> None:
 
 def test_the_model_has_the_objectives_of_the_task(run: PretrainRun) -> None:
     assert set(build_pretraining_model(run).objectives) == {"mlm", "nsp"}
+
+
+def test_a_corpus_without_heldout_text_is_named(mixed: PretrainRun, tmp_path: Path) -> None:
+    file, tokenizer = tmp_path / "more.jsonl", load_tokenizer(mixed.data / TOKENIZER)
+    file.write_text('{"text": "It was dawn."}\n' * 9)
+    prepare([file], tokenizer=tokenizer, output=tmp_path / "more", heldout=0)
+    job = build_job(replace(mixed, mix={**mixed.mix, str(tmp_path / "more"): 0.25}))
+    assert job.notes == [f"no held-out text in {tmp_path / 'more'}: it is that of the other corpora"]
+    heldout = job.phases[0].heldout
+    assert isinstance(heldout, PretrainingSource)
+    assert [round(each.share, 1) for each in heldout.mixture] == [0.7, 0.3]
+    assert build_job(mixed).notes == []

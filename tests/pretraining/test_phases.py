@@ -70,7 +70,7 @@ def test_the_documented_recipe_for_large_batches_has_two_phases(run: PretrainRun
     (recipe,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "recipe.toml").write_text(recipe)
     run = config.apply(run, config.read_settings(tmp_path / "recipe.toml"))
-    short, long = build_phases(run, PretrainingData.open(run.data))
+    short, long = build_phases(run, PretrainingData.open(run))
     assert (short.until, long.until - long.first) == (7038, 1563)
     assert [phase.plan.batch_size for phase in (short, long)] == [65_536, 32_768]
     assert [phase.source.seq_length for phase in (short, long)] == [128, 512]
@@ -81,7 +81,7 @@ def test_the_documented_recipe_for_large_batches_has_two_phases(run: PretrainRun
 
 
 def test_a_run_without_long_rows_has_one_phase(run: PretrainRun) -> None:
-    (phase,) = build_phases(replace(run, long_seq_length=None), PretrainingData.open(run.data))
+    (phase,) = build_phases(replace(run, long_seq_length=None), PretrainingData.open(run))
     assert (phase.first, phase.until, phase.source.seq_length) == (0, 10, 13)
     assert phase.heldout is not None
     assert phase.heldout.seq_length == 13

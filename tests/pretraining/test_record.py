@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bertkit.encoder_types import configure_architecture
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.record import PretrainRun, pretraining_from_json, pretraining_to_json
@@ -67,3 +68,32 @@ def test_a_record_is_read_as_it_was_written(run: PretrainRun) -> None:
 def test_an_lstm_is_for_finetuning(run: PretrainRun) -> None:
     with pytest.raises(BertkitError, match=r"encoder\.lstm_layers is for fine-tuning"):
         PretrainRun(data=Path("data"), output=Path("run"), encoder=replace(bert_of(run), lstm_layers=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mix": {"a": 0.0}}, r"mix\.a is 0\.0; it must be above 0 and below 1"),
+        ({"mix": {"a": float("nan")}}, r"mix\.a is nan; it must be above 0 and below 1"),
+        ({"mix": {"a": 0.7, "b": 0.4}}, r"mix takes 1\.1 of the rows, and DATA gives the rest"),
+        ({"mix": {"a": 0.5}, "task": PretrainingTask(copies=2)}, r"mix and task\.copies cannot be combined"),
+    ],
+)
+def test_invalid_mixtures_are_refused(run: PretrainRun, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BertkitError, match=message) as caught:
+        replace(run, **changes)
+    assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_streams_are_not_mixed() -> None:
+    task = PretrainingTask(objectives=("bilm",), targets=99)
+    encoder = configure_architecture("elmo", "tiny", vocab_size=99)
+    with pytest.raises(BertkitError, match="mix is for rows in random order, and those of bilm follow each other"):
+        PretrainRun(data=Path("data"), output=Path("run"), encoder=encoder, task=task, mix={"books": 0.5})
+
+
+def test_the_corpora_have_all_rows(run: PretrainRun) -> None:
+    assert run.corpora == [(run.data, 1.0)]
+    first, *others = replace(run, mix={"a": 0.5, "b": 0.2}).corpora
+    assert (first[0], round(first[1], 9)) == (run.data, 0.3)
+    assert others == [(Path("a"), 0.5), (Path("b"), 0.2)]

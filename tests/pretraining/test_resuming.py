@@ -57,3 +57,14 @@ def test_another_corpus_is_refused(run: PretrainRun, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=r"other is not the corpus that .*run was begun with") as caught:
         check_unchanged(replace(run, data=tmp_path / "other"), begun)
     assert caught.value.exit_code == BAD_DATA
+
+
+def test_the_folders_of_a_mixture_may_move_but_its_shares_may_not_change(mixed: PretrainRun, tmp_path: Path) -> None:
+    begun = run_identity(mixed)
+    (folder,) = mixed.mix
+    moved = str(Path(folder).rename(tmp_path / "moved"))
+    check_unchanged(replace(mixed, mix={moved: 0.25}), begun)
+    for changed in ({moved: 0.3}, {}):
+        with pytest.raises(BertkitError, match=r"data.* is not the corpus that .*run was begun with") as caught:
+            check_unchanged(replace(mixed, mix=changed), begun)
+        assert caught.value.exit_code == BAD_DATA

@@ -181,3 +181,34 @@ def test_only_pretraining_runs_are_resumed(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="is not a pre-training run; only those are resumed") as caught:
         read_begun(tmp_path)
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_a_mixture_is_resumed_bit_for_bit_and_reported(
+    mixed: PretrainRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = pretrain(replace(mixed, save_every=1, keep_checkpoints=10), Progress("plain"))
+    books = next(iter(mixed.mix))
+    assert f" {books}, read " in capsys.readouterr().err
+    shares = [each.share for each in result.data.mixture]
+    assert shares == pytest.approx([0.75, 0.25], abs=0.01)
+    record = read_run(mixed.output)
+    assert record["run"]["mix"] == {books: 0.25}
+    assert [each["folder"] for each in record["data_report"]["mixture"]] == [str(mixed.data), books]
+    assert [each["file"] for each in record["data"]] == ["data/texts.jsonl", "books/books.jsonl"]
+    for step in (5, 8):
+        assert outcome(resume_at(step, mixed.output, tmp_path / f"broken-{step}")) == outcome(mixed.output)
+
+
+def test_another_share_gives_another_model(mixed: PretrainRun) -> None:
+    pretrain(mixed, Progress("quiet"))
+    other = replace(mixed, mix=dict.fromkeys(mixed.mix, 0.5), output=mixed.output.with_name("other"))
+    pretrain(other, Progress("quiet"))
+    assert outcome(other.output) != outcome(mixed.output)
+
+
+def test_a_mixture_that_cannot_be_opened_leaves_no_run_folder(mixed: PretrainRun, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"no data at .*nowhere"):
+        pretrain(replace(mixed, mix={str(tmp_path / "nowhere"): 0.25}), Progress("quiet"))
+    with pytest.raises(BertkitError, match="data is named twice"):
+        pretrain(replace(mixed, mix={str(mixed.data): 0.25}), Progress("quiet"))
+    assert not mixed.output.exists()

@@ -73,7 +73,7 @@ def test_weights_that_are_not_finite_are_not_saved(job: PretrainingJob, folder: 
 
 
 def test_a_corpus_that_changed_stops_the_run(job: PretrainingJob, folder: RunFolder) -> None:
-    next(iter(job.data.train.stamps)).touch()
+    next(iter(job.data.train.corpora[0].stamps)).touch()
     with pytest.raises(BertkitError, match="has changed since it was verified"):
         save_state(job, folder)
 

@@ -12,6 +12,7 @@ import torch
 from tests.data.numbered_corpus import DOCUMENTS, corpus
 
 from bertkit.batch import IGNORE, Batch
+from bertkit.data.mixture import Mixture
 from bertkit.data.segment_pairs import Sampling
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking
@@ -27,7 +28,9 @@ def source(tmp_path: Path) -> PretrainingSource:
     tokens = [f"w{number}" for number in range(TOKENS)] + ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     task = PretrainingTask(objectives=("mlm",), sampling=Sampling(full_sentences=True))
-    return PretrainingSource(task, corpus(*DOCUMENTS), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5)
+    return PretrainingSource(
+        task, Mixture((corpus(*DOCUMENTS),)), WordPiece.load(tmp_path / "vocab.txt"), seq_length=99, seed=5
+    )
 
 
 def test_full_sentences_are_masked_anew_in_every_epoch_and_their_separators_never(source: PretrainingSource) -> None:

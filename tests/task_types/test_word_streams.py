@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bertkit.data.batches import OrderedSource, batch_indices, batches_in_epoch
+from bertkit.data.mixture import Mixture
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.errors import BertkitError
@@ -109,4 +110,4 @@ def test_neighbours_need_words_and_their_number(data: Corpus) -> None:
         PretrainingTask(targets=7)
     task = PretrainingTask(objectives=("bilm",), targets=7)
     with pytest.raises(BertkitError, match="bertkit tokenizer train --kind words"):
-        task.source(data, wordpiece.train(TEXTS, vocab_size=99), seq_length=7, seed=0)
+        task.source(Mixture((data,)), wordpiece.train(TEXTS, vocab_size=99), seq_length=7, seed=0)

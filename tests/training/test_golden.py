@@ -20,6 +20,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from bertkit.data.mixture import Mixture
 from bertkit.data.prepare import prepare
 from bertkit.data.shards import Corpus
 from bertkit.encoders.bert import Bert, size
@@ -82,7 +83,7 @@ def curve(folder: Path) -> list[dict[str, str]]:
     tokenizer = wordpiece.train(texts, vocab_size=99)
     prepare([file], tokenizer=tokenizer, output=folder / "data", heldout=0.0)
     task = PretrainingTask()
-    source = task.source(Corpus.open(folder / "data"), tokenizer, seq_length=37, seed=5)
+    source = task.source(Mixture((Corpus.open(folder / "data"),)), tokenizer, seq_length=37, seed=5)
     torch.manual_seed(5)
     encoder = Bert(size("2/28/2", vocab_size=tokenizer.vocab_size, max_positions=37))
     model = Model(encoder, task.build_objectives(encoder))

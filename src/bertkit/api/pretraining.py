@@ -131,6 +131,22 @@ def _read_config(file: AnyPath | None) -> list[Setting]:
     return [] if file is None else read_settings(Path(file))
 
 
+def _read_mix(options: PretrainOptions) -> dict[str, float] | None:
+    """The share of each folder of --mix; None without."""
+    shares: dict[str, float] = {}
+    for each in options.mix:
+        folder, _, share = each.rpartition("=")
+        try:
+            shares[folder] = float(share)
+        except ValueError:
+            folder = ""
+        if not folder:
+            raise usage_error(f"--mix {each}: expected FOLDER=SHARE, such as books=0.25.")
+    if len(shares) < len(options.mix):
+        raise usage_error("--mix names a folder twice: give each of them once.")
+    return shares or None
+
+
 def _typed_settings(options: PretrainOptions) -> list[Setting]:
     return [
         *given_settings(
@@ -140,6 +156,7 @@ def _typed_settings(options: PretrainOptions) -> list[Setting]:
             seed=options.seed,
             batch_size=options.batch_size,
             shard=options.shard,
+            mix=_read_mix(options),
             also_evaluate=options.also_evaluate,
             **{"optimizer.lr": options.lr},
         ),

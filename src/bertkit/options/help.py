@@ -19,7 +19,7 @@ GROUPS = (REQUIRED, OPTIONS, DATA, COLUMNS, TRAINING, ADVANCED, OUTPUT)
 """The groups in the order in which the help shows them."""
 
 _GROUP_OF: Mapping[str, str] = {
-    **dict.fromkeys(("data", "train", "dev", "test", "split", "on", "limit", "encoding", "also_evaluate"), DATA),
+    **dict.fromkeys(("data", "train", "dev", "test", "split", "on", "limit", "encoding", "also_evaluate", "mix"), DATA),
     **dict.fromkeys(("text", "pair", "label", "id"), COLUMNS),
     **dict.fromkeys(("class_weights", "allow_rare_labels", "fold_labels"), COLUMNS),
     **dict.fromkeys(("seeds", "seed", "first_seed", "profile", "epochs", "lr", "batch_size"), TRAINING),

@@ -39,7 +39,7 @@ def write_pretraining_card(
     card = Card(
         title=f"{spec_of_config(encoder).title} {'/'.join(map(str, shape.values()))}",
         about=f"{', '.join(f'{number} {what}' for what, number in shape.items())}, pre-trained for "
-        f"{steps:,} steps with seed {run.seed}{_describe_origin(run, record)}.",
+        f"{steps:,} steps with seed {run.seed}{_describe_mixture(run)}{_describe_origin(run, record)}.",
         kind=run.task.objective_classes()[0].pipeline_tag,
         score_columns=("held-out text", "before", "after") if before else ("held-out text", "value"),
         scores=[(name, *([before[name]] if name in before else []), value) for name, value in heldout.items()],
@@ -65,6 +65,17 @@ def write_pretraining_card(
     write_run_card(folder, card)
 
 
+def _describe_mixture(run: PretrainRun) -> str:
+    """The share of the rows from each corpus, if there are several."""
+    if not run.mix:
+        return ""
+    return ", on rows of which " + " and ".join(f"{share:.1%} are from {_name(each)}" for each, share in run.corpora)
+
+
+def _name(folder: Path) -> str:
+    return folder.resolve().name
+
+
 def _describe_origin(run: PretrainRun, record: Mapping[str, Any]) -> str:
     """The model that the run continued from, and how its new head was trained; empty for new weights."""
     if run.from_model is None:
@@ -74,6 +85,13 @@ def _describe_origin(run: PretrainRun, record: Mapping[str, Any]) -> str:
 
 
 def data_fingerprints(run: PretrainRun) -> list[dict[str, str | int]]:
-    """Size and SHA-256 of the text files that the shards were made from."""
-    sources = read_manifest(run.data).sources
-    return [{"file": Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256} for each in sources]
+    """Size and SHA-256 of the text files that the shards were made from.
+
+    In a mixture the name of the folder is part of the name of the file.
+    """
+    found: list[dict[str, str | int]] = []
+    for folder, _ in run.corpora:
+        prefix = f"{_name(folder)}/" if run.mix else ""
+        for each in read_manifest(folder).sources:
+            found.append({"file": prefix + Path(each.file).name, "bytes": each.bytes, "sha256": each.sha256})
+    return found

@@ -1,4 +1,4 @@
-"""The prepared corpus of a pre-training run, opened and verified once."""
+"""The prepared corpora of a pre-training run, opened and verified once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.contracts import SubwordTokenizer
-from bertkit.data.shards import TOKENIZER, Corpus
+from bertkit.data.mixture import Mixture, check_same_tokenizer
+from bertkit.data.shards import Corpus
 from bertkit.errors import usage_error
+from bertkit.pretraining.record import PretrainRun
 
 LEAST_DOCUMENTS = 2
 """Held-out text of fewer documents is not evaluated."""
@@ -15,38 +17,34 @@ LEAST_DOCUMENTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingData:
-    """The training and held-out splits of a DATA folder, and the tokenizer that made them.
+    """The training and held-out splits of the DATA folders, and the tokenizer that made them.
 
-    ``also`` is the held-out split of a second folder, which is evaluated too.
+    ``also`` is the held-out split of another folder, which is evaluated too.
     """
 
-    train: Corpus
-    heldout: Corpus
+    train: Mixture
+    heldout: Mixture
     tokenizer: SubwordTokenizer
-    also: Corpus | None = None
+    also: Mixture | None = None
 
     @classmethod
-    def open(cls, folder: Path, also: Path | None = None) -> PretrainingData:
-        """Open a DATA folder and compare every byte of its shards with the checksums in the manifest.
+    def open(cls, run: PretrainRun) -> PretrainingData:
+        """Open the folders of ``run`` and compare every byte of their shards with the checksums in the manifests.
 
-        Raises a usage error if ``also`` has other tokens, or no held-out documents.
+        Raises a usage error if they have different tokenizers, or the one to evaluate no held-out documents.
         """
-        train = Corpus.open(folder)
+        train = Mixture.open(run.corpora)
         return cls(
             train=train,
-            heldout=Corpus.open(folder, "heldout"),
-            tokenizer=train.load_tokenizer(),
-            also=None if also is None else _open_also(also, train),
+            heldout=Mixture.open(run.corpora, "heldout"),
+            tokenizer=train.corpora[0].load_tokenizer(),
+            also=None if run.also_evaluate is None else _open_also(run.also_evaluate, train.corpora[0]),
         )
 
 
-def _open_also(folder: Path, train: Corpus) -> Corpus:
+def _open_also(folder: Path, train: Corpus) -> Mixture:
     corpus = Corpus.open(folder, "heldout")
-    if corpus.manifest.tokenizer != train.manifest.tokenizer:
-        raise usage_error(
-            f"{folder} was prepared with another tokenizer than {train.folder}; prepare it with --tokenizer "
-            f"{train.folder / TOKENIZER}."
-        )
+    check_same_tokenizer(corpus, train)
     if corpus.num_documents < LEAST_DOCUMENTS:
         raise usage_error(f"{folder} has no held-out text to evaluate on: prepare it with a larger --heldout.")
-    return corpus
+    return Mixture((corpus,))

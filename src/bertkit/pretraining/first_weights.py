@@ -19,6 +19,7 @@ from torch import Tensor
 
 from bertkit.contracts import EncoderConfig
 from bertkit.data.cooccurrence import count_cooccurrences, embed_tokens
+from bertkit.data.mixture import Mixture
 from bertkit.data.shards import Corpus
 from bertkit.encoder_types import Transformer
 from bertkit.errors import usage_error
@@ -31,11 +32,12 @@ _IDENTITY_SHARE = 0.5
 """The transform of the masked-LM head begins half-way between its random weights and the identity."""
 
 
-def token_statistics(corpus: Corpus, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:
-    """``vectors`` (V, D), the embeddings, and ``log_frequency`` (V,), from the counts of ``corpus`` or from its cache.
+def token_statistics(mixture: Mixture, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:
+    """``vectors`` (V, D), the embeddings, and ``log_frequency`` (V,), from the counts of the text or from their cache.
 
     D is the hidden width, less the columns of positions if these have columns of their own.
     """
+    corpus = mixture.joined()
     path = corpus.folder / f"cooccurrence-{dimensions(config)}.safetensors"
     with suppress(OSError):  # there is no cache yet, or it cannot be read
         if path.with_suffix(".sha256").read_bytes() == _stamp(path, corpus):

@@ -120,8 +120,9 @@ def _split_added_words(folder: ModelFolder, data: PretrainingData) -> dict[int, 
         return {}
     if not (isinstance(tokenizer, BaseTokenizer) and isinstance(base, BaseTokenizer) and extends(tokenizer, base)):
         raise usage_error(
-            f"{data.train.folder} was not prepared with the tokenizer of {folder.path}: prepare it with --tokenizer "
-            f"{folder.path}, or add words to that tokenizer with bertkit tokenizer train FILE... --from {folder.path}."
+            f"{data.train.corpora[0].folder} was not prepared with the tokenizer of {folder.path}: prepare it with "
+            f"--tokenizer {folder.path}, or add words to that tokenizer with bertkit tokenizer train FILE... --from "
+            f"{folder.path}."
         )
     new = range(base.vocab_size, tokenizer.vocab_size)
     return {id: base.encode(tokenizer.surface_form(id)[0]).ids or [base.unk_id] for id in new}

@@ -9,11 +9,11 @@ import torch
 from bertkit.contracts import Encoder, Stateful, SubwordTokenizer
 from bertkit.data.batches import OrderedSource
 from bertkit.data.cooccurrence import LEAST_TOKENS
-from bertkit.data.shards import Corpus
+from bertkit.data.mixture import Mixture
 from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.model import Model
-from bertkit.pretraining.data import PretrainingData
+from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.first_weights import initialize_from_statistics, token_statistics
 from bertkit.pretraining.from_model import load_first_weights
 from bertkit.pretraining.phases import Phase, build_phases
@@ -32,7 +32,8 @@ from bertkit.training.precision import default_device
 class PretrainingJob:
     """All that one process of a run needs.
 
-    ``identity`` is what checkpoints and the record keep of the run; ``notes`` are lines about its first weights.
+    ``identity`` is what checkpoints and the record keep of the run; ``notes`` are lines about its first
+    weights and its held-out text.
     """
 
     run: PretrainRun
@@ -62,12 +63,12 @@ def build_job(
     *,
     first_weights: bool = True,
 ) -> PretrainingJob:
-    """Everything that the steps of ``run`` need; ``data`` is its corpus, if it is open already.
+    """Everything that the steps of ``run`` need; ``data`` are its corpora, if they are open already.
 
     Without ``first_weights`` the model does not get those of ``from_model``, because a checkpoint will be loaded.
     Raises a usage error for settings that do not fit together.
     """
-    data = data or PretrainingData.open(run.data, run.also_evaluate)
+    data = data or PretrainingData.open(run)
     check_encoder(run, data.tokenizer)
     check_division(run, group.size)
     torch.manual_seed(run.seed)
@@ -98,8 +99,16 @@ def build_job(
         report=report_data(phases[0].source),
         group=group,
         identity=run_identity(run),
-        notes=notes,
+        notes=[*notes, *_list_without_heldout(data.heldout)],
     )
+
+
+def _list_without_heldout(heldout: Mixture) -> list[str]:
+    """What to tell the user about the corpora of a mixture that have no held-out text."""
+    missing = [corpus.folder for corpus in heldout.corpora if corpus.num_documents < LEAST_DOCUMENTS]
+    if not 0 < len(missing) < len(heldout.corpora):
+        return []
+    return [f"no held-out text in {' and '.join(map(str, missing))}: it is that of the other corpora"]
 
 
 def _build_state(run: PretrainRun, model: Model) -> TrainingState:
@@ -108,7 +117,7 @@ def _build_state(run: PretrainRun, model: Model) -> TrainingState:
     return TrainingState(model, optimizer, average=average)
 
 
-def starts_from_counts(run: PretrainRun, corpus: Corpus) -> bool:
+def starts_from_counts(run: PretrainRun, corpus: Mixture) -> bool:
     """Whether the token embeddings start from co-occurrence counts; too small a corpus has too few of them."""
     return run.token_init == "cooccurrence" and corpus.num_tokens >= LEAST_TOKENS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from bertkit.data.shards import Corpus
+from bertkit.data.mixture import Mixture
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingSource, Source
@@ -54,13 +54,14 @@ def build_phases(run: PretrainRun, data: PretrainingData) -> list[Phase]:
     Held-out rows are masked as at the end of the run, so that evaluations can be compared.
     """
 
-    def source(corpus: Corpus, seq_length: int, seed: int) -> Source:
+    def source(corpus: Mixture, seq_length: int, seed: int) -> Source:
         return run.task.source(corpus, data.tokenizer, seq_length=seq_length, seed=seed)
 
-    def heldout(corpus: Corpus | None, seq_length: int) -> Source | None:
-        if corpus is None or corpus.num_documents < LEAST_DOCUMENTS:
+    def heldout(corpus: Mixture | None, seq_length: int) -> Source | None:
+        usable = None if corpus is None else corpus.with_documents(LEAST_DOCUMENTS)
+        if usable is None:
             return None
-        rows = source(corpus, seq_length, 0)
+        rows = source(usable, seq_length, 0)
         return rows.at(1.0) if isinstance(rows, PretrainingSource) else rows
 
     def make(plan: Plan, seq_length: int, first: float, until: float, *, restarts: bool = False) -> Phase:

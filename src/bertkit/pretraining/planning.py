@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertkit.data.shards import Corpus
+from bertkit.data.mixture import Mixture
 from bertkit.pretraining.memory_probe import estimate_peak
 from bertkit.pretraining.model_size import affordable_tokens, count_parameters
 from bertkit.pretraining.record import PretrainRun
@@ -80,7 +80,7 @@ def plan_pretraining(run: PretrainRun, progress: Progress) -> PretrainPlan:
         seconds_per_step=seconds / steps,
         seconds=seconds,
         tokens=round(sum(map(operator.mul, phase_steps, run.tokens_per_phase))),
-        corpus_tokens=Corpus.open(run.data, verify=False).num_tokens,
+        corpus_tokens=Mixture.open(run.corpora, verify=False).num_tokens,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ from bertkit.ranges import (
     LearningRate,
     Length,
     Minutes,
+    OpenShare,
     PositiveInt,
     Seed,
     Share,
@@ -57,10 +58,13 @@ class PretrainRun:
     that the model lacks is trained alone, with the encoder frozen, for the first ``head_share`` of the steps, under a
     schedule of its own with a peak of ``head_lr``. ``also_evaluate`` is a second prepared folder, whose held-out rows
     are evaluated together with those of ``data``.
+
+    ``mix`` names more prepared folders, and the share of the rows that is taken from each; the rest is from ``data``.
     """
 
     data: Path
     output: Path
+    mix: Mapping[str, OpenShare] = field(default_factory=dict)
     from_model: Path | None = None
     also_evaluate: Path | None = None
     encoder: EncoderConfig
@@ -110,6 +114,7 @@ class PretrainRun:
                 raise usage_error(f"{name} needs long_seq_length: without it there are no long rows.")
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
+        self._check_mixture()
         self._check_first_weights()
         if self.averaging.kind == "tail" and self.long_phase == "restart":
             raise usage_error("averaging.kind is tail; it needs one schedule, so leave out long_phase=restart.")
@@ -117,6 +122,11 @@ class PretrainRun:
             raise usage_error("averaging.kind is tail; it needs one schedule, and a new head has its own: use ema.")
         if self.is_timed and self.long_phase == "restart":
             raise usage_error("long_phase is restart; that needs --steps: a timed run has one schedule.")
+
+    @property
+    def corpora(self) -> Sequence[tuple[Path, float]]:
+        """The folders of all corpora, and the share of the rows from each."""
+        return [(self.data, 1 - sum(self.mix.values())), *((Path(folder), share) for folder, share in self.mix.items())]
 
     @property
     def heads_until(self) -> float:
@@ -127,6 +137,19 @@ class PretrainRun:
     def is_timed(self) -> bool:
         """Whether the time decides, and not a number of steps. Runs of earlier versions have both, and have steps."""
         return self.steps is None and self.minutes is not None
+
+    def _check_mixture(self) -> None:
+        """Check the settings that depend on whether several corpora are mixed."""
+        total = sum(self.mix.values())
+        if total >= 1:
+            raise usage_error(f"mix takes {total:g} of the rows, and DATA gives the rest: lower it to less than 1.")
+        if self.mix and self.task.reads_streams:
+            raise usage_error(
+                f"mix is for rows in random order, and those of {', '.join(self.task.objectives)} follow each other: "
+                "prepare all files into one folder."
+            )
+        if self.mix and self.task.copies:
+            raise usage_error("mix and task.copies cannot be combined: a mixture has other rows in every epoch.")
 
     def _check_first_weights(self) -> None:
         """Check the settings that depend on whether the weights start from those of a model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -21,20 +22,20 @@ CHANGEABLE = (
 )
 """Settings that no weight depends on, so a resume may change them."""
 
-_PLACES = ("data", "output", "from_model", "also_evaluate")
-"""Folders may have been moved since; their content is compared by checksum."""
+_PLACES = ("data", "mix", "output", "from_model", "also_evaluate")
+"""Folders may have been moved since; their content is compared by checksum, and with it the shares of a mixture."""
 
 
 class RunIdentity(TypedDict):
-    """What a checkpoint and the record keep of a run: its settings, and a hash of its corpus."""
+    """What a checkpoint and the record keep of a run: its settings, and a hash of its corpora and their shares."""
 
     run: dict[str, object]
     corpus: str
 
 
 def run_identity(run: PretrainRun) -> RunIdentity:
-    """The settings of ``run``, and the hash of its corpus."""
-    return {"run": pretraining_to_json(run), "corpus": read_manifest(run.data).content}
+    """The settings of ``run``, and the hash of its corpora."""
+    return {"run": pretraining_to_json(run), "corpus": _hash_corpora(run)}
 
 
 def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
@@ -47,14 +48,24 @@ def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
             f"{run.output} was begun with {'; '.join(differing)}. A resume may change only {', '.join(CHANGEABLE)}. "
             "Keep the other settings, or begin a run in another -o folder."
         )
-    if recorded["corpus"] != read_manifest(run.data).content:
+    if recorded["corpus"] != _hash_corpora(run):
+        folders = " and ".join(str(folder) for folder, _ in run.corpora)
         raise data_error(
-            f"{run.data} is not the corpus that {run.output} was begun with. Prepare that corpus again, or begin a run "
-            "in another -o folder."
+            f"{'the mixture of ' if run.mix else ''}{folders} is not the corpus that {run.output} was begun with. "
+            "Prepare that corpus again, or begin a run in another -o folder."
         )
+
+
+def _hash_corpora(run: PretrainRun) -> str:
+    """The hash of one corpus, or of several with their shares."""
+    contents = [read_manifest(folder).content for folder, _ in run.corpora]
+    if not run.mix:
+        return contents[0]
+    parts = [f"{content} {share!r}" for content, (_, share) in zip(contents, run.corpora, strict=True)]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def _fixed_settings(run: PretrainRun) -> dict[str, object]:
     """The settings that a resume may not change, by path."""
     settings = config.settings_of(run, "")
-    return {each.path: each.value for each in settings if each.path not in (*CHANGEABLE, *_PLACES)}
+    return {each.path: each.value for each in settings if each.path.partition(".")[0] not in (*CHANGEABLE, *_PLACES)}

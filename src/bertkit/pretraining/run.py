@@ -13,7 +13,7 @@ from typing import Any
 from bertkit import config
 from bertkit.checkpoint import training_state as store
 from bertkit.config import Setting
-from bertkit.data.shards import Corpus
+from bertkit.data.mixture import Mixture
 from bertkit.errors import usage_error
 from bertkit.pretraining.card import data_fingerprints, write_pretraining_card
 from bertkit.pretraining.data import PretrainingData
@@ -61,7 +61,7 @@ def pretrain(run: PretrainRun, progress: Progress, *, origins: Mapping[str, str]
     with _open_run(run.output, progress) as (group, folder, progress):
         if folder.writes and folder.record.exists():
             raise usage_error(f"{run.output} holds a run already. Give --resume {run.output}, or another -o folder.")
-        data = PretrainingData.open(run.data, run.also_evaluate)
+        data = PretrainingData.open(run)
         job = build_job(_fill_in_precision(run, group), group, data)
         _require_space(job, folder)
         for line in (*job.report.lines(), *job.notes):
@@ -135,7 +135,7 @@ def check_settings(run: PretrainRun) -> None:
     """
     if (run.steps is None) == (run.minutes is None):
         raise usage_error("give either --steps or --minutes.")
-    check_encoder(run, Corpus.open(run.data, verify=False).load_tokenizer())
+    check_encoder(run, Mixture.open(run.corpora, verify=False).corpora[0].load_tokenizer())
     check_division(run, world_size())
     check_memory(run)
 

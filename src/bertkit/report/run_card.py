@@ -11,8 +11,8 @@ from bertkit.report.card import Card, without_folders, write_card
 from bertkit.runs import RunFolder
 from bertkit.storage.atomic import write_file
 
-_PATHS = ("model", "output", "data", "from_model", "also_evaluate")
-"""Settings that are paths: the command has them."""
+_PATHS = ("model", "output", "data", "mix", "from_model", "also_evaluate")
+"""Settings that are or name paths: the command has them."""
 
 
 def write_run_card(folder: RunFolder, card: Card) -> None:
@@ -45,7 +45,7 @@ def changed_settings(run: object, default: object) -> list[tuple[str, str]]:
     return [
         (each.path, without_folders(str(each.value)))
         for each in config.settings_of(config.to_json(run), "")
-        if each.path not in _PATHS and defaults.get(each.path, ()) != each.value
+        if each.path.partition(".")[0] not in _PATHS and defaults.get(each.path, ()) != each.value
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from bertkit.batch import IGNORE, Batch, Feature, Token, id_of
 from bertkit.contracts import Encoder, Objective, PretrainingObjective, SubwordTokenizer
 from bertkit.data.features import collate
 from bertkit.data.full_sentences import FullSentences
+from bertkit.data.mixture import MixedRows, Mixture, Rows
 from bertkit.data.running_text import RunningText
 from bertkit.data.segment_pairs import Sampling, SegmentPair, SegmentPairs
 from bertkit.data.shards import Corpus
@@ -81,8 +83,8 @@ class PretrainingTask(ObjectiveSettings):
         """New heads for ``encoder``, by their labels."""
         return {each.label: each.build(encoder, self) for each in self.objective_classes()}
 
-    def source(self, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int) -> Source:
-        """Every example of a corpus split, as batches on demand."""
+    def source(self, corpus: Mixture, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int) -> Source:
+        """Every example of a corpus split, as batches on demand; streams are those of a single corpus."""
         if self.targets is None:
             return PretrainingSource(self, corpus, tokenizer, seq_length=seq_length, seed=seed)
         if not isinstance(tokenizer, WordLevel):
@@ -90,7 +92,8 @@ class PretrainingTask(ObjectiveSettings):
                 f"{self._objectives_with_rows('streams')} predicts whole words, and the corpus has subwords: "
                 "bertkit tokenizer train --kind words."
             )
-        return StreamSource(corpus, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
+        (single,) = corpus.corpora
+        return StreamSource(single, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
 
     def count_specials(self, tokenizer: SubwordTokenizer) -> int:
         """The special tokens of a full row."""
@@ -126,15 +129,24 @@ def list_objectives() -> list[str]:
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class CorpusShare:
+    """A corpus of a mixture: its share of the rows, and how many times its own rows are read per epoch."""
+
+    folder: str
+    share: float
+    passes: float
+
+
 class PretrainingSource:
-    """The examples of one corpus split, labelled; a pure function of (seed, epoch, index).
+    """The examples of a split of one corpus or several, labelled; a pure function of (seed, epoch, index).
 
     With ``task.masking.final_rate`` they also depend on the progress of the run: see ``at``. The examples of the source
     itself are those at its beginning.
     """
 
     def __init__(
-        self, task: PretrainingTask, corpus: Corpus, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int
+        self, task: PretrainingTask, corpus: Mixture, tokenizer: SubwordTokenizer, *, seq_length: int, seed: int
     ) -> None:
         self.task = task
         self.tokenizer = tokenizer
@@ -143,9 +155,13 @@ class PretrainingSource:
         self._objectives = task.objective_classes()
         self._cls, self._sep = _numbers(tokenizer.cls_id), _numbers(tokenizer.sep_id)
         self._between = _numbers(*tokenizer.between_ids)
-        self.sampler = self._open_sampler(corpus, seq_length - task.count_specials(tokenizer))
+        rows = [self._open_rows(each, seq_length - task.count_specials(tokenizer)) for each in corpus.corpora]
+        self.sampler, self.mixture = rows[0], tuple[CorpusShare, ...]()
+        if len(rows) > 1:
+            mixed = MixedRows(rows, corpus.shares, seed=seed)
+            self.sampler, self.mixture = mixed, _describe_mixture(corpus, mixed)
 
-    def _open_sampler(self, corpus: Corpus, max_tokens: int) -> SegmentPairs | FullSentences | RunningText:
+    def _open_rows(self, corpus: Corpus, max_tokens: int) -> Rows:
         sampling = self.task.sampling
         if sampling.running_text:
             return RunningText(corpus, row_length=max_tokens, seed=self.seed)
@@ -195,6 +211,13 @@ class PretrainingSource:
         return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(segments.is_random)})
 
 
+def _describe_mixture(corpus: Mixture, rows: MixedRows) -> tuple[CorpusShare, ...]:
+    return tuple(
+        CorpusShare(folder=str(each.folder), share=count / len(rows), passes=passes)
+        for each, count, passes in zip(corpus.corpora, rows.counts, rows.passes, strict=True)
+    )
+
+
 def _numbers(*tokens: Token) -> NDArray[np.int64]:
     """(T,) the ids of these tokens."""
     return np.array([id_of(token) for token in tokens], dtype=np.int64)
@@ -214,6 +237,8 @@ class DataReport:
     masked_share: float | None
     duplicate_rows: float
     unknown_tokens: float
+    mixture: tuple[CorpusShare, ...] = ()
+    """The corpora that are mixed; empty for a single one."""
 
     def lines(self) -> list[str]:
         """The report as text."""
@@ -226,9 +251,13 @@ class DataReport:
             f"masked              {masked}",
             f"duplicate rows      {self.duplicate_rows:.2%}",
             f"unknown tokens      {self.unknown_tokens:.2%}",
+            *(
+                f"mixture             {each.share:.1%} {each.folder}, read {each.passes:.2f} times per epoch"
+                for each in self.mixture
+            ),
         ]
 
-    def record(self) -> dict[str, float | int | None]:
+    def record(self) -> dict[str, Any]:
         """The same as plain JSON."""
         return asdict(self)
 
@@ -253,4 +282,5 @@ def report_data(source: Source, sample: int = 1024) -> DataReport:
         masked_share=float(masked.sum()) / tokens if "mlm" in batch.labels else None,
         duplicate_rows=1 - len(rows) / count,
         unknown_tokens=float(((original == source.tokenizer.unk_id) & real).sum()) / tokens,
+        mixture=source.mixture if isinstance(source, PretrainingSource) else (),
     )
