@@ -28,6 +28,7 @@ from bertkit.formats.decoding import BadBytes, DecodingLog, count_lines, cut_lin
 from bertkit.formats.records import LONGEST_RECORD, read_jsonl
 
 _BYTES_PER_CHARACTER = 4
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +64,34 @@ class LinePart:
 
     def read(self) -> PartText:
         """The text of the part. An error has the line in the file."""
-        content = self._read_bytes() if self.content is None else self.content
         try:
-            return self._parse(content, 1)
+            return self._parse(1)
         except BertkitError:
             if not self.begin:
                 raise
             # Only an error needs the number of the first line, for which all lines before it are counted.
-            return self._parse(content, 1 + count_lines(ByteStream(self.file), self.begin))
+            return self._parse(1 + count_lines(ByteStream(self.file), self.begin))
 
-    def _read_bytes(self) -> bytes:
+    def _blocks(self) -> Iterator[bytes]:
+        """The bytes of the part. They are not in memory at the same time as the text, which can be one long line."""
+        if self.content is not None:
+            yield self.content
+            return
+        left = self.size
         try:
             with self.file.open("rb") as file:
                 file.seek(self.begin)
-                content = file.read(self.size)
+                while left and (block := file.read(min(left, _BLOCK_BYTES))):
+                    left -= len(block)
+                    yield block
         except OSError as error:
             raise data_error(f"{self.file} cannot be read: {error.strerror or error}.") from error
-        if len(content) < self.size:
+        if left:
             raise data_error(f"{self.file} has become shorter while it was read. Repeat the command when it is whole.")
-        return content
 
-    def _parse(self, content: bytes, first_line: int) -> PartText:
+    def _parse(self, first_line: int) -> PartText:
         log = DecodingLog()
-        text = decode(self.file, [content], self.on_bad_bytes, log, offset=self.begin, first_line=first_line)
+        text = decode(self.file, self._blocks(), self.on_bad_bytes, log, offset=self.begin, first_line=first_line)
         if self.form.boundary == "record":
             records = read_jsonl(
                 self.file,

@@ -19,6 +19,9 @@ from bertkit.data.sources import TextChunk
 _SMALL_IDS = 65536
 _BREAK = "\0"
 
+_BATCH_CHARACTERS = 1_000_000
+"""The library needs some 150 bytes per character of a batch, so this is 150 MB."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenizedBlock:
@@ -67,17 +70,21 @@ class ChunkTokenizer:
 
     def tokenize(self, chunks: Sequence[TextChunk], block_characters: int) -> list[TokenizedBlock]:
         """The tokens of every block of about ``block_characters`` that has any; sentences without one are left out."""
+        return [
+            block
+            for batch in _batches(chunks)
+            for block in self._tokenize_batch(batch, block_characters)
+            if len(block.tokens)
+        ]
+
+    def _tokenize_batch(self, chunks: Sequence[TextChunk], block_characters: int) -> Iterator[TokenizedBlock]:
         between = _BREAK + " " * self._keeps_spaces
         sentences = [chunk.sentences() for chunk in chunks]
         texts = [between.join(map(_without_break, each)) + _BREAK for each in sentences]
         # Without offsets, which shards do not store.
         encoded = self._backend.encode_batch_fast(texts, add_special_tokens=False)
-        return [
-            block
-            for chunk, each, encoding in zip(chunks, sentences, encoded, strict=True)
-            for block in self._split(chunk.number, cut_blocks(each, block_characters), encoding.ids)
-            if len(block.tokens)
-        ]
+        for chunk, each, encoding in zip(chunks, sentences, encoded, strict=True):
+            yield from self._split(chunk.number, cut_blocks(each, block_characters), encoding.ids)
 
     def _split(self, number: int, blocks: list[Block], ids: list[int]) -> Iterator[TokenizedBlock]:
         """The blocks of one chunk, whose ``ids`` have a break after every sentence."""
@@ -95,6 +102,17 @@ class ChunkTokenizer:
                 sentence_lengths=sizes[sizes > 0],
                 unknown=int(np.count_nonzero(part == self.tokenizer.unk_id)),
             )
+
+
+def _batches(chunks: Sequence[TextChunk]) -> Iterator[Sequence[TextChunk]]:
+    """Consecutive chunks of up to ``_BATCH_CHARACTERS``: a record of 100 MB is one part of its file."""
+    ends = np.cumsum([len(chunk.text) for chunk in chunks])
+    start = 0
+    while start < len(chunks):
+        limit = (ends[start - 1] if start else 0) + _BATCH_CHARACTERS
+        end = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
+        yield chunks[start:end]
+        start = end
 
 
 def _without_break(sentence: str) -> str:

@@ -108,7 +108,8 @@ def _serve() -> None:
         sys.path[:] = pickle.load(arguments)
         function = pickle.load(arguments)
         while True:
-            pickle.dump(function(pickle.load(arguments)), results)
+            # With an older protocol a copy of every array would stay in memory until the end of the dump.
+            pickle.dump(function(pickle.load(arguments)), results, protocol=pickle.HIGHEST_PROTOCOL)
             results.flush()
     except (EOFError, BrokenPipeError):
         os._exit(0)  # without the clean-up of libraries: nothing is left to finish
