@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.data.cleaning import Cleaning, Dropped, find_dropped
+from bertkit.data.repeated_lines import hash_lines
 from bertkit.data.sources import ReadOptions
 
 THIRTEEN = "the quick brown fox jumps over a lazy dog and then it sleeps"
@@ -58,3 +59,14 @@ def test_documents_with_text_of_an_evaluation_file_are_dropped(files: list[Path]
     before = Cleaning(overlap=(dev,)).describe()
     dev.write_text("changed")
     assert Cleaning(overlap=(dev,)).describe() != before
+
+
+def test_lines_of_documents_that_are_kept_are_counted(tmp_path: Path) -> None:
+    menu = "Home | About us | Contact"
+    documents = [f"{menu}\nOne.", f"{menu}\nOne.", f"Two.\n{menu}", "Three."]
+    file = write(tmp_path / "a.jsonl", *documents)
+    assert drop([file], Cleaning(repeated_lines=3)).lines == frozenset(hash_lines(menu))
+    assert drop([file], Cleaning(repeated_lines=4)).lines == frozenset()
+    without = drop([file], Cleaning(repeated_lines=3, duplicates="exact"))
+    assert without == Dropped(numbers=(frozenset({1}),), duplicates=1)
+    assert Cleaning(repeated_lines=3).describe() != Cleaning(repeated_lines=4).describe() != {}

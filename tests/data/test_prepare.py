@@ -434,3 +434,36 @@ def test_dropped_documents_are_not_in_the_shards_and_are_counted(tmp_path: Path,
         prepare([file], tokenizer=tokenizer, output=tmp_path / "data", heldout=0)
     with pytest.raises(BertkitError, match="every document is dropped, empty or blank"):
         prepare([dev], tokenizer=tokenizer, output=tmp_path / "none", cleaning=cleaning)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "txt"])
+def test_dropped_lines_are_not_in_the_shards_and_are_counted(tmp_path: Path, tokenizer: WordPiece, suffix: str) -> None:
+    """With any number of workers, in records and in plain text, of which units are ranges of bytes."""
+    menu = "One house, three dogs and a mat."
+
+    def write(name: str, line: str) -> Path:
+        texts = [f"{line * (number % 3 > 0)}{text}\n{text}" for number, text in enumerate(PARAGRAPHS[:60])]
+        file = tmp_path / f"{name}.{suffix}"
+        file.write_text("\n".join(map(json.dumps, texts)) if suffix == "jsonl" else "\n\n".join(texts))
+        return file
+
+    reading = ReadOptions(boundary="auto" if suffix == "jsonl" else "blank-line")
+    expected = prepare([write("plain", "")], tokenizer=tokenizer, output=tmp_path / "plain", heldout=0, reading=reading)
+    for workers in (1, 3):
+        output = tmp_path / f"data-{workers}"
+        manifest = prepare(
+            [write("texts", f"{menu}\n")],
+            tokenizer=tokenizer,
+            output=output,
+            heldout=0,
+            workers=workers,
+            reading=reading,
+            cleaning=Cleaning(repeated_lines=40),
+        )
+        assert tokens_of(output) == tokens_of(tmp_path / "plain")
+        assert manifest.dropped == DroppedRecord(lines=40)
+        assert manifest.documents == expected.documents == 60
+
+
+def tokens_of(folder: Path) -> list[int]:
+    return [token for shard in Corpus.open(folder).shards for token in shard.tokens.tolist()]

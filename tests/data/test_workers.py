@@ -44,7 +44,7 @@ def as_lists(results: list[TokenizedBlock]) -> list[object]:
 
 def test_workers_give_the_same_results_in_order(tokenizer: TokenizerFile) -> None:
     in_process = UnitWorker(tokenizer)
-    for (unit, result), expected in zip(work_all(UNITS, tokenizer, 3), UNITS, strict=True):
+    for (unit, result), expected in zip(work_all(UNITS, UnitWorker(tokenizer), 3), UNITS, strict=True):
         assert unit == expected
         assert result.parts == in_process(expected).parts
         assert as_lists(result.blocks) == as_lists(in_process(expected).blocks)
@@ -55,7 +55,7 @@ def test_the_error_about_a_file_is_that_of_its_worker(tmp_path: Path, tokenizer:
     (tmp_path / "a.jsonl").write_text('"one"\n{"text"\n')
     part = LinePart(tmp_path / "a.jsonl", LineForm("record"), "error", 0, 14)
     with pytest.raises(BertkitError, match=r"a\.jsonl, line 2 is not JSON") as caught:
-        list(work_all([*UNITS[:5], WorkUnit(((0, part),), 20, 0)], tokenizer, workers))
+        list(work_all([*UNITS[:5], WorkUnit(((0, part),), 20, 0)], UnitWorker(tokenizer), workers))
     assert caught.value.exit_code == 3
 
 
@@ -68,19 +68,19 @@ def test_few_units_are_in_memory_at_a_time(tokenizer: TokenizerFile) -> None:
             taken += 1
             yield unit
 
-    for done, _ in enumerate(work_all(units(), tokenizer, 2)):
+    for done, _ in enumerate(work_all(units(), UnitWorker(tokenizer), 2)):
         assert taken <= done + 1 + 2 * 2 or taken == len(UNITS)
 
 
 def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[workers.Worker] = []
 
-    def start_and_remember(tokenizer: TokenizerFile) -> workers.Worker:
-        started.append(start_worker(tokenizer))
+    def start_and_remember(work: UnitWorker) -> workers.Worker:
+        started.append(start_worker(work))
         return started[-1]
 
     monkeypatch.setattr(workers, "start_worker", start_and_remember)
-    results = work_all(UNITS, tokenizer, 2)
+    results = work_all(UNITS, UnitWorker(tokenizer), 2)
     next(results)
     for worker in started:
         os.kill(worker.pid, signal.SIGKILL)
@@ -90,7 +90,7 @@ def test_a_worker_that_dies_is_an_error(tokenizer: TokenizerFile, monkeypatch: p
 
 
 def test_workers_end_when_the_generator_is_closed(tokenizer: TokenizerFile) -> None:
-    results = work_all(UNITS, tokenizer, 2)
+    results = work_all(UNITS, UnitWorker(tokenizer), 2)
     next(results)
     results.close()  # type: ignore[attr-defined]
 
@@ -106,12 +106,12 @@ from pathlib import Path
 from bertkit.data.parts import DocumentsPart
 from bertkit.data.sources import TextChunk
 from bertkit.data.tokenizing import TokenizerFile
-from bertkit.data.unit_worker import WorkUnit
+from bertkit.data.unit_worker import UnitWorker, WorkUnit
 from bertkit.data.workers import work_all
 
 tokenizer = TokenizerFile(Path({str(tokenizer.file)!r}), {tokenizer.vocab_size}, {tokenizer.unk_id})
 unit = WorkUnit(((0, DocumentsPart((TextChunk(0, "words"),), False)),), 500, 0)
-print(sum(len(result.blocks) for _, result in work_all([unit] * 7, tokenizer, 2)))
+print(sum(len(result.blocks) for _, result in work_all([unit] * 7, UnitWorker(tokenizer), 2)))
 """
     ran = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True)
     assert ran.stdout == "7\n"

@@ -134,7 +134,11 @@ def prepare(options: PrepareOptions) -> Manifest:
     with Progress(options.progress) as bar:
         found = existing_texts(options.files)
         _say_skipped(bar, found)
-        cleaning = Cleaning(duplicates=options.drop_duplicates, overlap=tuple(_paths(options.drop_overlap)))
+        cleaning = Cleaning(
+            duplicates=options.drop_duplicates,
+            overlap=tuple(_paths(options.drop_overlap)),
+            repeated_lines=options.drop_repeated_lines,
+        )
         bar.start("preparing", cleaning.passes * sum(path.stat().st_size for path in found.files), "byte")
         manifest = prepare_files(
             found.files,

@@ -1,6 +1,6 @@
-"""Documents that are left out of a corpus: repeated ones, and those that share text with evaluation files.
+"""What is left out of a corpus: repeated documents and lines, and documents that share text with evaluation files.
 
-They are found in a pass over the files before the preparation, which then skips them: whether a document is left out
+It is found in a pass over the files before the preparation, which then skips it: whether a document is left out
 may depend on its end, and a document can be longer than the memory.
 """
 
@@ -16,6 +16,7 @@ from typing import Literal
 from bertkit.data.document_hash import DocumentHash
 from bertkit.data.near_duplicates import NearDuplicates
 from bertkit.data.overlap import EvaluationTexts
+from bertkit.data.repeated_lines import RepeatedLines
 from bertkit.data.sources import ReadLog, ReadOptions, read_chunks
 from bertkit.formats.compression import ByteStream
 from bertkit.storage.checksums import sha256_of
@@ -25,45 +26,55 @@ Duplicates = Literal["exact", "near"]
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaning:
-    """What is left out: ``duplicates`` of earlier documents, and documents with text of the files ``overlap``."""
+    """What is left out: ``duplicates`` of earlier documents, documents with text of the files ``overlap``, and lines
+    that are in ``repeated_lines`` documents or more."""
 
     duplicates: Duplicates | None = None
     overlap: tuple[Path, ...] = ()
+    repeated_lines: int | None = None
 
     @property
     def passes(self) -> int:
-        """How often the text is read: once more to choose documents, if any are to be left out."""
+        """How often the text is read: once more to choose what is left out, if anything is."""
         return 1 if self == Cleaning() else 2
 
     def describe(self) -> Mapping[str, object]:
-        """Everything that the choice of documents depends on; empty if none is left out."""
+        """Everything that the choice depends on; empty if nothing is left out."""
         chosen: dict[str, object] = {}
         if self.duplicates is not None:
             chosen["drop_duplicates"] = self.duplicates
         if self.overlap:
             chosen["drop_overlap"] = [[str(file), sha256_of(file)] for file in self.overlap]
+        if self.repeated_lines is not None:
+            chosen["drop_repeated_lines"] = self.repeated_lines
         return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dropped:
-    """For every file the numbers of the documents that are left out, and how many for each reason."""
+    """For every file the numbers of the documents that are left out, and how many for each reason.
+
+    ``lines`` are the hashes of the lines that are left out of all others.
+    """
 
     numbers: tuple[frozenset[int], ...] = ()
     duplicates: int = 0
     overlapping: int = 0
+    lines: frozenset[int] = frozenset()
 
 
 def find_dropped(
     files: Sequence[Path], reading: ReadOptions, cleaning: Cleaning, report: Callable[[int], None] = lambda done: None
 ) -> Dropped:
-    """Read ``files`` and choose the documents to leave out. Documents are compared with those that are kept.
+    """Read ``files`` and choose what to leave out. Documents are compared with those that are kept, whose lines are
+    counted.
 
     ``report`` is called with the bytes of input that were read.
     """
     if cleaning == Cleaning():
         return Dropped(numbers=tuple(frozenset[int]() for _ in files))
     texts, repetitions = EvaluationTexts(cleaning.overlap), _Repetitions(cleaning.duplicates)
+    lines = RepeatedLines(cleaning.repeated_lines)
     duplicates = overlapping = 0
     numbers: list[frozenset[int]] = []
     read_bytes = 0
@@ -74,8 +85,10 @@ def find_dropped(
             overlaps = False
             texts.start_document()
             repetitions.start_document()
+            lines.start_document()
             for chunk in document:
                 repetitions.add(chunk.text)
+                lines.add(chunk.text)
                 overlaps = texts.occur_in(chunk.text) or overlaps
                 report(read_bytes + log.stream.position)
             # A document with text of an evaluation file is not kept, so it makes no other one a duplicate.
@@ -85,9 +98,11 @@ def find_dropped(
             elif repetitions.is_repeated():
                 duplicates += 1
                 dropped.add(number)
+            else:
+                lines.keep()
         read_bytes += log.stream.position
         numbers.append(frozenset(dropped))
-    return Dropped(numbers=tuple(numbers), duplicates=duplicates, overlapping=overlapping)
+    return Dropped(numbers=tuple(numbers), duplicates=duplicates, overlapping=overlapping, lines=lines.found())
 
 
 class _Repetitions:

@@ -17,6 +17,7 @@ from pathlib import Path
 from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.near_duplicates import NearDuplicates
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
+from bertkit.data.repeated_lines import hash_lines
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
 from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.compression import ByteStream
@@ -26,7 +27,6 @@ from bertkit.results import Result
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)
 _BAR = 40
-_SHORTEST_LINE = 20
 _MOST_LINES = 2_000_000
 
 
@@ -187,10 +187,7 @@ class _LineCounter:
     def add(self, text: str) -> int:
         """The repeated lines of ``text``."""
         repeated = 0
-        for line in text.split("\n"):
-            if len(line) < _SHORTEST_LINE:
-                continue
-            value = hash(line.strip())
+        for value in hash_lines(text):
             if value in self._seen:
                 repeated += 1
             elif len(self._seen) < _MOST_LINES:

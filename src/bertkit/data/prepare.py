@@ -21,6 +21,7 @@ from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import ReadOptions
 from bertkit.data.tokenizing import TokenizerFile
+from bertkit.data.unit_worker import UnitWorker
 from bertkit.data.work_units import UnitReader
 from bertkit.data.workers import work_all
 from bertkit.errors import data_error, usage_error
@@ -74,7 +75,7 @@ def prepare(
         if engine == "local":
             workers = workers or _default_workers(reader.total_bytes)
         units = (replace(unit, tokenized=at >= finished) for at, unit in enumerate(reader.units()))
-        for unit, result in work_all(units, tokenizer_file, workers, engine):
+        for unit, result in work_all(units, UnitWorker(tokenizer_file, dropped.lines), workers, engine):
             blocks = reader.accept(unit, result)
             if unit.tokenized:
                 writer.add(blocks)
@@ -149,5 +150,5 @@ def _manifest(
         empty_documents=reader.documents - writer.documents,
         duplicate_documents=reader.count_duplicates(),
         sources=reader.records(hashes),
-        dropped=DroppedRecord(duplicates=dropped.duplicates, overlaps=dropped.overlapping),
+        dropped=DroppedRecord(duplicates=dropped.duplicates, overlaps=dropped.overlapping, lines=reader.dropped_lines),
     )

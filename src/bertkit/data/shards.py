@@ -74,10 +74,12 @@ class SourceRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class DroppedRecord:
-    """How many documents were left out: duplicates, and documents with text of evaluation files."""
+    """How many documents were left out, duplicates and documents with text of evaluation files, and how many repeated
+    lines of the others."""
 
     duplicates: int = 0
     overlaps: int = 0
+    lines: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -128,6 +130,7 @@ class Manifest(Result):
             f"empty documents     {self.empty_documents:,} skipped",
             f"duplicates          {self.duplicate_documents:,} kept, {self.dropped.duplicates:,} dropped",
             f"overlaps            {self.dropped.overlaps:,} dropped",
+            f"repeated lines      {self.dropped.lines:,} dropped",
             f"replaced characters {self.replaced_characters:,}",
         ]
 

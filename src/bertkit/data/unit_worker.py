@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from bertkit.data.document_hash import DocumentHash
 from bertkit.data.parts import Part
+from bertkit.data.repeated_lines import without_lines
 from bertkit.data.sources import TextChunk
 from bertkit.data.tokenizing import ChunkTokenizer, TokenizedBlock, TokenizerFile
 
@@ -30,9 +31,13 @@ class WorkUnit:
 
 @dataclass(frozen=True, slots=True)
 class PartDocuments:
-    """The documents of a part: the hash of each, or None if it is blank; the rest as in ``parts.PartText``."""
+    """The documents of a part: the hash of each, or None if it is blank, and how many of its lines were dropped.
+
+    The rest is as in ``parts.PartText``.
+    """
 
     hashes: tuple[int | None, ...]
+    dropped_lines: tuple[int, ...]
     starts_inside: bool
     ends_inside: bool
     replaced: int
@@ -47,10 +52,14 @@ class UnitResult:
 
 
 class UnitWorker:
-    """Makes the results of units; the tokenizer is loaded at the first call, in the process of that call."""
+    """Makes the results of units; the tokenizer is loaded at the first call, in the process of that call.
 
-    def __init__(self, tokenizer_file: TokenizerFile) -> None:
+    ``dropped_lines`` are the hashes of the lines that are left out.
+    """
+
+    def __init__(self, tokenizer_file: TokenizerFile, dropped_lines: frozenset[int] = frozenset()) -> None:
         self._tokenizer_file = tokenizer_file
+        self._dropped_lines = dropped_lines
 
     @cached_property
     def _tokenizer(self) -> ChunkTokenizer:
@@ -63,19 +72,32 @@ class UnitWorker:
         documents = 0
         for _, part in unit.parts:
             text = part.read()
-            hashes = _hash_documents(text.chunks)
-            parts.append(PartDocuments(hashes, text.starts_inside, text.ends_inside, text.replaced))
-            chunks += [replace(chunk, number=documents + chunk.number) for chunk in text.chunks]
+            hashes: list[int | None] = []
+            dropped: list[int] = []
+            for _, document in groupby(text.chunks, key=attrgetter("number")):
+                kept, count = self._drop_lines(document)
+                hashes.append(_hash_document(kept))
+                dropped.append(count)
+                chunks += [replace(chunk, number=documents + chunk.number) for chunk in kept]
+            parts.append(
+                PartDocuments(tuple(hashes), tuple(dropped), text.starts_inside, text.ends_inside, text.replaced)
+            )
             documents += len(hashes)
         blocks = self._tokenizer.tokenize(chunks, unit.block_characters) if unit.tokenized else []
         return UnitResult(tuple(parts), blocks)
 
-
-def _hash_documents(chunks: Sequence[TextChunk]) -> tuple[int | None, ...]:
-    hashes = []
-    for _, document in groupby(chunks, key=attrgetter("number")):
-        text_hash = DocumentHash()
+    def _drop_lines(self, document: Iterable[TextChunk]) -> tuple[list[TextChunk], int]:
+        """The chunks of a document without the lines that are left out, and how many these are."""
+        kept, total = [], 0
         for chunk in document:
-            text_hash.add(chunk.text)
-        hashes.append(None if text_hash.is_blank else text_hash.value)
-    return tuple(hashes)
+            text, count = without_lines(chunk.text, self._dropped_lines)
+            kept.append(replace(chunk, text=text) if count else chunk)
+            total += count
+        return kept, total
+
+
+def _hash_document(chunks: Iterable[TextChunk]) -> int | None:
+    text_hash = DocumentHash()
+    for chunk in chunks:
+        text_hash.add(chunk.text)
+    return None if text_hash.is_blank else text_hash.value

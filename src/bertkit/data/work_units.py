@@ -41,8 +41,8 @@ class _Source:
 class UnitReader:
     """Divides ``files`` into units, to hold out a share of ``heldout``. The counts are complete after the last result.
 
-    ``dropped`` has for every file the numbers of documents to skip. Keeps eight bytes per document in memory, to count
-    duplicates.
+    ``dropped`` has for every file the numbers of documents to skip; ``dropped_lines`` counts lines in the
+    others. Keeps eight bytes per document in memory, to count duplicates.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class UnitReader:
         self.sources = [_Source(file, file.stat().st_size, ReadLog(ByteStream(file))) for file in files]
         self.total_bytes = sum(source.bytes for source in self.sources)
         self.block_characters = block_characters(self.total_bytes, heldout)
+        self.dropped_lines = 0
         self._number = -1
         self._hashes = array("Q")
         self._open_hashes: list[int] = []
@@ -88,8 +89,9 @@ class UnitReader:
             source = self.sources[index]
             source.replaced += part.replaced
             goes_on = source.ends_inside and part.starts_inside
-            for text_hash in part.hashes:
+            for text_hash, lines in zip(part.hashes, part.dropped_lines, strict=True):
                 numbers.append(self._count(source, self._dropped[index], text_hash, goes_on))
+                self.dropped_lines += 0 if numbers[-1] is None else lines
                 goes_on = False
             source.ends_inside = part.ends_inside and bool(part.hashes)
         return [

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 
-from bertkit.data.tokenizing import TokenizerFile
 from bertkit.data.unit_worker import UnitResult, UnitWorker, WorkUnit
 from bertkit.errors import BertkitError
 from bertkit.options.job import Engine
@@ -21,7 +20,7 @@ Worker = SubprocessWorker[WorkUnit, UnitResult | BertkitError]
 
 
 def work_all(
-    units: Iterable[WorkUnit], tokenizer_file: TokenizerFile, workers: int | None, engine: Engine = "local"
+    units: Iterable[WorkUnit], work: UnitWorker, workers: int | None, engine: Engine = "local"
 ) -> Iterator[Result]:
     """Units with their results, in order; at most ``2 * workers + 1`` units are in memory at a time.
 
@@ -29,20 +28,19 @@ def work_all(
     None is a worker per core.
     """
     if engine == "ray":
-        yield from map_on_cluster(UnitWorker(tokenizer_file), units, calls=workers)
+        yield from map_on_cluster(work, units, calls=workers)
         return
     workers = workers or count_cores()
     if workers > 1:
-        yield from _work_in_processes(units, [start_worker(tokenizer_file) for _ in range(workers)])
+        yield from _work_in_processes(units, [start_worker(work) for _ in range(workers)])
         return
-    work = UnitWorker(tokenizer_file)
     for unit in units:
         yield unit, work(unit)
 
 
-def start_worker(tokenizer_file: TokenizerFile) -> Worker:
+def start_worker(work: UnitWorker) -> Worker:
     """Start a process that tokenizes units in one thread, as there is a process per core."""
-    return SubprocessWorker(ReturnErrors(UnitWorker(tokenizer_file)), environment={"TOKENIZERS_PARALLELISM": "false"})
+    return SubprocessWorker(ReturnErrors(work), environment={"TOKENIZERS_PARALLELISM": "false"})
 
 
 def _work_in_processes(units: Iterable[WorkUnit], workers: list[Worker]) -> Iterator[Result]:

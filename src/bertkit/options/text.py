@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath
 from bertkit.options.job import AnyPath, Engine, JobOptions, Options
-from bertkit.ranges import Processes, ShareBelowOne, VocabularySize
+from bertkit.ranges import Processes, Range, ShareBelowOne, VocabularySize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,5 +91,8 @@ class PrepareOptions(JobOptions):
     """Stop at bytes that are not UTF-8, or replace and count them."""
     drop_duplicates: Literal["exact", "near"] | None = None
     """Leave out documents that repeat an earlier one exactly, or at least 80 % of it. [default: keep them]"""
+    drop_repeated_lines: Annotated[int, Range(2, 1_000_000_000)] | None = None
+    """Leave out lines of 20 characters or more that are in this many documents, such as menus and licences. [default:
+    keep them]"""
     drop_overlap: Sequence[InputFile] = ()
     """Leave out documents that share 13 words in sequence with these dev and test files."""
