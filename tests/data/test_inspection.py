@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,42 @@ def test_the_suggested_vocabulary_grows_with_the_corpus(tmp_path: Path, characte
     report.files[0].counts.characters = characters
     assert report.vocab_size == size
     assert report.lines()[-1] == f"suggested size of the vocabulary: {size:,}"
+
+
+def test_scripts_and_languages_are_drawn_for_all_files_together(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    english, russian = "The mill stood still at dawn.\n", "Старая мельница стояла тихо.\n"
+    files = [
+        write(tmp_path / "a.txt", english * 9),
+        write(tmp_path / "b.txt", english),
+        write(tmp_path / "c.txt", russian),
+    ]
+    report = inspect_files(files)
+    assert [each.scripts for each in report.files] == [{"Latin": 207}, {"Latin": 23}, {"Cyrillic": 24}]
+    assert [each.languages for each in report.files] == [{"en": 270}, {"en": 30}, {"ru": 29}]
+    lines = report.lines()
+    begin = lines.index("characters by script")
+    assert [line.split() for line in lines[begin:-1]] == [
+        ["characters", "by", "script"],
+        ["Latin", "230", "#" * 40],
+        ["Cyrillic", "24", "#" * 5],
+        ["characters", "by", "language"],
+        ["en", "300", "#" * 40],
+        ["ru", "29", "#" * 4],
+    ]
+
+
+def test_rare_scripts_are_drawn_as_one(tmp_path: Path) -> None:
+    letters = "aабαאبकগகక한ア漢ㄅกა"
+    lines = inspect_files([write(tmp_path / "a.txt", letters + "a" * 99)]).lines()
+    begin = lines.index("characters by script")
+    assert lines[begin + 1].split()[:2] == ["Latin", "100"]
+    assert lines[begin + 2].split()[:2] == ["Cyrillic", "2"]
+    assert lines[begin + 11].split()[:3] == ["5", "others", "5"]
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    lines = inspect_files([write(tmp_path / "a.txt", "One.")]).lines()
+    assert "characters by language: not counted; they need pip install 'bertkit[clean]'" in lines
+    assert "characters by script" in lines

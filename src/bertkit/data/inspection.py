@@ -1,4 +1,4 @@
-"""Statistics of text files before preparation: encodings, documents, duplicates, lengths, unusual characters.
+"""Statistics of text files before preparation: encodings, documents, duplicates, lengths, scripts, languages.
 
 Files are read once, chunk by chunk; eight bytes per document are kept, to find duplicates across files.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
 from bertkit.data.document_hash import DocumentHash, count_duplicates
+from bertkit.data.languages import LanguageCounter, ScriptCounter, find_library
 from bertkit.data.near_duplicates import NearDuplicates
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
 from bertkit.data.repeated_lines import hash_lines
@@ -28,6 +30,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BOUNDS = (100, 1_000, 10_000, 100_000, 1_000_000)
 _BAR = 40
 _MOST_LINES = 2_000_000
+_MOST_BARS = 10
 
 
 @dataclass(kw_only=True)
@@ -58,6 +61,7 @@ class FileReport:
     """One file. ``problem`` says why it cannot be prepared as it is; the counts cover what could be read.
 
     ``histogram`` counts documents by their characters: fewer than 100, 1,000, ..., a million, and longer ones.
+    ``scripts`` and ``languages`` count characters; the latter is empty without the library.
     """
 
     file: str
@@ -67,6 +71,8 @@ class FileReport:
     sentence_lines: bool
     counts: Counts
     histogram: list[int]
+    scripts: dict[str, int]
+    languages: dict[str, int]
     problem: str
 
     def lines(self) -> list[str]:
@@ -114,7 +120,11 @@ class CorpusReport(Result):
         if len(self.files) > 1:
             shown += [f"all {len(self.files):,} files", f"  {_describe(self.counts)}"]
         shown += [*self.skipped, *(each.line() for each in self.overlaps)]
-        shown += _draw([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
+        shown += _draw_lengths([sum(column) for column in zip(*(each.histogram for each in self.files), strict=True)])
+        shown += _draw_most("characters by script", [each.scripts for each in self.files])
+        shown += _draw_most("characters by language", [each.languages for each in self.files])
+        if find_library() is None:
+            shown.append("characters by language: not counted; they need pip install 'bertkit[clean]'")
         return [*shown, f"suggested size of the vocabulary: {self.vocab_size:,}"]
 
 
@@ -165,6 +175,8 @@ def _inspect(file: Path, reading: ReadOptions, tally: _Tally) -> tuple[FileRepor
         sentence_lines=log.sentence_lines,
         counts=counts,
         histogram=tally.histogram,
+        scripts=tally.scripts.counts(),
+        languages=tally.languages.counts(),
         problem=problem or (f"{log.decoding.first_bad} is not valid UTF-8." if log.decoding.first_bad else ""),
     )
     return report, tally.hashes
@@ -204,6 +216,8 @@ class _Tally:
     near: NearDuplicates | None
     counts: Counts = field(default_factory=Counts)
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
+    scripts: ScriptCounter = field(default_factory=ScriptCounter)
+    languages: LanguageCounter = field(default_factory=LanguageCounter)
     hashes: array[int] = field(default_factory=lambda: array("Q"))
 
     def add(self, document: Iterable[TextChunk]) -> None:
@@ -217,6 +231,8 @@ class _Tally:
         for chunk in document:
             text_hash.add(chunk.text)
             characters += len(chunk.text)
+            self.scripts.add(chunk.text)
+            self.languages.add(chunk.text)
             self.counts.repeated_lines += self.lines.add(chunk.text)
             overlaps = self.texts.occur_in(chunk.text) or overlaps
             if self.near is not None:
@@ -244,11 +260,29 @@ def _describe(counts: Counts) -> str:
     return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in shown if count) or "nothing"
 
 
-def _draw(histogram: Sequence[int]) -> list[str]:
-    longest = max([1, *histogram])
+def _draw_lengths(histogram: Sequence[int]) -> list[str]:
     labels = [*(f"below {bound:,}" for bound in _BOUNDS), f"{_BOUNDS[-1]:,} and more"]
-    rows = zip(labels, histogram, strict=True)
+    return _draw("documents by characters", dict(zip(labels, histogram, strict=True)))
+
+
+def _draw_most(title: str, files: Iterable[Mapping[str, int]]) -> list[str]:
+    """The most frequent names of all files together, and the others as one; nothing if there are none."""
+    counts: Counter[str] = Counter()
+    for each in files:
+        counts.update(each)
+    rows = dict(counts.most_common(_MOST_BARS))
+    if others := len(counts) - len(rows):
+        rows[f"{others} others"] = counts.total() - sum(rows.values())
+    return _draw(title, rows) if rows else []
+
+
+def _draw(title: str, rows: Mapping[str, int]) -> list[str]:
+    longest = max([1, *rows.values()])
+    width = max(9, *(len(f"{count:,}") for count in rows.values()))
     return [
-        "documents by characters",
-        *(f"  {label:18} {count:9,} {'#' * -(-count * _BAR // longest)}".rstrip() for label, count in rows),
+        title,
+        *(
+            f"  {label:18} {count:{width},} {'#' * -(-count * _BAR // longest)}".rstrip()
+            for label, count in rows.items()
+        ),
     ]

@@ -14,7 +14,7 @@ from bertkit.ranges import Processes, Range, ShareBelowOne, VocabularySize
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusCheckOptions(Options):
-    """Check text files: encodings, documents, duplicates and lengths.
+    """Check text files: encodings, documents, duplicates, lengths, scripts and languages.
 
     The files are .txt, .jsonl, .parquet, .md, .html, MediaWiki's .xml or Common Crawl's .wet, plain or compressed as
     .gz, .bz2, .xz or .zst. The command ends with exit code 3 if a file cannot be prepared as it is.
