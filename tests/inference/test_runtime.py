@@ -106,7 +106,7 @@ def test_auto_is_the_fastest_of_all_precisions_and_is_measured_once(
     for _ in range(2):
         assert Runtime.choose([encoder], "auto", CPU, cache=cache) == Runtime("bfloat16", "PyTorch")
     assert measured == ALL
-    cache.remember("auto 14/2/37", "float64 abacus")  # of another version, which knew other paths
+    cache.remember("auto 14/2/37, alone and in batches", "float64 abacus")  # of another version, which knew other paths
     assert Runtime.choose([encoder], "auto", CPU, cache=cache) == Runtime("bfloat16", "PyTorch")
     assert len(measured) == 2 * len(ALL)
 

@@ -2,7 +2,7 @@
 
 A path is a way to compute the same network: PyTorch's own products, or oneDNN's with weights in its own layout. The
 precision that the user allows decides which paths are possible. If there are several, one block of the model's size is
-timed on each, once per machine; the fastest is remembered in a file.
+timed on each, once per machine, for a text alone and for a batch; the fastest is remembered in a file.
 
 BERT and RoBERTa on a CPU have these paths. Other encoders, and any encoder on a GPU, run as in training.
 """
@@ -41,8 +41,9 @@ PATHS: Mapping[ResolvedPrecision, tuple[Path, ...]] = {
     "int8": ("oneDNN",),
 }
 
-_MEASURED_SHAPE = (16, 32)
-"""Rows and tokens of a row of the batch that is timed."""
+_MEASURED_SHAPES = ((1, 24), (4, 32))
+"""Rows and tokens of a row that are timed: a text alone, for which PyTorch's own product lays out the weights each
+time, and a batch."""
 _ROUNDS = 5
 _CALIBRATION_SHAPE = (16, 32)
 
@@ -84,7 +85,7 @@ class Runtime:
             return next(iter(candidates.values()))
         cache = cache or PathCache.of_user()
         config = encoder.config
-        key = f"{precision} {config.hidden_size}/{config.num_heads}/{config.intermediate_size}"
+        key = f"{precision} {config.hidden_size}/{config.num_heads}/{config.intermediate_size}, alone and in batches"
         found = cache.find(key)
         if found not in candidates:
             seconds = measure(encoder, candidates.values())
@@ -128,23 +129,29 @@ class Runtime:
 
 @torch.inference_mode()
 def measure(encoder: Transformer, runtimes: Iterable[Runtime]) -> dict[Runtime, float]:
-    """Seconds of one block with the sizes of ``encoder`` and random weights, the best of several rounds in turn."""
+    """Seconds per token of one block with the sizes of ``encoder`` and random weights.
+
+    It is the sum over ``_MEASURED_SHAPES`` of the best of several rounds, in which the runtimes take turns.
+    """
     config = encoder.config
     generator = torch.Generator().manual_seed(0)
     stack = BlockStack([build_post_norm_block(config, activation="gelu")]).eval()
     for parameter in stack.parameters():
         parameter.normal_(0, config.initializer_range, generator=generator)
-    rows, tokens = _MEASURED_SHAPE
-    states = torch.randn(rows, tokens, config.hidden_size, generator=generator)
-    mask = torch.ones(rows, tokens, dtype=torch.bool)
-    stacks = {runtime: runtime.convert(stack, lambda: states) for runtime in runtimes}
-    seconds = dict.fromkeys(stacks, float("inf"))
-    for number in range(1 + _ROUNDS):
-        for runtime, converted in stacks.items():
-            begin = time.perf_counter()
-            converted(states, mask, None, output_hidden_states=False)
-            if number:  # the first pass compiles kernels
-                seconds[runtime] = min(seconds[runtime], time.perf_counter() - begin)
+    batches = [torch.randn(*shape, config.hidden_size, generator=generator) for shape in _MEASURED_SHAPES]
+    stacks = {runtime: runtime.convert(stack, lambda: batches[-1]) for runtime in runtimes}
+    seconds = dict.fromkeys(stacks, 0.0)
+    for states in batches:
+        mask = torch.ones(states.shape[:2], dtype=torch.bool)
+        best = dict.fromkeys(stacks, float("inf"))
+        for number in range(1 + _ROUNDS):
+            for runtime, converted in stacks.items():
+                begin = time.perf_counter()
+                converted(states, mask, None, output_hidden_states=False)
+                if number:  # the first pass compiles kernels
+                    best[runtime] = min(best[runtime], time.perf_counter() - begin)
+        for runtime, found in best.items():
+            seconds[runtime] += found / mask.numel()
     return seconds
 
 

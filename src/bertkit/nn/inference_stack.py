@@ -85,7 +85,8 @@ class InferenceBlock(nn.Module):
     def _attend(self, qkv: Float[Tensor, "N W"], groups: RowGroups) -> Float[Tensor, "N H"]:
         mixed = qkv.new_zeros(len(qkv), qkv.shape[1] // 3)
         for start, rows, length in groups.slices():
-            parts = qkv[start : start + rows * length].view(rows, length, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+            own = qkv[start : start + rows * length].float()  # attention in bfloat16 takes a tenth longer on a CPU
+            parts = own.view(rows, length, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
             part = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
             mixed[start : start + rows * length].view(rows, length, self.num_heads, -1).copy_(part.transpose(1, 2))
         return mixed
@@ -96,13 +97,14 @@ class InferenceBlock(nn.Module):
         per_row = len(query) // sum(rows for rows, _ in groups.groups)
         mixed, first = [], 0
         for start, rows, length in groups.slices():
-            own = query[first : first + rows * per_row].view(rows, per_row, self.num_heads, -1).transpose(1, 2)
-            tokens = key_value[start : start + rows * length]
+            own = query[first : first + rows * per_row].float()
+            own = own.view(rows, per_row, self.num_heads, -1).transpose(1, 2)
+            tokens = key_value[start : start + rows * length].float()
             parts = tokens.view(rows, length, 2, self.num_heads, -1).permute(2, 0, 3, 1, 4)
             part = F.scaled_dot_product_attention(own, parts[0], parts[1])
             mixed.append(part.transpose(1, 2).reshape(rows * per_row, -1))
             first += rows * per_row
-        return torch.cat(mixed)
+        return torch.cat(mixed).to(query.dtype)
 
 
 class InferenceStack(nn.Module):
