@@ -1,10 +1,11 @@
 """The server beside the bare model and beside other servers, on the same real model in the same run.
 
-    python benchmarks/serving.py MODEL TEXTS.tsv [--infinity PYTHON] > serving.json
+    python benchmarks/serving.py MODEL TEXTS.tsv [--infinity COMMAND] > serving.json
 
 MODEL is a folder of embeddings such as all-MiniLM-L6-v2, TEXTS a file whose first column are texts. Each system serves
 embeddings from a process of its own with two threads; all are measured in turn in several rounds, and ratios are taken
-within a round, so that a busy machine changes them little. ``--infinity`` is a Python that has infinity_emb.
+within a round, so that a busy machine changes them little. ``--infinity`` is the
+command ``infinity_emb`` of an environment of its own, as it needs older libraries.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ def main() -> None:
     if options.infinity:
         names = ("--model-id", str(options.model), "--served-model-name", "model", "--port", str(ports["infinity"]))
         settings = ("--device", "cpu", "--engine", "torch", "--dtype", "float32", "--no-bettertransformer")
-        commands["infinity"] = [options.infinity, "-m", "infinity_emb.infinity_server", "v2", *names, *settings]
+        commands["infinity"] = [options.infinity, "v2", *names, *settings]
     results: dict[str, list[float]] = {}
 
     def note(name: str, value: float) -> None:

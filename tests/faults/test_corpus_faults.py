@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import peak_memory
 
 from bertkit.data import shard_writer, work_units
 from bertkit.data.prepare import prepare
@@ -483,6 +484,7 @@ class TestEncodings:
 MEASURE = """
 import resource, sys
 from pathlib import Path
+from peak_memory import peak_memory
 
 if __name__ == "__main__":
     from bertkit.data.prepare import prepare
@@ -490,16 +492,16 @@ if __name__ == "__main__":
 
     file, tokenizer, output, workers = sys.argv[1:]
     tokenizer = WordPiece.load(Path(tokenizer))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     prepare([Path(file)], tokenizer=tokenizer, output=Path(output), workers=int(workers))
-    own, workers = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(before, own, workers)
+    print(before, peak_memory(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000)
 """
 
 
 def measure(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str, megabytes: int, workers: int) -> list[float]:
     """Megabytes of memory: before, at the peak, and at the peak of a worker."""
     (tmp_path / "measure.py").write_text(MEASURE)
+    shutil.copy(peak_memory.__file__, tmp_path)
     tokenizer.save(tmp_path / "tokenizer")
     quote = '"' if name.endswith("jsonl") else ""
     (tmp_path / name).write_text(quote + pattern * (megabytes * 1_000_000 // len(pattern)) + quote)
@@ -507,7 +509,7 @@ def measure(tmp_path: Path, tokenizer: WordPiece, name: str, pattern: str, megab
     ran = subprocess.run(
         [*command, str(tmp_path / "data"), str(workers)], capture_output=True, text=True, check=True, timeout=550
     )
-    return [int(each) / 1000 for each in ran.stdout.split()]
+    return [float(each) for each in ran.stdout.split()]
 
 
 @pytest.mark.parametrize(("name", "pattern"), [("a.txt", "some words "), ("a.jsonl", "x")])

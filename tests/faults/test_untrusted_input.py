@@ -22,6 +22,7 @@ import torch
 import zstandard
 from pyarrow import parquet
 from safetensors.torch import load_file, save_file
+from tests.peak_memory import peak_memory, reset_peak
 
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.cli import app
@@ -86,10 +87,10 @@ def refuse(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 @contextmanager
 def limits() -> Iterator[None]:
     """Fail if the block needs more seconds or memory than something that is refused may."""
-    begin, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin, before = time.process_time(), reset_peak()
     yield
     assert time.process_time() - begin < SECONDS
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEGABYTES * 1024
+    assert peak_memory() - before < MEGABYTES
 
 
 def change_json(path: Path, **changes: Any) -> None:

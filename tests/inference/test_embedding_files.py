@@ -142,7 +142,8 @@ def test_torn_and_damaged_ends_cost_the_chunks_after_them(folder: Path) -> None:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.faults)])
 def test_processes_that_are_killed_leave_the_same_bytes(folder: Path, kills: int) -> None:
-    lines = [f"the {SENTENCES[row % 4]} {row}" for row in range(5000)]
+    # Each kill waits for one more chunk, and must find a chunk to write after it.
+    lines = [f"the {SENTENCES[row % 4]} {row}" for row in range((kills + 3) * CHUNK)]
     (folder / "texts.txt").write_text("\n".join(lines) + "\n")
     command = [sys.executable, "-m", "bertkit", "embed", "model", "texts.txt", "--quiet", "-o"]
     subprocess.run([*command, "whole.npy"], cwd=folder, check=True)
