@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, pairwise
@@ -467,3 +468,18 @@ def test_dropped_lines_are_not_in_the_shards_and_are_counted(tmp_path: Path, tok
 
 def tokens_of(folder: Path) -> list[int]:
     return [token for shard in Corpus.open(folder).shards for token in shard.tokens.tolist()]
+
+
+def test_a_missing_cluster_leaves_no_folder(
+    tmp_path: Path, files: list[Path], tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "data"
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(BertkitError, match=r"--engine ray needs ray: pip install 'bertkit\[ray\]'"):
+        prepare(files, tokenizer=tokenizer, output=output, engine="ray")
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setattr(sys.modules["ray"], "is_initialized", lambda: False, raising=False)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(BertkitError, match=r"there is no Ray cluster at 127\.0\.0\.1:9"):
+        prepare(files, tokenizer=tokenizer, output=output, engine="ray")
+    assert not output.exists()

@@ -62,18 +62,24 @@ def test_calls_of_a_node_that_dies_are_repeated(cluster: Any) -> None:
             kill_second_node(cluster)
 
 
-def test_a_cluster_that_is_not_there_is_an_error() -> None:
+@pytest.mark.parametrize("named_by", ["environment", "file"])
+def test_a_cluster_that_is_not_there_is_an_error(tmp_path: Path, named_by: str) -> None:
+    """The address of a cluster that was killed stays in the file; Ray itself would wait for it."""
     pytest.importorskip("ray", reason="needs bertkit[ray]")
-    program = """
+    file = tmp_path / "ray_current_cluster"
+    file.write_text("127.0.0.1:9\n")
+    program = f"""
+from pathlib import Path
 from bertkit.errors import BertkitError
-from bertkit.storage.ray_cluster import map_on_cluster
+from bertkit.storage import ray_cluster
+ray_cluster._CURRENT_CLUSTER = Path({str(file)!r})
 try:
-    list(map_on_cluster(str, [1]))
+    list(ray_cluster.map_on_cluster(str, [1]))
 except BertkitError as error:
     print(error, error.exit_code)
 """
-    environment = {**os.environ, "RAY_ADDRESS": "127.0.0.1:9"}
-    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    environment = {**os.environ, "RAY_ADDRESS": "127.0.0.1:9" if named_by == "environment" else ""}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=40)
     assert ran.stdout == (
         "--engine ray: there is no Ray cluster at 127.0.0.1:9. Start one with: ray start --head, or set RAY_ADDRESS to "
         "that of a cluster. 2\n"

@@ -28,6 +28,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.text_files import kind_of
 from bertkit.options.job import Engine
 from bertkit.storage.checksums import sha256_of
+from bertkit.storage.ray_cluster import connect
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.text.tokenizer_files import write_tokenizer
 
@@ -56,6 +57,8 @@ def prepare(
     """
     reading, cleaning = reading or ReadOptions(), cleaning or Cleaning()
     _check(files)
+    if engine == "ray":
+        connect()  # a cluster that is missing is reported before anything is written
     with lock_output(output):
         # Input that has changed since an interruption makes this another job, which ``start_job`` refuses.
         hashes = {str(file): _hash(file) for file in files}

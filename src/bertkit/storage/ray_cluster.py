@@ -29,6 +29,9 @@ _RETRIES = 5
 
 _SECONDS_TO_ANSWER = 10
 
+_CURRENT_CLUSTER = Path("/tmp/ray/ray_current_cluster")
+"""Where ``ray start`` writes the address of its cluster. It stays there if that was killed."""
+
 _CALLS_PER_CORE = 2
 """One that is running and one that waits, so that no core is idle while its result is fetched."""
 
@@ -50,7 +53,7 @@ def map_on_cluster(
     BertkitError
         If there is no cluster, or if it fails; and that of ``function``.
     """
-    ray = _connect()
+    ray = connect()
     cores = int(ray.cluster_resources().get("CPU", 1))
     remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES)(_call)
     # Files may be named by paths that are relative to the folder of this process.
@@ -78,18 +81,21 @@ def map_on_cluster(
 
 def call_everywhere(function: Callable[[Argument], Result], argument: Argument) -> Iterator[Result]:
     """The results of one call per GPU of the cluster, or per core if it has no GPU, all at the same time."""
-    resources = _connect().cluster_resources()
+    resources = connect().cluster_resources()
     gpus = int(resources.get("GPU", 0))
     calls = gpus or int(resources.get("CPU", 1))
     for _, result in map_on_cluster(function, [argument] * calls, calls=calls, gpus=min(gpus, 1)):
         yield result
 
 
-def _connect() -> ModuleType:
-    """The library, connected to the cluster of ``RAY_ADDRESS`` or of this machine."""
+def connect() -> ModuleType:
+    """The library, connected to the cluster of ``RAY_ADDRESS`` or of this machine.
+
+    Raises a usage error if the library or the cluster is missing.
+    """
     ray = require("ray", extra="ray", purpose="--engine ray")
     if not ray.is_initialized():
-        address = os.environ.get("RAY_ADDRESS", "auto")
+        address = _find_address()
         try:
             if address != "auto":
                 _require_answer(address)
@@ -101,6 +107,15 @@ def _connect() -> ModuleType:
                 "to that of a cluster."
             ) from error
     return ray
+
+
+def _find_address() -> str:
+    """The address of the cluster; ``auto`` where none is named, with which Ray looks for its processes."""
+    address = os.environ.get("RAY_ADDRESS") or "auto"
+    if address == "auto":
+        with suppress(OSError):
+            address = _CURRENT_CLUSTER.read_text().strip() or address
+    return address
 
 
 def _require_answer(address: str) -> None:
