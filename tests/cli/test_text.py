@@ -57,3 +57,17 @@ def test_a_long_list_of_files_is_not_repeated(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err.splitlines()[-1].startswith("next: bertkit tokenizer train FILE... --vocab-size")
     run("corpus", "check", *files[:5])
     assert str(files[4]) in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_shards_are_uploaded_and_no_next_command_is_suggested(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    target = "memory://bucket/uploaded"
+    run("prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "-o", target, "--progress", "plain")
+    printed = capsys.readouterr()
+    assert "tokens              " in printed.out
+    assert f"which is uploaded to {target} when it is complete" in printed.err
+    assert "next: " not in printed.err
+    assert memory.isfile("/bucket/uploaded/manifest.json")
+    memory.rm("/bucket", recursive=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.storage.remote import RemotePath, require_local, to_path
+from bertkit.storage.remote import RemotePath, to_path
 
 
 @pytest.fixture
@@ -97,7 +97,16 @@ def test_missing_credentials_are_an_error_of_one_line(memory: Any, monkeypatch: 
         assert caught.value.exit_code == 3
 
 
-def test_output_is_local() -> None:
-    require_local(Path("data"))
-    with pytest.raises(BertkitError, match="s3://bucket/data: s3:// can be read only"):
-        require_local(Path("s3://bucket/data"))
+def test_a_file_is_uploaded(memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("some content")
+    path = to_path("memory://corpus/new/a.txt")
+    assert isinstance(path, RemotePath)
+    path.upload(tmp_path / "a.txt")
+    assert path.read_bytes() == b"some content"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("Access Denied")
+
+    monkeypatch.setattr(type(memory), "put_file", refuse)
+    with pytest.raises(BertkitError, match=r"new/a\.txt cannot be written: Access Denied\. Is the name"):
+        path.upload(tmp_path / "a.txt")

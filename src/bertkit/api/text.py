@@ -14,6 +14,7 @@ from bertkit.contracts import SubwordTokenizer
 from bertkit.data.cleaning import Cleaning
 from bertkit.data.inspection import CorpusReport, inspect_files
 from bertkit.data.prepare import prepare as prepare_files
+from bertkit.data.remote_output import RemoteOutput
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
@@ -24,7 +25,7 @@ from bertkit.report.progress import Progress
 from bertkit.results import Result, Results
 from bertkit.storage.atomic import restore_folder
 from bertkit.storage.outputs import locked_output, open_output_folder
-from bertkit.storage.remote import require_local
+from bertkit.storage.remote import RemotePath, to_path
 from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
 from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer
 
@@ -130,10 +131,12 @@ def tokenizer_show(options: TokenizerShowOptions) -> Results[TokenView]:
 @verb(PrepareOptions)
 def prepare(options: PrepareOptions) -> Manifest:
     """The manifest of the shards."""
-    require_local(Path(options.output))
     with Progress(options.progress) as bar:
         found = existing_texts(options.files)
         _say_skipped(bar, found)
+        output = to_path(options.output)
+        if isinstance(output, RemotePath):
+            bar.say(f"writing to {RemoteOutput(output).folder}, which is uploaded to {output} when it is complete")
         cleaning = Cleaning(
             duplicates=options.drop_duplicates,
             overlap=tuple(_paths(options.drop_overlap)),
@@ -143,7 +146,7 @@ def prepare(options: PrepareOptions) -> Manifest:
         manifest = prepare_files(
             found.files,
             tokenizer=load_tokenizer(options.tokenizer),
-            output=Path(options.output),
+            output=output,
             workers=options.workers,
             engine=options.engine,
             heldout=options.heldout,

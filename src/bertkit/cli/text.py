@@ -9,6 +9,7 @@ from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import BAD_DATA
 from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
+from bertkit.storage.remote import RemotePath, to_path
 
 _MOST_SHOWN = 5
 """Files in a suggested command."""
@@ -54,6 +55,8 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
 
     manifest = api.prepare(**vars(options))
     show_lines(manifest.lines())
+    if isinstance(to_path(options.output), RemotePath):  # shards are mapped into memory, so they must be downloaded
+        return
     if _is_model(Path(options.tokenizer)):
         start = ["--from", options.tokenizer]
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.cleaning import Cleaning, Dropped, find_dropped
 from bertkit.data.output_folder import lock_output, start_job
+from bertkit.data.remote_output import RemoteOutput
 from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifest, write_manifest
 from bertkit.data.sources import ReadOptions
@@ -29,6 +31,7 @@ from bertkit.formats.text_files import kind_of
 from bertkit.options.job import Engine
 from bertkit.storage.checksums import sha256_of
 from bertkit.storage.ray_cluster import connect
+from bertkit.storage.remote import RemotePath
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.text.tokenizer_files import write_tokenizer
 
@@ -53,16 +56,21 @@ def prepare(
     """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the tokens is kept for evaluation.
 
     A folder that the same command has finished is left as it is, and one that it has begun is completed. A folder with
-    other content is refused with a usage error.
+    other content is refused with a usage error. Output with a URL is written on this machine first, and uploaded.
     """
     reading, cleaning = reading or ReadOptions(), cleaning or Cleaning()
     _check(files)
+    remote = RemoteOutput(output) if isinstance(output, RemotePath) else None
     if engine == "ray":
-        connect()  # a cluster that is missing is reported before anything is written
-    with lock_output(output):
+        _require_cluster(remote)
+    output = output if remote is None else remote.folder
+    with lock_output(output), nullcontext() if remote is None else remote.uploading():
         # Input that has changed since an interruption makes this another job, which ``start_job`` refuses.
         hashes = {str(file): _hash(file) for file in files}
-        if not start_job(output, _job(hashes, tokenizer, heldout, reading, cleaning)):
+        job = _job(hashes, tokenizer, heldout, reading, cleaning)
+        if remote is not None and (finished_before := remote.begin(job)):
+            return finished_before
+        if not start_job(output, job):
             return read_manifest(output)
         write_tokenizer(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
@@ -101,6 +109,13 @@ def _check(files: Sequence[Path]) -> None:
         kind_of(file)
         if times > 1:
             raise usage_error(f"{file} is named {times} times; name it once.")
+
+
+def _require_cluster(remote: RemoteOutput | None) -> None:
+    """Raise a usage error before anything is written if there is no cluster, or if its nodes cannot see the output."""
+    if remote is not None:
+        raise usage_error(f"--engine ray needs an output folder that all nodes see; {remote.target} is no folder.")
+    connect()
 
 
 def _names(files: Sequence[Path]) -> str:

@@ -76,7 +76,7 @@ class PrepareOptions(JobOptions):
     tokenizer: InputPath
     """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
     output: AnyPath
-    """Folder for shards, manifest and tokenizer."""
+    """Folder for shards, manifest and tokenizer, or a URL such as s3://bucket/data, to which they are uploaded."""
     workers: Processes | None = None
     """Number of processes. [default: one per core]"""
     engine: Engine = "local"

@@ -1,4 +1,4 @@
-"""Files in object stores, on web servers and in other file systems of fsspec, as paths that can be read.
+"""Files in object stores, on web servers and in other file systems of fsspec, as paths.
 
 ``s3://bucket/a.jsonl`` needs the package s3fs, ``gs://...`` gcsfs, and so on; they find credentials in their own way.
 """
@@ -28,7 +28,7 @@ class _RemoteFile(io.BufferedReader):
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]
-    """A file or a folder of a file system of fsspec. What pathlib reads works; nothing can be written.
+    """A file or a folder of a file system of fsspec. What pathlib reads works; ``upload`` writes.
 
     Raises a usage error if there is no such file system or its package is missing, and a data error if it refuses.
     """
@@ -73,11 +73,16 @@ class RemotePath(type(Path())):  # type: ignore[misc]
             found = sorted(self._beside(files, name) for name in files.find(str(self)))
         return [each for each in found if not any(part.startswith(".") for part in each.relative_to(self).parts)]
 
+    def upload(self, file: Path) -> None:
+        """Write the content of a file of this machine here; folders are made where the file system has them."""
+        with self._explained("written") as files:
+            files.put_file(str(file), str(self))
+
     def _beside(self, files: Any, name: str) -> RemotePath:
         return RemotePath(files.unstrip_protocol(name))
 
     @contextmanager
-    def _explained(self) -> Iterator[Any]:
+    def _explained(self, done: str = "read") -> Iterator[Any]:
         """The file system of this path; its errors are one line."""
         fsspec = require("fsspec", extra="remote", purpose=str(self))
         scheme = str(self).partition(":")[0]
@@ -91,7 +96,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         except Exception as error:
             reason = str(error) or type(error).__name__
             raise data_error(
-                f"{self} cannot be read: {reason}. Is the name right, and are there credentials for {scheme}://?"
+                f"{self} cannot be {done}: {reason}. Is the name right, and are there credentials for {scheme}://?"
             ) from error
 
 
@@ -105,10 +110,3 @@ def to_path(given: str | PurePath) -> Path:
     if found[1] == "file":
         return Path(f"/{found[2]}")
     return RemotePath(str(given))
-
-
-def require_local(output: Path) -> None:
-    """Raise a usage error if ``output`` is a URL: locks and atomic renames need a file system."""
-    if isinstance(path := to_path(output), RemotePath):
-        scheme = str(path).partition(":")[0]
-        raise usage_error(f"{path}: {scheme}:// can be read only. Write to a folder, and copy it when it is done.")
