@@ -6,7 +6,9 @@ takes milliseconds: PyTorch is loaded when the first verb is used.
 
 from __future__ import annotations
 
+import gc
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from bertkit._version import __version__
@@ -117,9 +119,24 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "api":
+        return _import("bertkit.api")
+    if name == "load":  # a program that only predicts does not wait half a second for all verbs
+        return _import("bertkit.inference.pipeline").load
     if name in __all__:
-        return getattr(importlib.import_module("bertkit.api"), name)
+        return getattr(_import("bertkit.api"), name)
     raise AttributeError(f"module bertkit has no attribute {name!r}")
+
+
+def _import(module: str) -> ModuleType:
+    """Import a module without garbage collections, of which an import with PyTorch makes hundreds in 0.3 s."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(module)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

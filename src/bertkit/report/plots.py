@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
 
 from bertkit.metrics.classification import confusion
+from bertkit.optional import load
 from bertkit.report.style import (
     BASELINE_DASHES,
     FAINT,
@@ -32,6 +30,9 @@ from bertkit.report.style import (
 )
 from bertkit.report.tables import summarize_scores
 from bertkit.scores import format_score, rank_score
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MetricsRecord = Mapping[str, Any]
 """A line of ``metrics.jsonl``."""
@@ -74,11 +75,12 @@ def plot_training(records: Iterable[MetricsRecord], output: Path) -> None:
     if has_accuracy:
         _draw_accuracies(panels[-1], heldout, terms)
     last = max([record["step"] for record in records], default=1)
+    ticker = load("matplotlib.ticker")
     for panel in panels:
         panel.set_xlim(-0.02 * last, 1.04 * last)
         panel.set_xlabel("step", color=FAINT, fontsize=9)
-        panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        panel.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+        panel.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
         for step, length in _length_changes(train):
             mark_change(panel, step, f"rows of {length}")
     save(figure, output)
@@ -120,7 +122,7 @@ def _draw_accuracies(panel: Axes, heldout: Sequence[MetricsRecord], terms: Seque
             label = f"{name}, always one answer: {base_rates[-1][1]:.1%}"
             panel.plot(*zip(*base_rates, strict=True), color=colour, ls=":", lw=1.5, label=label)
     set_panel_title(panel, "accuracy, held out")
-    panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    panel.yaxis.set_major_formatter(load("matplotlib.ticker").PercentFormatter(1, decimals=0))
     panel.margins(y=0.15)
     add_legend(panel)
 
@@ -218,7 +220,9 @@ def plot_confusion(gold: Sequence[str], predicted: Sequence[str], classes: Seque
         1, width=side + 1, height=side + 0.5, title=f"Confusion on dev: {output.resolve().parent.name}"
     )
     set_panel_title(panel, f"{right:.1%} of {len(gold):,} right")
-    shade = LinearSegmentedColormap.from_list("shade", ["#ffffff", "#8fc1e0", PALETTE[0], "#003a5c"])
+    shade = load("matplotlib.colors").LinearSegmentedColormap.from_list(
+        "shade", ["#ffffff", "#8fc1e0", PALETTE[0], "#003a5c"]
+    )
     panel.imshow(shares, cmap=shade, vmin=0, vmax=1)
     panel.grid(visible=False)
     panel.spines[:].set(visible=True, color=GRID)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.font_manager import get_font_names
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.text import Text
-from matplotlib.transforms import offset_copy
-
+from bertkit.optional import load
 from bertkit.storage.atomic import write_file
+
+if TYPE_CHECKING:  # matplotlib takes 0.4 s to import, and only what draws a plot needs it
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito, "Color Universal Design" (2008): they differ for every kind of colour vision."""
@@ -38,8 +37,8 @@ _FONTS = ("DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", 
 
 def make_figure(columns: int, *, width: float, height: float, title: str) -> tuple[Figure, list[Axes]]:
     """An empty figure of ``width`` x ``height`` inches with ``columns`` panels side by side."""
-    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.06)
-    figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
+    layout = load("matplotlib.layout_engine").ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.06)
+    figure: Figure = load("matplotlib.figure").Figure(figsize=(width, height), layout=layout, facecolor="white")
     show_literally(figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK))
     panels = list(figure.subplots(1, columns, squeeze=False)[0])
     for panel in panels:
@@ -82,7 +81,8 @@ def add_legend(panel: Axes, *, ncols: int = 1) -> None:
     if not handles:
         return
     assert panel.figure is not None
-    below = offset_copy(panel.transAxes, fig=panel.get_figure(root=True), y=-_LEGEND_BELOW, units="points")
+    root = panel.get_figure(root=True)
+    below = load("matplotlib.transforms").offset_copy(panel.transAxes, fig=root, y=-_LEGEND_BELOW, units="points")
     legend = panel.legend(
         loc="upper left",
         bbox_to_anchor=(0, 0),
@@ -141,7 +141,7 @@ def show_literally(*texts: Text) -> None:
 
 @cache
 def _installed_fonts() -> list[str]:
-    known = set(get_font_names())
+    known = set(load("matplotlib.font_manager").get_font_names())
     return [font for font in _FONTS if font in known]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from bertkit.report.progress import describe_duration
 from bertkit.report.style import (
@@ -24,6 +23,9 @@ from bertkit.report.style import (
 )
 from bertkit.report.tables import Summary, markdown_table, summarize_scores
 from bertkit.storage.atomic import write_file, write_json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _NO_FIGURE = "–"
 

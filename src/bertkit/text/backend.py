@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 from tokenizers import Tokenizer
 
 from bertkit.errors import data_error
@@ -40,7 +41,7 @@ def build_backend(description: Mapping[str, object], source: object) -> Tokenize
     for problem in _problems(description):
         raise data_error(f"{source}: {problem}: it may be made to fill memory or time.")
     try:
-        return Tokenizer.from_str(json.dumps(description))
+        return Tokenizer.from_buffer(msgspec.json.encode(description))
     except Exception as error:  # the library raises nothing narrower
         raise data_error(f"{source} is not a tokenizer: {error}.") from error
 
