@@ -4,8 +4,8 @@
 
 MODEL is a folder of embeddings such as all-MiniLM-L6-v2, TEXTS a file whose first column are texts. Each system serves
 embeddings from a process of its own with two threads; all are measured in turn in several rounds, and ratios are taken
-within a round, so that a busy machine changes them little. ``--infinity`` is the
-command ``infinity_emb`` of an environment of its own, as it needs older libraries.
+within a round, so that a busy machine changes them little. ``--infinity`` is the command ``infinity_emb`` of an
+environment of its own, as it needs older libraries.
 """
 
 from __future__ import annotations
@@ -69,14 +69,16 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         self.writer.close()
 
-    async def post(self, text: str) -> bytes:
+    async def post(self, text: str) -> dict[str, float]:
+        """The ``x-`` headers of the answer that are numbers, such as milliseconds."""
         body = json.dumps({"model": "model", "input": [text]}).encode()
         head = f"POST /embeddings HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
         self.writer.write(head.encode() + b"\r\n\r\n" + body)
         lines = (await self.reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
         assert b" 200 " in lines[0], lines
-        length = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length:"))
-        return await self.reader.readexactly(length)
+        headers = {name.decode(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+        await self.reader.readexactly(int(headers["content-length"]))
+        return {name: float(value) for name, value in headers.items() if name.endswith("-time")}
 
 
 async def many(port: int, texts: Sequence[str]) -> float:
@@ -115,18 +117,19 @@ async def half_load(port: int, texts: Sequence[str], rate: float) -> list[float]
         return list(await asyncio.gather(*tasks))
 
 
-async def alone(port: int, pipeline: Pipeline, texts: Sequence[str]) -> tuple[list[float], list[float]]:
-    """Seconds of the bare call and of a request, in turn, for the same texts."""
-    bare, served = [], []
+async def alone(port: int, texts: Sequence[str]) -> list[float]:
+    """Seconds of a request beyond those in which the server tokenizes the text and runs the model.
+
+    A call in this process would not do for comparison: its threads wait actively for a while and slow the server.
+    """
+    seconds = []
     async with Client(port) as client:
         for text in texts:
             begin = time.perf_counter()
-            pipeline.embed(text, normalize=True)
-            middle = time.perf_counter()
-            await client.post(text)
-            bare.append(middle - begin)
-            served.append(time.perf_counter() - middle)
-    return bare, served
+            headers = await client.post(text)
+            used = headers["x-tokenization-time"] + headers["x-inference-time"]
+            seconds.append(time.perf_counter() - begin - used / 1000)
+    return seconds
 
 
 def free_port() -> int:
@@ -206,10 +209,7 @@ def main() -> None:
             stack.enter_context(serving(command, ports[name]))
         offline(pipeline, texts)  # loads the model
         for _ in range(ROUNDS):
-            bare, served = asyncio.run(alone(ports["bertkit"], pipeline, texts[:ALONE]))
-            note("bare_ms", 1000 * statistics.median(bare))
-            note("served_ms", 1000 * statistics.median(served))
-            note("overhead_ms", 1000 * statistics.median(b - a for a, b in zip(bare, served, strict=True)))
+            note("overhead_ms", 1000 * statistics.median(asyncio.run(alone(ports["bertkit"], texts[:ALONE]))))
             note("offline", offline(pipeline, texts))
             for name in commands:
                 note(name, asyncio.run(many(ports[name], texts)))
