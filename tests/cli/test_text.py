@@ -49,6 +49,13 @@ def test_bert_needs_no_architecture(workspace: Path, tmp_path: Path, capsys: pyt
     assert f"next: bertkit pretrain {tmp_path / 'data'} --size mini --profile fast" in capsys.readouterr().err
 
 
+def test_the_output_may_be_a_url_of_a_folder(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "-o", f"file://{tmp_path}/data")
+    assert f"next: bertkit pretrain {tmp_path / 'data'} --size mini" in capsys.readouterr().err
+
+
 def test_a_long_list_of_files_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / f"{number}.txt" for number in range(6)]
     for file in files:

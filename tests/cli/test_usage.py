@@ -20,6 +20,8 @@ from bertkit.options.help import EXAMPLES
         ),
         ("finetune r.csv --model m --output", "-o needs a value: run folder: record, metrics, plots, the best model."),
         ("finetune r.csv --model m -o n --lr", "--lr needs a value: peak learning rate."),
+        ("pretrain data -o n --mix", "--mix needs a value: more folders that bertkit prepare has written, each with"),
+        ("corpus check a.txt --against --json", "--against needs a value: dev and test files: count how many"),
         (
             "fill m",
             "fill needs TEXT, text with at least one [MASK], which is <mask> for RoBERTa. Example: bertkit fill",

@@ -73,12 +73,25 @@ def test_the_manifest_is_uploaded_last(
     assert names.count(MANIFEST) == 1
 
 
+def test_no_folder_is_left_if_the_target_cannot_be_written(
+    memory: Any, file: Path, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: RemotePath, local: Path) -> None:
+        raise BertkitError("no credentials")
+
+    monkeypatch.setattr(RemotePath, "upload", refuse)
+    with pytest.raises(BertkitError, match="no credentials"):
+        prepare([file], tokenizer=tokenizer, output=TARGET)
+    assert not RemoteOutput(TARGET).folder.exists()
+
+
 def test_a_finished_job_is_left_as_it_is(
     memory: Any, file: Path, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest = prepare([file], tokenizer=tokenizer, output=TARGET)
     monkeypatch.setattr(RemotePath, "upload", None)
     assert prepare([file], tokenizer=tokenizer, output=TARGET) == manifest
+    assert not RemoteOutput(TARGET).folder.exists()
 
 
 def test_an_interrupted_upload_is_repeated_without_the_work(

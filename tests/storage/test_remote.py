@@ -53,6 +53,8 @@ def test_other_paths_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert to_path("a.txt") == Path("a.txt")
     assert to_path(f"file://{tmp_path}/a.txt") == tmp_path / "a.txt"
     assert to_path("C:/a.txt") == Path("C:/a.txt")
+    with pytest.raises(BertkitError, match="s3:// names no file or folder: give the whole URL, such as s3://bucket"):
+        to_path("s3://")
     (tmp_path / "s3:").mkdir()
     (tmp_path / "s3:" / "a.txt").touch()
     assert type(to_path("s3:/a.txt")) is type(Path())

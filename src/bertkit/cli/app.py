@@ -107,7 +107,7 @@ def _build() -> App:
         help_format="plaintext",  # Markdown would drop <mask> as an HTML tag
         help_epilogue="--debug, anywhere on the line, shows where an error arose.",
         default_parameter=Parameter(
-            consume_multiple=True, negative=(), short_alias=_short_name, show_default=_show_default
+            consume_multiple=1, negative=(), short_alias=_short_name, show_default=_show_default
         ),
     )
     groups = {name: App(name=name, help=help) for name, help in _GROUPS.items()}

@@ -55,13 +55,14 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
 
     manifest = api.prepare(**vars(options))
     show_lines(manifest.lines())
-    if isinstance(to_path(options.output), RemotePath):  # shards are mapped into memory, so they must be downloaded
+    output = to_path(options.output)
+    if isinstance(output, RemotePath):  # shards are mapped into memory, so they must be downloaded
         return
     if _is_model(Path(options.tokenizer)):
         start = ["--from", options.tokenizer]
     else:
-        start = [*_choose_architecture(Path(options.output)), "--size", "mini", "--profile", "fast"]
-    verbosity.suggest("bertkit", "pretrain", options.output, *start, "--minutes", 30, "-o", "RUN")
+        start = [*_choose_architecture(output), "--size", "mini", "--profile", "fast"]
+    verbosity.suggest("bertkit", "pretrain", output, *start, "--minutes", 30, "-o", "RUN")
 
 
 def _shorten(files: Sequence[object]) -> Sequence[object]:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bertkit.data.output_folder import JOB
@@ -53,7 +53,12 @@ class RemoteOutput:
     @contextmanager
     def uploading(self) -> Iterator[None]:
         """Upload the folder when the context ends without an error, if its job has begun, and delete it."""
-        yield
+        try:
+            yield
+        finally:
+            if not self._is_begun:  # nothing was written into it
+                with suppress(OSError):
+                    self.folder.rmdir()
         if self._is_begun:
             files = sorted(path for path in self.folder.rglob("*") if path.is_file())
             for file in sorted(files, key=lambda path: path.name == MANIFEST):

@@ -19,6 +19,8 @@ from bertkit.optional import require
 _URL = re.compile(r"([a-z][a-z0-9+]+):/+(.+)", re.DOTALL)
 """One slash is enough: ``Path("s3://bucket")`` has lost the other."""
 
+_SCHEME_ALONE = re.compile(r"[a-z][a-z0-9+]+:/+")
+
 
 class _RemoteFile(io.BufferedReader):
     """A file of fsspec as ``open`` returns files; those of some packages lack these two."""
@@ -101,9 +103,11 @@ class RemotePath(type(Path())):  # type: ignore[misc]
 
 
 def to_path(given: str | PurePath) -> Path:
-    """The path of a file of this machine, or of ``scheme://...``."""
+    """The path of a file of this machine, or of ``scheme://...``. Raises a usage error for a scheme without a path."""
     if isinstance(given, RemotePath):
         return given
+    if _SCHEME_ALONE.fullmatch(str(given)) and not Path(given).exists():
+        raise usage_error(f"{given} names no file or folder: give the whole URL, such as s3://bucket/data.")
     found = _URL.fullmatch(str(given))
     if found is None or Path(given).exists():
         return Path(given)
