@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         options.PredictOptions("run", "-", output="-"),
         options.EvaluateOptions("run", data="r.csv"),
         options.PrepareOptions(["t.txt"], tokenizer="run", output="new"),
+        options.PrepareOptions(["t.txt"], tokenizer="run", output="s3://bucket/data"),
         options.PretrainOptions("run", output="new"),
         options.DoctorOptions(),
     ],
@@ -54,12 +55,21 @@ def test_inputs_that_exist_are_accepted(record: Options) -> None:
         (options.PrepareOptions(["t.txt", "u.txt"], tokenizer="run", output="new"), "no file at u.txt"),
         (options.PretrainOptions("dota", output="new"), "no data at dota"),
         (options.PretrainOptions(resume="rum"), "no model at rum"),
+        (options.PretrainOptions("s3://b/data", output="new"), "s3://b/data is a URL, and a path on this machine is"),
+        (options.FinetuneOptions("s3://b/r.csv", model="run", output="new"), "s3://b/r.csv is a URL"),
+        (options.FinetuneOptions("r.csv", model="run", output="s3://b/new"), "s3://b/new is a URL, and this command"),
+        (options.TokenizerTrainOptions(["t.txt"], output=Path("gs://b/t"), vocab_size=9), "gs:/b/t is a URL"),
     ],
 )
 def test_an_input_that_does_not_exist_is_an_error(record: Options, message: str) -> None:
     with pytest.raises(BertkitError) as caught:
         check_inputs(record)
     assert str(caught.value).startswith(message)
+
+
+def test_a_folder_whose_name_looks_like_a_url_is_a_folder() -> None:
+    Path("run:/data").mkdir(parents=True)
+    check_inputs(options.PretrainOptions("run:/data", output="run:/data"))
 
 
 def test_names_of_tables() -> None:

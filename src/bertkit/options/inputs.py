@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_any, require_data, require_files, require_model, require_texts
-from bertkit.storage.remote import RemotePath, to_path
+from bertkit.storage.remote import RemotePath, is_url, to_path
 
 STREAM = "-"
 """stdin or stdout in place of a file."""
@@ -28,9 +28,9 @@ _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A note in the type of an option: what is at the path that it names."""
+    """A note in the type of an option: what is at the path that it names; ``upload`` is an output."""
 
-    kind: Literal["file", "texts", "model", "data", "any", "task"]
+    kind: Literal["file", "texts", "model", "data", "any", "task", "upload"]
 
 
 InputFile = Annotated[AnyPath, Input("file")]
@@ -44,6 +44,9 @@ ModelPath = Annotated[AnyPath, Input("model")]
 
 DataFolder = Annotated[AnyPath, Input("data")]
 """A folder that ``bertkit prepare`` has written."""
+
+UploadPath = Annotated[AnyPath, Input("upload")]
+"""An output folder, or the URL to which it is uploaded."""
 
 InputPath = Annotated[AnyPath, Input("any")]
 """A file or a folder."""
@@ -71,16 +74,30 @@ def looks_like_table(name: str) -> bool:
 
 
 def check_inputs(options: Any) -> None:
-    """Raise an error for the first option whose path does not exist; ``options`` is a record of options."""
+    """Raise an error for the first option whose path does not exist, or is a URL where a local path is needed.
+
+    ``options`` is a record of options.
+    """
     kind_of_record: Any = type(options)
-    for name, kind in _inputs_of(kind_of_record).items():
+    inputs = _inputs_of(kind_of_record)
+    for name, kind in inputs.items():
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
-        convert = to_path if kind == "texts" else Path
-        paths = [convert(each) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
-        for path in paths:
-            _refuse_streams(path)
+        paths = [_to_path(each, kind) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
         _CHECKS[kind](paths)
+    output = getattr(options, "output", None)
+    if output is not None and "output" not in inputs and is_url(output):
+        raise usage_error(f"{output} is a URL, and this command writes to this machine. Upload the result afterwards.")
+
+
+def _to_path(given: str | Path, kind: str) -> Path:
+    """The path, or a usage error for what this kind of input cannot be: a URL, a pipe, a socket, a device."""
+    path = to_path(given) if kind in _MAY_BE_URLS else Path(given)
+    if kind not in _MAY_BE_URLS and is_url(given):
+        raise usage_error(f"{given} is a URL, and a path on this machine is needed. Download what is there first.")
+    if kind != "upload":
+        _refuse_streams(path)
+    return path
 
 
 def _refuse_streams(path: Path) -> None:
@@ -108,6 +125,8 @@ def _each(check: Callable[[Path], None]) -> Callable[[Sequence[Path]], None]:
     return check_all
 
 
+_MAY_BE_URLS = ("texts", "upload")
+
 _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "file": require_files,
     "texts": require_texts,
@@ -115,6 +134,7 @@ _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "data": _each(require_data),
     "any": _each(require_any),
     "task": _check_task,
+    "upload": lambda paths: None,
 }
 
 

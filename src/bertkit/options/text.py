@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath
+from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath, UploadPath
 from bertkit.options.job import AnyPath, Engine, JobOptions, Options
 from bertkit.ranges import Processes, Range, ShareBelowOne, VocabularySize
 
@@ -75,7 +75,7 @@ class PrepareOptions(JobOptions):
     """Text files, or folders of them (the formats of bertkit corpus check)."""
     tokenizer: InputPath
     """Folder of a tokenizer or of a model; the tokenizer is copied next to the shards."""
-    output: AnyPath
+    output: UploadPath
     """Folder for shards, manifest and tokenizer, or a URL such as s3://bucket/data, to which they are uploaded."""
     workers: Processes | None = None
     """Number of processes. [default: one per core]"""

@@ -102,6 +102,11 @@ class RemotePath(type(Path())):  # type: ignore[misc]
             ) from error
 
 
+def is_url(given: str | PurePath) -> bool:
+    """Whether ``given`` is ``scheme://...``, and no path on this machine."""
+    return _URL.fullmatch(str(given)) is not None and not Path(given).exists()
+
+
 def to_path(given: str | PurePath) -> Path:
     """The path of a file of this machine, or of ``scheme://...``. Raises a usage error for a scheme without a path."""
     if isinstance(given, RemotePath):
