@@ -47,6 +47,30 @@ def test_accents_and_case_are_kept_on_request(file: Path, tmp_path: Path) -> Non
     assert "é" in "".join(map(accented.id_to_token, range(accented.vocab_size)))
 
 
+def test_tokenizers_are_compared_on_a_text(file: Path, tmp_path: Path) -> None:
+    for size in (60, 200):
+        api.tokenizer_train([file], output=tmp_path / f"{size}", vocab_size=size, progress="quiet")
+    small, large = api.tokenizer_compare([tmp_path / "60", tmp_path / "200"], texts=[file])
+    assert [small.vocab_size, large.vocab_size] == [60, large.vocab_size]
+    assert small.tokens_per_word > large.tokens_per_word >= 1
+    assert small.unknown >= large.unknown == 0
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(BertkitError, match="there is no word in the text"):
+        api.tokenizer_compare([tmp_path / "60"], texts=[tmp_path / "empty.txt"])
+
+
+def test_a_tokenizer_learns_from_a_sample(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"{number}.txt").write_text(f"word{chr(97 + number % 26)} " * 99)
+    files = sorted(tmp_path.glob("*.txt"))
+    options: Any = {"kind": "words", "vocab_size": 99, "progress": "quiet"}
+    whole = api.tokenizer_train(files, output=tmp_path / "whole", **options)
+    half = api.tokenizer_train(files, output=tmp_path / "half", sample=0.5, **options)
+    again = api.tokenizer_train(files, output=tmp_path / "again", sample=0.5, **options)
+    assert half.vocab_size < whole.vocab_size
+    assert half.fingerprint == again.fingerprint
+
+
 def test_offsets_are_characters_of_the_text(file: Path, tmp_path: Path) -> None:
     api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=200, progress="quiet")
     text = "The  mill, 1985"

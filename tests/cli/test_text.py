@@ -1,4 +1,4 @@
-"""corpus check, tokenizer train, tokenizer show, prepare."""
+"""corpus check, tokenizer train, show and compare, prepare."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ def test_tokens_of_a_text_are_shown(workspace: Path, capsys: pytest.CaptureFixtu
     assert "".join("Winter river"[each["start"] : each["end"]] for each in tokens) == "Winterriver"
     run("tokenizer", "show", workspace / "tok", "Winter")
     assert capsys.readouterr().out.splitlines()[0].split() == ["token", "id", "characters", "text"]
+
+
+def test_tokenizers_are_compared(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("tokenizer", "compare", workspace / "tok", workspace / "run", "--texts", workspace / "a.txt")
+    first, second = run_json(capsys, *command, "--json")
+    assert first.pop("tokenizer") == str(workspace / "tok")
+    assert second.pop("tokenizer") == str(workspace / "run")
+    assert first == second, "the run has the same tokenizer"
+    run(*command)
+    assert f"{first['tokens_per_word']:.3f}" in capsys.readouterr().out
 
 
 def test_a_text_may_begin_with_a_dash(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,14 @@ from bertkit.api.serving import serve
 from bertkit.api.speed import bench_finetune, bench_inference, bench_prepare, bench_pretrain
 from bertkit.api.start import doctor, quickstart
 from bertkit.api.task_choice import list_tasks
-from bertkit.api.text import corpus_check, load_tokenizer, prepare, tokenizer_show, tokenizer_train
+from bertkit.api.text import (
+    corpus_check,
+    load_tokenizer,
+    prepare,
+    tokenizer_compare,
+    tokenizer_show,
+    tokenizer_train,
+)
 from bertkit.evaluation.compare import Comparison
 from bertkit.evaluation.report import Evaluation
 from bertkit.finetuning.results import FinetuneResult
@@ -74,6 +81,7 @@ __all__ = [
     "search",
     "serve",
     "squad_score",
+    "tokenizer_compare",
     "tokenizer_show",
     "tokenizer_train",
     "track",

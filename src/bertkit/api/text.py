@@ -1,4 +1,4 @@
-"""The verbs from text files to token ids: corpus_check, tokenizer_train, tokenizer_show, prepare."""
+"""The verbs from text files to token ids: corpus_check, tokenizer_train, tokenizer_show, tokenizer_compare, prepare."""
 
 from __future__ import annotations
 
@@ -20,13 +20,20 @@ from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import usage_error
 from bertkit.formats.text_files import TextFiles
 from bertkit.options.job import AnyPath
-from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
+from bertkit.options.text import (
+    CorpusCheckOptions,
+    PrepareOptions,
+    TokenizerCompareOptions,
+    TokenizerShowOptions,
+    TokenizerTrainOptions,
+)
 from bertkit.report.progress import Progress
 from bertkit.results import Result, Results
 from bertkit.storage.atomic import restore_folder
 from bertkit.storage.outputs import locked_output, open_output_folder
 from bertkit.storage.remote import RemotePath, to_path
 from bertkit.text import bpe, byte_bpe, loading, wordpiece, words
+from bertkit.text.comparison import TokenizerFit, compare_tokenizers
 from bertkit.text.tokenizer_files import CHECKSUMS, FILES, write_tokenizer
 
 
@@ -66,7 +73,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         open_output_folder(output, FILES, overwrite=options.overwrite)  # another process may have finished since
         _say_skipped(bar, found)
         bar.say(f"learning {options.vocab_size:,} subwords from {len(found.files):,} files")
-        texts = read_texts(found.files)
+        texts = read_texts(found.files, share=options.sample)
         trained = (
             _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)
         )
@@ -126,6 +133,14 @@ def tokenizer_show(options: TokenizerShowOptions) -> Results[TokenView]:
     return Results(
         TokenView(tokenizer.id_to_token(id), id, *span) for id, span in zip(ids, tokens.offsets, strict=True)
     )
+
+
+@verb(TokenizerCompareOptions)
+def tokenizer_compare(options: TokenizerCompareOptions) -> Results[TokenizerFit]:
+    """One result per tokenizer, in the order in which they were given."""
+    found = existing_texts(options.texts)
+    tokenizers = {str(path): load_tokenizer(path) for path in options.tokenizers}
+    return compare_tokenizers(tokenizers, read_texts(found.files, share=options.sample))
 
 
 @verb(PrepareOptions)

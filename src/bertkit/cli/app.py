@@ -47,6 +47,7 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
     text.corpus_check,
     text.tokenizer_train,
     text.tokenizer_show,
+    text.tokenizer_compare,
     text.prepare,
     pretraining.pretrain,
     inference.fill,
@@ -77,7 +78,7 @@ VERB_FUNCTIONS: tuple[Callable[..., None], ...] = (
 
 _GROUPS = {
     "corpus": "Look at text files before they are prepared.",
-    "tokenizer": "Train a tokenizer, or look at one.",
+    "tokenizer": "Train a tokenizer, look at one, or compare several.",
     "glue": "Put several runs on the tasks of GLUE together.",
     "bench": "Measure the speed of this machine, beside other libraries.",
     "squad": "Work with files of SQuAD and KorQuAD.",

@@ -1,4 +1,4 @@
-"""The verbs from text files to token ids: corpus check, tokenizer train, tokenizer show, prepare."""
+"""The verbs from text files to token ids: corpus check, tokenizer train, show and compare, prepare."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from pathlib import Path
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
 from bertkit.errors import BAD_DATA
-from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
+from bertkit.options.text import (
+    CorpusCheckOptions,
+    PrepareOptions,
+    TokenizerCompareOptions,
+    TokenizerShowOptions,
+    TokenizerTrainOptions,
+)
 from bertkit.storage.remote import RemotePath, to_path
 
 _MOST_SHOWN = 5
@@ -47,6 +53,27 @@ def tokenizer_show(options: TokenizerShowOptions, *, json: bool) -> None:
         return
     rows = [(each.token, each.id, f"{each.start}-{each.end}", options.text[each.start : each.end]) for each in tokens]
     show_table(("token", "id", "characters", "text"), rows)
+
+
+def tokenizer_compare(options: TokenizerCompareOptions, *, json: bool) -> None:
+    """Show how well each tokenizer fits the text."""
+    from bertkit import api
+
+    found = api.tokenizer_compare(**vars(options))
+    if json:
+        show_json(found)
+        return
+    rows = [
+        (
+            each.tokenizer,
+            f"{each.vocab_size:,}",
+            f"{each.tokens_per_word:.3f}",
+            f"{each.characters_per_token:.2f}",
+            f"{each.unknown:.3%}",
+        )
+        for each in found
+    ]
+    show_table(("tokenizer", "subwords", "tokens per word", "characters per token", "unknown tokens"), rows)
 
 
 def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:

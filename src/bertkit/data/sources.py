@@ -11,6 +11,7 @@ end of any other file, such as a book, whose blank lines separate paragraphs.
 from __future__ import annotations
 
 import itertools
+import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -125,11 +126,16 @@ def read_chunks(path: Path, reading: ReadOptions | None = None, log: ReadLog | N
     return _read_records(path, documents, reading)
 
 
-def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None) -> Iterator[str]:
-    """The text of all ``paths`` in bounded chunks, for training a vocabulary."""
+def read_texts(paths: Iterable[Path], reading: ReadOptions | None = None, *, share: float = 1.0) -> Iterator[str]:
+    """The text of all ``paths`` in bounded chunks, for training a vocabulary.
+
+    Of a ``share`` below 1 the chunks are drawn at random, the same ones every time.
+    """
+    draw = random.Random(0)
     for path in paths:
         for chunk in read_chunks(path, reading):
-            yield chunk.text
+            if draw.random() < share:
+                yield chunk.text
 
 
 def find_line_form(path: Path, reading: ReadOptions) -> LineForm | None:

@@ -29,7 +29,13 @@ from bertkit.options.speed import (
     BenchPretrainOptions,
 )
 from bertkit.options.start import DoctorOptions, QuickstartOptions
-from bertkit.options.text import CorpusCheckOptions, PrepareOptions, TokenizerShowOptions, TokenizerTrainOptions
+from bertkit.options.text import (
+    CorpusCheckOptions,
+    PrepareOptions,
+    TokenizerCompareOptions,
+    TokenizerShowOptions,
+    TokenizerTrainOptions,
+)
 
 __all__ = [
     "AttentionOptions",
@@ -61,6 +67,7 @@ __all__ = [
     "SearchOptions",
     "ServeOptions",
     "SquadScoreOptions",
+    "TokenizerCompareOptions",
     "TokenizerShowOptions",
     "TokenizerTrainOptions",
     "TrackOptions",

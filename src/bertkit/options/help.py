@@ -40,6 +40,7 @@ EXAMPLES: Mapping[str, str] = {
     "corpus check": "bertkit corpus check texts/*.txt",
     "tokenizer train": "bertkit tokenizer train texts/*.txt --vocab-size 8000 -o tok",
     "tokenizer show": 'bertkit tokenizer show tok "An unbelievable story"',
+    "tokenizer compare": "bertkit tokenizer compare tok8k tok16k --texts heldout.txt",
     "prepare": "bertkit prepare texts/*.txt --tokenizer tok -o data",
     "pretrain": "bertkit pretrain data --size mini --profile fast --minutes 30 -o runs/mini",
     "fill": 'bertkit fill runs/mini "Paris is the [MASK] of France."',

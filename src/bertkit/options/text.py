@@ -1,4 +1,4 @@
-"""Options of the verbs from text files to token ids: corpus check, tokenizer train, tokenizer show, prepare."""
+"""Options of the verbs from text files to token ids: corpus check, tokenizer train, show and compare, prepare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from bertkit.options.inputs import InputFile, InputPath, ModelPath, TextsPath, UploadPath
 from bertkit.options.job import AnyPath, Engine, JobOptions, Options
-from bertkit.ranges import Processes, Range, ShareBelowOne, VocabularySize
+from bertkit.ranges import Processes, Range, ShareAboveZero, ShareBelowOne, VocabularySize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +50,8 @@ class TokenizerTrainOptions(JobOptions):
     unicode_form: Literal["NFC", "NFD"] | None = None
     """NFC keeps Hangul syllables whole, NFD decomposes letters (wordpiece only). [default: NFC where accents are
     stripped]"""
+    sample: ShareAboveZero = 1.0
+    """Learn from this share of the text, drawn at random: memory and time grow with the number of different words."""
     overwrite: bool = False
     """Replace the tokenizer in OUTPUT."""
 
@@ -62,6 +64,18 @@ class TokenizerShowOptions(Options):
     """Folder of a tokenizer or of a model, or a vocab.txt."""
     text: str = dataclasses.field(kw_only=False)
     """Any text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerCompareOptions(Options):
+    """Compare tokenizers on the same text: tokens per word, characters per token, and unknown tokens."""
+
+    tokenizers: Sequence[InputPath] = dataclasses.field(kw_only=False)
+    """Folders of tokenizers or of models, or files vocab.txt."""
+    texts: Sequence[TextsPath]
+    """Text files, or folders of them, that no tokenizer was trained on."""
+    sample: ShareAboveZero = 1.0
+    """Read this share of the text, drawn at random."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ HEADINGS: Mapping[str, Mapping[str, type[Options]]] = {
         "corpus check": options.CorpusCheckOptions,
         "tokenizer train": options.TokenizerTrainOptions,
         "tokenizer show": options.TokenizerShowOptions,
+        "tokenizer compare": options.TokenizerCompareOptions,
         "prepare": options.PrepareOptions,
         "pretrain": options.PretrainOptions,
     },
