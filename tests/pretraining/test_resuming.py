@@ -64,7 +64,8 @@ def test_the_folders_of_a_mixture_may_move_but_its_shares_may_not_change(mixed: 
     (folder,) = mixed.mix
     moved = str(Path(folder).rename(tmp_path / "moved"))
     check_unchanged(replace(mixed, mix={moved: 0.25}), begun)
-    for changed in ({moved: 0.3}, {}):
-        with pytest.raises(BertkitError, match=r"data.* is not the corpus that .*run was begun with") as caught:
+    for changed, shown in (({moved: 0.3}, "mix shares 0.3"), ({}, "one corpus")):
+        message = rf"run was begun with mix shares 0\.25, not {shown}\. Resume without --mix"
+        with pytest.raises(BertkitError, match=message) as caught:
             check_unchanged(replace(mixed, mix=changed), begun)
-        assert caught.value.exit_code == BAD_DATA
+        assert caught.value.exit_code == WRONG_USAGE

@@ -76,6 +76,12 @@ def test_other_errors_about_paths(here: Path) -> None:
         ),
         (lambda path: require_files([path]), "runs", "runs is a folder; name its files", WRONG_USAGE),
         (require_data, "dota", "no data at dota. Make it with: bertkit prepare", BAD_DATA),
+        (
+            require_data,
+            "my x",
+            "no data at my x. Make it with: bertkit prepare FILE... --tokenizer TOK -o 'my x'",
+            BAD_DATA,
+        ),
         (require_data, "runs/dota", "no data at runs/dota. Did you mean runs/data?", BAD_DATA),
         (require_any, "review.csv", "no file or folder at review.csv. Did you mean reviews.csv?", BAD_DATA),
     ):

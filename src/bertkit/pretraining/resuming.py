@@ -40,13 +40,18 @@ def run_identity(run: PretrainRun) -> RunIdentity:
 
 def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
     """Raise an error that names what has changed since ``recorded``: settings that may not change, or the corpus."""
-    old = _fixed_settings(pretraining_from_json(recorded["run"]))
-    new = _fixed_settings(run)
+    before = pretraining_from_json(recorded["run"])
+    old, new = _fixed_settings(before), _fixed_settings(run)
     differing = [f"{path} {old.get(path)}, not {new.get(path)}" for path in old | new if old.get(path) != new.get(path)]
     if differing:
         raise usage_error(
             f"{run.output} was begun with {'; '.join(differing)}. A resume may change only {', '.join(CHANGEABLE)}. "
             "Keep the other settings, or begin a run in another -o folder."
+        )
+    if _shares(before) != _shares(run):
+        raise usage_error(
+            f"{run.output} was begun with {_shares(before)}, not {_shares(run)}. "
+            "Resume without --mix, or begin a run in another -o folder."
         )
     if recorded["corpus"] != _hash_corpora(run):
         folders = " and ".join(str(folder) for folder, _ in run.corpora)
@@ -54,6 +59,11 @@ def check_unchanged(run: PretrainRun, recorded: Mapping[str, Any]) -> None:
             f"{'the mixture of ' if run.mix else ''}{folders} is not the corpus that {run.output} was begun with. "
             "Prepare that corpus again, or begin a run in another -o folder."
         )
+
+
+def _shares(run: PretrainRun) -> str:
+    """The shares of the other corpora, in order; their folders may have been moved."""
+    return f"mix shares {', '.join(f'{share:g}' for share in run.mix.values())}" if run.mix else "one corpus"
 
 
 def _hash_corpora(run: PretrainRun) -> str:

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 
 from bertkit.errors import BertkitError, data_error, did_you_mean, usage_error
 from bertkit.storage.atomic import recoverable_path
@@ -44,9 +45,8 @@ def require_data(path: Path) -> None:
         near = did_you_mean(str(path), (str(each.parent) for each in path.parent.glob("*/manifest.json"))).replace(
             '"', ""
         )
-        raise data_error(
-            f"no data at {path}.{near or f' Make it with: bertkit prepare FILE... --tokenizer TOK -o {path}'}"
-        )
+        command = f"bertkit prepare FILE... --tokenizer TOK -o {quote(str(path))}"
+        raise data_error(f"no data at {path}.{near or f' Make it with: {command}'}")
 
 
 def require_any(path: Path) -> None:
