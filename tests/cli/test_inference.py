@@ -72,6 +72,14 @@ def test_a_stream_is_utf8_whatever_the_locale(
     assert "error: stdin, line 2: byte 4 of the line is not UTF-8" in capsys.readouterr().err
 
 
+def test_a_closed_stdin_is_one_line(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)  # as after <&- in a shell
+    assert app.run(["predict", str(workspace / "tuned"), "-", "-o", "-", "--quiet"]) == 2
+    assert capsys.readouterr().err == "error: the input is -, and standard input is closed. Name a file.\n"
+
+
 def test_a_list_of_runs_ends_at_the_next_option(workspace: Path, tmp_path: Path) -> None:
     words = ("--ensemble", workspace / "tuned", "-o", tmp_path / "out.csv", "--quiet")
     run("predict", workspace / "tuned", workspace / "reviews.csv", *words)

@@ -129,6 +129,8 @@ def _examples(pipeline: Pipeline, source: Path) -> Iterator[Example]:
     reader = pipeline.task.reader
     if source != STREAM:
         return reader.read(source)
+    if sys.stdin is None:  # as Python leaves a stream that was closed before it began
+        raise usage_error("the input is -, and standard input is closed. Name a file.")
     # The bytes, because the text of sys.stdin depends on the locale: half a letter would become another text.
     assert isinstance(sys.stdin.buffer, BufferedIOBase)
     lines = enumerate(decode_lines(Path("stdin"), sys.stdin.buffer), start=1)
