@@ -199,3 +199,11 @@ def test_a_folder_of_texts_is_not_a_prepared_corpus(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     with pytest.raises(BertkitError, match=r"has texts, not token ids\. .*bertkit prepare .*/\*\.txt --tokenizer TOK"):
         read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("run.json", "a run"), ("tokenizer.json", "a tokenizer or a model")])
+def test_another_folder_of_bertkit_is_not_a_prepared_corpus(tmp_path: Path, name: str, kind: str) -> None:
+    for each in (name, "metrics.jsonl", "vocab.txt"):
+        (tmp_path / each).touch()
+    with pytest.raises(BertkitError, match=f"is {kind}, not a prepared corpus"):
+        read_manifest(tmp_path)

@@ -260,6 +260,9 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _explain_missing_manifest(folder: Path) -> str:
+    for name, kind in (("run.json", "a run"), ("tokenizer.json", "a tokenizer or a model")):
+        if (folder / name).is_file():
+            return f"{folder} is {kind}, not a prepared corpus. Name the -o folder of bertkit prepare."
     texts = sorted(each for each in folder.iterdir() if each.suffix.lower() in _TEXTS)
     if texts and not any(folder.glob("*.safetensors")):
         return (
