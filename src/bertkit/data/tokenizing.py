@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import AddedToken, Tokenizer, pre_tokenizers
+from tokenizers import Tokenizer, pre_tokenizers
 
 from bertkit.data.blocks import Block, cut_blocks
 from bertkit.data.sources import TextChunk
+from bertkit.text.word_cache import BREAK, TextEncoder
 
 _SMALL_IDS = 65536
-_BREAK = "\0"
 
 _BATCH_CHARACTERS = 1_000_000
 """The library needs some 150 bytes per character of a batch, so this is 150 MB."""
@@ -61,12 +61,9 @@ class ChunkTokenizer:
 
     def __init__(self, tokenizer: TokenizerFile) -> None:
         self.tokenizer = tokenizer
-        self._backend = Tokenizer.from_file(str(tokenizer.file))
-        # "[MASK]" in a text becomes ordinary tokens; only training puts masks into a row.
-        self._backend.encode_special_tokens = True
-        self._backend.add_tokens([AddedToken(_BREAK, normalized=False)])
-        self._break_id = self._backend.token_to_id(_BREAK)
-        self._keeps_spaces = isinstance(self._backend.pre_tokenizer, pre_tokenizers.ByteLevel)
+        backend = Tokenizer.from_file(str(tokenizer.file))
+        self._keeps_spaces = isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel)
+        self._encoder = TextEncoder(backend)
 
     def tokenize(self, chunks: Sequence[TextChunk], block_characters: int) -> list[TokenizedBlock]:
         """The tokens of every block of about ``block_characters`` that has any; sentences without one are left out."""
@@ -78,23 +75,20 @@ class ChunkTokenizer:
         ]
 
     def _tokenize_batch(self, chunks: Sequence[TextChunk], block_characters: int) -> Iterator[TokenizedBlock]:
-        between = _BREAK + " " * self._keeps_spaces
+        between = BREAK + " " * self._keeps_spaces
         sentences = [chunk.sentences() for chunk in chunks]
-        texts = [between.join(map(_without_break, each)) + _BREAK for each in sentences]
-        # Without offsets, which shards do not store.
-        encoded = self._backend.encode_batch_fast(texts, add_special_tokens=False)
-        for chunk, each, encoding in zip(chunks, sentences, encoded, strict=True):
-            yield from self._split(chunk.number, cut_blocks(each, block_characters), encoding.ids)
+        texts = [between.join(map(_without_break, each)) + BREAK for each in sentences]
+        for chunk, each, ids in zip(chunks, sentences, self._encoder.encode(texts), strict=True):
+            yield from self._split(chunk.number, cut_blocks(each, block_characters), ids)
 
-    def _split(self, number: int, blocks: list[Block], ids: list[int]) -> Iterator[TokenizedBlock]:
-        """The blocks of one chunk, whose ``ids`` have a break after every sentence."""
-        tokens = np.array(ids, dtype=np.uint32)
-        breaks = np.flatnonzero(tokens == self._break_id)
+    def _split(self, number: int, blocks: list[Block], tokens: NDArray[np.uint32]) -> Iterator[TokenizedBlock]:
+        """The blocks of one chunk, whose ``tokens`` have a break after every sentence."""
+        breaks = np.flatnonzero(tokens == self._encoder.break_id)
         lengths = np.diff(breaks, prepend=-1) - 1
         ends = np.concatenate([[0], np.cumsum(lengths)])
-        tokens = np.delete(tokens, breaks).astype(self.tokenizer.dtype)
+        words = np.delete(tokens, breaks).astype(self.tokenizer.dtype)
         for block in blocks:
-            part, sizes = tokens[ends[block.begin] : ends[block.end]], lengths[block.begin : block.end]
+            part, sizes = words[ends[block.begin] : ends[block.end]], lengths[block.begin : block.end]
             yield TokenizedBlock(
                 number=number,
                 key=block.key,
@@ -117,4 +111,4 @@ def _batches(chunks: Sequence[TextChunk]) -> Iterator[Sequence[TextChunk]]:
 
 def _without_break(sentence: str) -> str:
     """The sentence without the character NUL, which separates sentences here; BERT's rules drop it from any text."""
-    return sentence.replace(_BREAK, "")
+    return sentence.replace(BREAK, "")

@@ -46,28 +46,7 @@ def build_backend(description: Mapping[str, object], source: object) -> Tokenize
         raise data_error(f"{source} is not a tokenizer: {error}.") from error
 
 
-def _problems(description: Mapping[str, object]) -> Iterator[str]:
-    model = description.get("model")
-    longest = model.get("max_input_chars_per_word") if isinstance(model, dict) else None
-    if isinstance(longest, int) and longest > MOST_CHARACTERS:
-        yield f"max_input_chars_per_word is {longest:,}; bertkit reads {MOST_CHARACTERS:,} at most"
-    for part in _PARTS:
-        found = list(_rules(description.get(part)))
-        rules = [rule for rule in found if isinstance(rule, dict)]
-        if len(found) > MOST_RULES:
-            yield f"the {part} has more than {MOST_RULES} rules"
-            continue
-        if len(found) > len(rules):
-            yield f"the {part} has a rule that is no object"
-        for rule in rules:
-            pattern = _regex(rule)
-            if pattern is not None and _is_slow(pattern):
-                yield f"the {part} has the regular expression {json.dumps(pattern):.80}, which may need any time"
-        if _grows(rules):
-            yield f"the replacements of the {part} make a text more than {MOST_GROWTH} times longer"
-
-
-def _rules(part: object) -> Iterator[object]:
+def list_rules(part: object) -> Iterator[object]:
     """The rules of a part in order, those of sequences included; one more than the limit at most.
 
     A part that is null has none. The library also reads lists as rules.
@@ -80,6 +59,27 @@ def _rules(part: object) -> Iterator[object]:
         for inner in ("normalizers", "pretokenizers", "decoders"):
             if isinstance(rule, dict) and isinstance(rule.get(inner), list):
                 waiting += reversed(rule[inner])
+
+
+def _problems(description: Mapping[str, object]) -> Iterator[str]:
+    model = description.get("model")
+    longest = model.get("max_input_chars_per_word") if isinstance(model, dict) else None
+    if isinstance(longest, int) and longest > MOST_CHARACTERS:
+        yield f"max_input_chars_per_word is {longest:,}; bertkit reads {MOST_CHARACTERS:,} at most"
+    for part in _PARTS:
+        found = list(list_rules(description.get(part)))
+        rules = [rule for rule in found if isinstance(rule, dict)]
+        if len(found) > MOST_RULES:
+            yield f"the {part} has more than {MOST_RULES} rules"
+            continue
+        if len(found) > len(rules):
+            yield f"the {part} has a rule that is no object"
+        for rule in rules:
+            pattern = _regex(rule)
+            if pattern is not None and _is_slow(pattern):
+                yield f"the {part} has the regular expression {json.dumps(pattern):.80}, which may need any time"
+        if _grows(rules):
+            yield f"the replacements of the {part} make a text more than {MOST_GROWTH} times longer"
 
 
 def _regex(rule: Mapping[str, object]) -> str | None:

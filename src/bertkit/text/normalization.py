@@ -24,10 +24,13 @@ END_OF_WORD = "</w>"
 LONGEST_WORD = 200
 """Characters; a longer word is [UNK]. The first release and Hugging Face have 100."""
 
-_DROPPED = Regex(r"[\p{Cc}\p{Cf}\x{fffd}&&[^\t\n\r]]")
-_ACCENT = Regex(r"\p{Mn}")
+_DROPPED = r"[\p{Cc}\p{Cf}\x{fffd}&&[^\t\n\r]]"
+_ACCENT = r"\p{Mn}"
 # The original calls Python's str.lower, which has one rule that depends on neighbouring characters (Unicode 3.13).
-_FINAL_SIGMA = Regex(r"\p{Cased}\p{Case_Ignorable}*\KΣ(?!\p{Case_Ignorable}*\p{Cased})")
+_FINAL_SIGMA = r"\p{Cased}\p{Case_Ignorable}*\KΣ(?!\p{Case_Ignorable}*\p{Cased})"
+PATTERNS_WITHOUT_SPACES = (_DROPPED, _ACCENT, _FINAL_SIGMA)
+"""What ``Replace`` looks for in these rules. White space is in none of the matches, nor decides whether there is one
+beyond it."""
 # The original counts every ASCII character that is no letter, digit or space as punctuation, as also $ and +.
 _PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 _CHINESE = (
@@ -81,12 +84,12 @@ def build_tokenizer(vocabulary: Mapping[str, int], rules: NormalizationRules, sp
 
 
 def _normalizer(rules: NormalizationRules) -> normalizers.Sequence:
-    steps: list[normalizers.Normalizer] = [normalizers.Replace(_DROPPED, "")]
+    steps: list[normalizers.Normalizer] = [normalizers.Replace(Regex(_DROPPED), "")]
     if rules.lowercase:
         # Before Lowercase, which makes every sigma a medial one.
-        steps += [normalizers.Replace(_FINAL_SIGMA, "ς"), normalizers.Lowercase()]
+        steps += [normalizers.Replace(Regex(_FINAL_SIGMA), "ς"), normalizers.Lowercase()]
     if rules.strip_accents:
-        steps += [normalizers.NFD(), normalizers.Replace(_ACCENT, "")]
+        steps += [normalizers.NFD(), normalizers.Replace(Regex(_ACCENT), "")]
     if rules.form is not None:
         steps.append(normalizers.NFC() if rules.form == "NFC" else normalizers.NFD())
     return normalizers.Sequence(steps)
