@@ -175,7 +175,13 @@ def _head_settings(folder: ModelFolder, task: FileTask) -> dict[str, object]:
     trained, record = folder.metadata.get("task", {}), task.record()
     if all(trained.get(name) == record[name] for name in ("type", "labels")):
         return {f"task.{name}": trained[name] for name in _HEADS if name in trained and name in record}
-    if context_of(folder.config) != "bidirectional" or not isinstance(task, TextTask):
+    return mean_head_settings(task) if context_of(folder.config) == "bidirectional" else {}
+
+
+def mean_head_settings(task: FileTask) -> dict[str, object]:
+    """The head of a task for texts that reads the means of texts; nothing for another task, whose head reads no [CLS]
+    or was not measured."""
+    if not isinstance(task, TextTask):
         return {}
     return {"task.pooling": "mean", **({"task.pair_head": True} if task.pair else {})}
 

@@ -45,8 +45,9 @@ class Scale:
     predicted. Word models (``baseline_...``) have LSTMs of the published width times
     ``baseline_share``, and learning rate and epochs of their own, as only their inputs are pre-trained. ``batch``,
     ``epochs`` and ``learning_rates`` are those of fine-tuning; the learning rate that is best on dev counts, as in the
-    paper. ``limit`` and ``dev_limit`` are the largest numbers of training and dev examples; ``max_length`` and
-    ``span_length``, for SQuAD, are tokens.
+    paper. With ``mean_heads`` BERT, its ablations and RoBERTa are fine-tuned with heads that read the mean of a text's
+    states, and of both texts, instead of [CLS]. ``limit`` and ``dev_limit`` are the largest numbers of training and dev
+    examples; ``max_length`` and ``span_length``, for SQuAD, are tokens.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Scale:
     epochs: Repetitions
     batch: BatchSize
     learning_rates: tuple[LearningRate, ...]
+    mean_heads: bool
     baseline_lr: LearningRate
     baseline_epochs: Repetitions
     limit: PositiveInt | None
@@ -123,6 +125,7 @@ SMOKE = Scale(
     epochs=1,
     batch=16,
     learning_rates=(1e-3,),
+    mean_heads=True,
     baseline_lr=1e-3,
     baseline_epochs=1,
     limit=48,
@@ -157,6 +160,7 @@ TINY = Scale(
     epochs=3,
     batch=32,
     learning_rates=(3e-4,),
+    mean_heads=True,
     baseline_lr=1e-3,
     baseline_epochs=8,
     limit=3000,
@@ -191,6 +195,7 @@ PAPER = Scale(
     epochs=3,
     batch=32,
     learning_rates=(5e-5, 4e-5, 3e-5, 2e-5),
+    mean_heads=False,
     baseline_lr=1e-3,
     baseline_epochs=20,
     limit=None,
