@@ -19,7 +19,7 @@ PreparationPeer = Literal["tokenizers", "datasets"]
 
 @dataclass(frozen=True, kw_only=True)
 class BenchInferenceOptions(JobOptions):
-    """Measure vectors of texts per second in every precision, also with other libraries, in turn in one process.
+    """Measure vectors of texts per second in every precision, also with other libraries, in turn.
 
     OMP_NUM_THREADS sets the threads.
     """

@@ -1,4 +1,4 @@
-"""The speed of inference: systems that make vectors of texts, measured in turn in one process."""
+"""The speed of inference: systems that make vectors of texts, measured in turn, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertkit.options.speed import InferencePeer
-from bertkit.speed.inference_systems import Embed, own_systems, peer_systems
-from bertkit.speed.rounds import add_peers, choose_clock, clock_name
+from bertkit.speed.inference_systems import Embed, EmbedMaker, own_systems, peer_systems
+from bertkit.speed.rounds import add_peers, choose_clock, clock_name, in_processes
 from bertkit.training.processor import processor_name
 
 _LONGEST_JOIN = 16
@@ -55,11 +56,13 @@ def compare_systems(
 
     With one thread the clock is the CPU time of the process, which a busy machine distorts less than the wall time.
     """
+    long = join_texts(texts)
     with tempfile.TemporaryDirectory() as temporary:
         own = dict(own_systems(folder))
         systems, left_out = add_peers(own, peers, lambda peer: peer_systems(peer, folder, Path(temporary)), say)
-        long = join_texts(texts)
-        measured = measure(systems, texts, long, rounds=rounds, clock=choose_clock())
+        timers = {name: VectorTimer(make, texts, long) for name, make in systems.items()}
+        with in_processes(timers) as started:
+            measured = measure(started, texts, long, rounds=rounds, say=say)
     return InferenceSpeed(
         processor=processor_name(),
         threads=torch.get_num_threads(),
@@ -82,38 +85,72 @@ def join_texts(texts: Sequence[str]) -> list[str]:
     return joined
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorTimes:
+    """Seconds of one round: of all texts, of all long texts, and of single texts; and the vectors (N, H) of the texts,
+    each of length 1."""
+
+    texts: float
+    long_texts: float
+    single: list[float]
+    vectors: NDArray[np.floating]
+
+
+class VectorTimer:
+    """Measures rounds of a system, which is loaded at the first."""
+
+    def __init__(self, make: EmbedMaker, texts: Sequence[str], long: Sequence[str]) -> None:
+        self._make = make
+        self._texts, self._long = texts, long
+        self._embed: Embed | None = None
+
+    def __call__(self, number: int) -> VectorTimes:
+        """The times of the round of this number."""
+        if self._embed is None:
+            self._embed = self._make()
+        texts, vectors = self._time(self._texts)
+        long_texts, _ = self._time(self._long)
+        step = max(1, len(self._texts) // _SINGLE_TEXTS)
+        return VectorTimes(
+            texts=texts,
+            long_texts=long_texts,
+            single=[self._time([text])[0] for text in self._texts[::step]],
+            vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+        )
+
+    def _time(self, texts: Sequence[str]) -> tuple[float, Any]:
+        assert self._embed is not None
+        clock = choose_clock()
+        begin = clock()
+        vectors = self._embed(texts)
+        return max(1e-9, clock() - begin), vectors
+
+
 def measure(
-    systems: Mapping[str, Embed],
+    timers: Mapping[str, Callable[[int], VectorTimes]],
     texts: Sequence[str],
     long: Sequence[str],
     *,
     rounds: int,
-    clock: Callable[[], float],
+    say: Callable[[str], None],
 ) -> list[VectorSpeed]:
     """All systems in turn, so that other jobs slow them equally: the best round of batches, the median of single texts.
 
-    One more round comes first and is not counted.
+    One more round comes first and is not counted. The vectors of the first system are the exact ones.
     """
-    seconds: dict[str, tuple[list[float], list[float], list[float]]] = {name: ([], [], []) for name in systems}
-    vectors: dict[str, Any] = {}
+    times: dict[str, list[VectorTimes]] = {name: [] for name in timers}
     for number in range(1 + rounds):
-        for name, embed in systems.items():
-            jobs = [(0, texts), (1, long), *((2, [text]) for text in texts[:: max(1, len(texts) // _SINGLE_TEXTS)])]
-            for kind, job in jobs:
-                begin = clock()
-                found = embed(job)
-                if number:
-                    seconds[name][kind].append(clock() - begin)
-                if kind == 0:
-                    vectors[name] = found / np.linalg.norm(found, axis=1, keepdims=True)
-    exact = next(iter(vectors.values()))
+        say(f"round {number} of {rounds}" if number else "loading the systems")
+        for name, time_round in timers.items():
+            times[name].append(time_round(number))
+    exact = next(iter(times.values()))[-1].vectors
     return [
         VectorSpeed(
             system=name,
-            texts_per_second=round(len(texts) / max(1e-9, min(short_times)), 1),
-            long_texts_per_second=round(len(long) / max(1e-9, min(long_times)), 1),
-            one_text_ms=round(1000 * statistics.median(single_times), 2),
-            cosine=round(float((vectors[name] * exact).sum(axis=1).min()), 6),
+            texts_per_second=round(len(texts) / min(each.texts for each in counted), 1),
+            long_texts_per_second=round(len(long) / min(each.long_texts for each in counted), 1),
+            one_text_ms=round(1000 * statistics.median(each for round_ in counted for each in round_.single), 2),
+            cosine=round(float((counted[-1].vectors * exact).sum(axis=1).min()), 6),
         )
-        for name, (short_times, long_times, single_times) in seconds.items()
+        for name, (_, *counted) in times.items()
     ]

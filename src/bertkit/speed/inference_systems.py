@@ -26,34 +26,44 @@ from bertkit.speed.rounds import EXTRA
 Embed = Callable[[Sequence[str]], Any]
 """Texts to vectors (N, H)."""
 
+EmbedMaker = Callable[[], Embed]
+"""Loads a system; picklable."""
+
 _BATCH = 32
 _SMALL_BATCH = 8
 
 
-def own_systems(folder: Path) -> Iterator[tuple[str, Embed]]:
+def own_systems(folder: Path) -> Iterator[tuple[str, EmbedMaker]]:
     """bertkit in each precision."""
     for precision in get_args(ResolvedPrecision):
-        pipeline = load(folder, precision=precision)
-        yield f"bertkit {pipeline.runtime.name}", pipeline.embed
+        yield f"bertkit {precision}", partial(_load_own, folder, precision)
 
 
-def peer_systems(peer: InferencePeer, folder: Path, temporary: Path) -> Iterator[tuple[str, Embed]]:
+def peer_systems(peer: InferencePeer, folder: Path, temporary: Path) -> Iterator[tuple[str, EmbedMaker]]:
     """The systems of another library, by name; a usage error if it is not installed."""
-    tokenize = partial(_tokenize, ModelFolder.open(folder))
+    purpose = f"--against {peer}"
     if peer == "hf":
+        require("transformers", extra=EXTRA, purpose=purpose)
         for name in ("float32", "bfloat16"):
-            yield f"Hugging Face {name}", in_batches(_hugging_face(folder, getattr(torch, name)), tokenize, _BATCH)
+            yield f"Hugging Face {name}", partial(_load_hugging_face, folder, name)
     elif peer == "st":
-        yield "sentence-transformers float32", _sentence_transformers(folder)
+        require("sentence_transformers", extra=EXTRA, purpose=purpose, library="sentence-transformers")
+        yield "sentence-transformers float32", partial(_load_sentence_transformers, folder)
     elif peer == "ort":
+        require("onnxruntime", extra=EXTRA, purpose=purpose)
         exact = _onnx_file(folder, temporary)
         rounded = temporary / "int8.onnx"
         quantize_onnx(exact, rounded)
-        yield "ONNX Runtime float32", in_batches(_onnx_runtime(exact), tokenize, _BATCH)
+        yield "ONNX Runtime float32", partial(_load_onnx_runtime, folder, exact, _BATCH)
         for size in (_BATCH, _SMALL_BATCH):
-            yield f"ONNX Runtime int8, batches of {size}", in_batches(_onnx_runtime(rounded), tokenize, size)
+            yield f"ONNX Runtime int8, batches of {size}", partial(_load_onnx_runtime, folder, rounded, size)
     else:
-        yield "OpenVINO bfloat16", in_batches(_openvino(_onnx_file(folder, temporary)), tokenize, _BATCH)
+        require("openvino", extra=EXTRA, purpose=purpose)
+        yield "OpenVINO bfloat16", partial(_load_openvino, folder, _onnx_file(folder, temporary))
+
+
+def _load_own(folder: Path, precision: ResolvedPrecision) -> Embed:
+    return load(folder, precision=precision).embed
 
 
 def in_batches(run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]], list[Any]], size: int) -> Embed:
@@ -77,10 +87,16 @@ def in_batches(run: Callable[[Any, Any], Any], tokenize: Callable[[Sequence[str]
     return embed
 
 
-def _tokenize(folder: ModelFolder, texts: Sequence[str]) -> list[Any]:
+def _tokenizer(path: Path) -> Callable[[Sequence[str]], list[Any]]:
+    """The tokenizer of the model in ``path``, as a function from texts to their ids with the special ones."""
+    folder = ModelFolder.open(path)
     longest = folder.positions or 512
     start, end = folder.tokenizer.start_id, folder.tokenizer.end_id
-    return [[start, *each.ids[: longest - 2], end] for each in folder.tokenizer.encode_batch(list(texts))]
+
+    def tokenize(texts: Sequence[str]) -> list[Any]:
+        return [[start, *each.ids[: longest - 2], end] for each in folder.tokenizer.encode_batch(list(texts))]
+
+    return tokenize
 
 
 def _onnx_file(folder: Path, temporary: Path) -> Path:
@@ -90,19 +106,19 @@ def _onnx_file(folder: Path, temporary: Path) -> Path:
     return file
 
 
-def _hugging_face(folder: Path, dtype: torch.dtype) -> Callable[[Any, Any], Any]:
+def _load_hugging_face(folder: Path, precision: str) -> Embed:
     transformers = require("transformers", extra=EXTRA, purpose="--against hf")
-    model = transformers.AutoModel.from_pretrained(folder, dtype=dtype).eval()
+    model = transformers.AutoModel.from_pretrained(folder, dtype=getattr(torch, precision)).eval()
 
     @torch.inference_mode()
     def run(tokens: Any, mask: Any) -> Any:
         output = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
         return output.last_hidden_state.float().numpy()
 
-    return run
+    return in_batches(run, _tokenizer(folder), _BATCH)
 
 
-def _onnx_runtime(file: Path) -> Callable[[Any, Any], Any]:
+def _load_onnx_runtime(folder: Path, file: Path, size: int) -> Embed:
     runtime = require("onnxruntime", extra=EXTRA, purpose="--against ort")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
@@ -112,10 +128,10 @@ def _onnx_runtime(file: Path) -> Callable[[Any, Any], Any]:
         inputs = dict(zip(INPUTS, (tokens, mask, np.zeros_like(tokens)), strict=True))
         return session.run([HIDDEN_STATES], inputs)[0]
 
-    return run
+    return in_batches(run, _tokenizer(folder), size)
 
 
-def _openvino(file: Path) -> Callable[[Any, Any], Any]:
+def _load_openvino(folder: Path, file: Path) -> Embed:
     openvino = require("openvino", extra=EXTRA, purpose="--against openvino")
     core = openvino.Core()
     settings = {
@@ -124,10 +140,14 @@ def _openvino(file: Path) -> Callable[[Any, Any], Any]:
         "PERFORMANCE_HINT": "LATENCY",
     }
     request = core.compile_model(core.read_model(file), "CPU", settings).create_infer_request()
-    return lambda tokens, mask: request.infer([tokens, mask, np.zeros_like(tokens)])[0]
+
+    def run(tokens: Any, mask: Any) -> Any:
+        return request.infer([tokens, mask, np.zeros_like(tokens)])[0]
+
+    return in_batches(run, _tokenizer(folder), _BATCH)
 
 
-def _sentence_transformers(folder: Path) -> Embed:
+def _load_sentence_transformers(folder: Path) -> Embed:
     library = require("sentence_transformers", extra=EXTRA, purpose="--against st", library="sentence-transformers")
     model = library.SentenceTransformer(str(folder), device="cpu")
     return lambda texts: model.encode(list(texts), batch_size=_BATCH, show_progress_bar=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -24,6 +25,8 @@ StepMaker = Callable[[], Iterator[int]]
 EXTRA = "bench"
 """The extra that installs the other libraries."""
 
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 System = TypeVar("System")
 Peer = TypeVar("Peer", bound=str)
 
@@ -116,28 +119,39 @@ def clock_name() -> str:
     return "CPU time" if choose_clock() is time.process_time else "wall time"
 
 
+@contextmanager
+def in_processes(
+    systems: Mapping[str, Callable[[Argument], Result]],
+) -> Iterator[dict[str, Callable[[Argument], Result]]]:
+    """The same functions by name, each called in a process of its own with as many threads as this one has.
+
+    In one process the threads of one library slow another one, and bertkit changes how the C library keeps memory.
+    """
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    with ExitStack() as stack:
+        yield {
+            name: partial(_call, name, stack.enter_context(SubprocessWorker(system, environment=threads)))
+            for name, system in systems.items()
+        }
+
+
+def _call(name: str, worker: SubprocessWorker[Argument, Result], argument: Argument) -> Result:
+    try:
+        return worker.call(argument)
+    except WorkerDiedError as error:
+        raise BertkitError(f"{name} ended with {error} and no speed; its own message is above.") from error
+
+
 def time_steps(
     systems: Mapping[str, StepMaker], *, rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, list[float]]:
-    """The speed of each system in each round of ``seconds``.
-
-    Each has a process of its own, because bertkit changes how the C library keeps memory, which would help the others
-    too; one computes at a time.
-    """
+    """The speed of each system in each round of ``seconds``; one computes at a time."""
     speeds: dict[str, list[float]] = {name: [] for name in systems}
-    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    with ExitStack() as stack:
-        workers = {
-            name: stack.enter_context(SubprocessWorker(StepTimer(make), environment=threads))
-            for name, make in systems.items()
-        }
+    with in_processes({name: StepTimer(make) for name, make in systems.items()}) as timers:
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
-            for name, worker in workers.items():
-                try:
-                    speeds[name].append(worker.call(seconds))
-                except WorkerDiedError as error:
-                    raise BertkitError(f"{name} ended with {error} and no speed; its own message is above.") from error
+            for name, time_round in timers.items():
+                speeds[name].append(time_round(seconds))
     return speeds
 
 
