@@ -96,6 +96,22 @@ def test_a_lock_file_of_another_program_is_not_emptied(tmp_path: Path) -> None:
     assert (tmp_path / "run.lock").read_text() == "precious"
 
 
+def test_an_error_leaves_no_folder_that_has_nothing_else(tmp_path: Path) -> None:
+    def fail_in(path: Path, *, work: bool = False) -> None:
+        with pytest.raises(BertkitError, match="refused"), RunFolder(path) as folder:
+            if work:
+                folder.begin({})
+            raise BertkitError("refused")
+
+    fail_in(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    fail_in(tmp_path / "begun", work=True)
+    assert (tmp_path / "begun" / "run.json").exists()
+    (tmp_path / "made").mkdir()
+    fail_in(tmp_path / "made")
+    assert (tmp_path / "made").exists()
+
+
 def test_temporary_files_of_a_crash_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".bertkit-tmp-99-run.json").write_text("incomplete")
     with RunFolder(tmp_path):

@@ -74,10 +74,12 @@ class RunFolder:
         self._holder = path / "run.lock"
         self._lock = ExitStack()
         self._log: IO[str] | None = None
+        self._is_new = False
 
     def __enter__(self) -> RunFolder:
         if not self.writes:
             return self
+        self._is_new = not self.path.exists()
         with ExitStack() as stack:
             with explain_output(self.path):
                 make_folder(self.path)
@@ -108,7 +110,16 @@ class RunFolder:
         if self.writes:
             with suppress(OSError):
                 self._holder.write_text("", encoding="utf-8")  # a text that remains there names a killed process
+            if error is not None and self._is_new:
+                self._remove_if_unused()
             self._lock.close()
+
+    def _remove_if_unused(self) -> None:
+        """Remove the folder that an error left with nothing but the lock: the next command may have another output."""
+        with suppress(OSError):
+            if [each.name for each in self.path.iterdir()] == [self._holder.name]:
+                self._holder.unlink()
+                self.path.rmdir()
 
     def _write_holder(self) -> None:
         """Say who holds the folder; a full disk leaves no beginning of it, which would look like another program's."""

@@ -77,7 +77,7 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
             2,
             "{home}/tuned is not a pre-training run; only those are resumed.",
         ),
-        ("pretrain {home}/dota --steps 3 -o {home}/x", 3, "no data at {home}/dota."),
+        ("pretrain {home}/dota --steps 3 -o {home}/x", 2, "no data at {home}/dota."),
         ("pretrain {home}/data --size mimi -o {home}/x", 2, 'no size named "mimi". Did you mean "mini"?'),
         ("pretrain {home}/data --set seeed=1 -o {home}/x", 2, "--set: unknown key seeed. Did you mean seed?"),
         (
@@ -127,7 +127,7 @@ def test_wrong_usage_and_a_wrong_path_do_not_wait_for_torch() -> None:
         ),
         ("finetune glue:sst2 -o {home}/x", 2, "finetune needs --model MODEL, run folder, Hugging Face folder"),
         ("finetune", 2, "finetune needs TASK, a task's name such as glue:sst2"),
-        ("evaluate {home}/tuned --data {home}/no.csv", 3, "no file or folder at {home}/no.csv."),
+        ("evaluate {home}/tuned --data {home}/no.csv", 2, "no file or folder at {home}/no.csv."),
         ("evaluate {home}/run", 2, "{home}/run/model is not fine-tuned for a task."),
         (
             "predict {home}/tuned {home}/reviews.csv -o {home}/x.cvs",

@@ -37,5 +37,5 @@ def test_the_plan_needs_no_folder(data_folder: Path) -> None:
 def test_without_a_folder_or_data_it_says_what_to_give(data_folder: Path, tmp_path: Path) -> None:
     assert run(BERTKIT, data_folder).stderr == "error: reproduce needs -o OUT, or --plan.\n"
     missing = run([*BERTKIT, "-o", str(tmp_path)], tmp_path / "nowhere")
-    assert missing.returncode == 3
+    assert missing.returncode == 2
     assert missing.stderr == f"error: no file or folder at {tmp_path / 'nowhere'}.\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bertkit import api
-from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.evaluation.evaluate import compare_models, evaluate_model, predict_split, read_split
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
@@ -52,7 +52,7 @@ def test_a_file_replaces_a_split(run: Path, tmp_path: Path) -> None:
 def test_missing_and_unlabelled_data_are_errors(run: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no file or folder at") as caught:
         read_split(load(run).task, tmp_path / "nowhere.csv", "dev")
-    assert caught.value.exit_code == BAD_DATA
+    assert caught.value.exit_code == WRONG_USAGE
     with pytest.raises(BertkitError, match="there is nothing to score"):
         read_split(load(run).task, write_rows(tmp_path / "unlabelled.csv", ["", ""]), "dev")
 

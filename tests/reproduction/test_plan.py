@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.finetuning.record import FinetuneRun
+from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.paper import TABLE_6, TABLE_7, TABLE_8, PaperColumn, PaperRow, PaperTable, System, find_tables
 from bertkit.reproduction.plan import PlannedRow, ReproductionPlan
 from bertkit.reproduction.scales import PAPER, SMOKE, Scale
 from bertkit.scheduling import order_units
+from bertkit.task_types import TextTask
 from bertkit.tasks.glue import mrpc
 
 OUTPUT = Path("out")
@@ -89,3 +92,26 @@ def test_figure_5_needs_two_pretrainings(data_folder: Path) -> None:
     planned = plan(data_folder, *find_tables("figure5", SMOKE.snapshots))
     pretrainings = [unit.name for unit in order_units(planned.units()) if unit.shared]
     assert pretrainings == ["pretraining-bert-base", "pretraining-ltr"]
+
+
+@pytest.mark.parametrize(
+    ("network", "scale", "head"),
+    [
+        ("bert-base", SMOKE, ("mean", True)),
+        ("ltr", SMOKE, ("mean", True)),
+        ("gpt", SMOKE, ("cls", False)),
+        ("bert-base", PAPER, ("cls", False)),
+    ],
+)
+def test_heads_read_means_at_small_scales(
+    network: str, scale: Scale, head: tuple[str, bool], data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[FinetuneRun] = []
+    monkeypatch.setattr("bertkit.reproduction.plan.finetune", lambda run, progress: found.append(run))
+    row = PaperRow(name="a system", paper=(None,), system=System(network))
+    table = PaperTable(name="table", title="MRPC", columns=(PaperColumn("MRPC", mrpc),), rows=(row,))
+    (cell,) = plan(data_folder, table, scale=scale).tables[0].rows[0].cells
+    next(iter(cell.finetunings.values())).make(Progress("quiet"))
+    task = found[0].task
+    assert isinstance(task, TextTask)
+    assert (task.pooling, task.pair_head) == head

@@ -62,3 +62,12 @@ def test_elmo_is_matched_to_the_parameters_of_the_layers_of_bert() -> None:
     # Widths are tried in steps of 8.
     assert lstms == pytest.approx(layers, rel=0.06)
     assert replace(matched, encoder=elmo.encoder) == elmo
+
+
+def test_short_trainings_start_all_transformers_from_the_corpus() -> None:
+    found = list_pretrainings(TINY)
+    bert, left_to_right, gpt, elmo = (found[name].sketch() for name in ("bert-base", "ltr", "gpt", "elmo"))
+    assert bert.token_init == left_to_right.token_init == gpt.token_init == "cooccurrence"
+    assert bert.encoder.position_init == left_to_right.encoder.position_init == "neighbour_heads"  # type: ignore[attr-defined]
+    assert bert.task.objectives == ("mlm", "nsp")
+    assert elmo.token_init == sketch("bert-base").token_init == "random"

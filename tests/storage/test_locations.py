@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
+from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.storage.locations import (
     explain_missing_model,
     list_paths,
@@ -67,28 +67,18 @@ def test_a_missing_model(here: Path, path: str, message: str) -> None:
 
 
 def test_other_errors_about_paths(here: Path) -> None:
-    for check, path, message, exit_code in (
-        (
-            lambda path: require_files([path]),
-            "review.csv",
-            "no file at review.csv. Did you mean reviews.csv?",
-            WRONG_USAGE,
-        ),
-        (lambda path: require_files([path]), "runs", "runs is a folder; name its files", WRONG_USAGE),
-        (require_data, "dota", "no data at dota. Make it with: bertkit prepare", BAD_DATA),
-        (
-            require_data,
-            "my x",
-            "no data at my x. Make it with: bertkit prepare FILE... --tokenizer TOK -o 'my x'",
-            BAD_DATA,
-        ),
-        (require_data, "runs/dota", "no data at runs/dota. Did you mean runs/data?", BAD_DATA),
-        (require_any, "review.csv", "no file or folder at review.csv. Did you mean reviews.csv?", BAD_DATA),
+    for check, path, message in (
+        (lambda path: require_files([path]), "review.csv", "no file at review.csv. Did you mean reviews.csv?"),
+        (lambda path: require_files([path]), "runs", "runs is a folder; name its files"),
+        (require_data, "dota", "no data at dota. Make it with: bertkit prepare"),
+        (require_data, "my x", "no data at my x. Make it with: bertkit prepare FILE... --tokenizer TOK -o 'my x'"),
+        (require_data, "runs/dota", "no data at runs/dota. Did you mean runs/data?"),
+        (require_any, "review.csv", "no file or folder at review.csv. Did you mean reviews.csv?"),
     ):
         with pytest.raises(BertkitError) as caught:
             check(Path(path))
         assert str(caught.value).startswith(message)
-        assert caught.value.exit_code == exit_code
+        assert caught.value.exit_code == WRONG_USAGE
 
 
 def test_a_path_below_an_existing_folder_is_not_taken_for_a_model_on_the_hub(here: Path) -> None:

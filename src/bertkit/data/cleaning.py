@@ -71,7 +71,7 @@ def find_dropped(
 
     ``report`` is called with the bytes of input that were read.
     """
-    if cleaning == Cleaning():
+    if cleaning.passes == 1:
         return Dropped(numbers=tuple(frozenset[int]() for _ in files))
     texts, repetitions = EvaluationTexts(cleaning.overlap), _Repetitions(cleaning.duplicates)
     lines = RepeatedLines(cleaning.repeated_lines)

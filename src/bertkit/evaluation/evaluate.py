@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.contracts import Example
-from bertkit.errors import BertkitError, data_error
+from bertkit.errors import BertkitError, data_error, usage_error
 from bertkit.evaluation.alternatives import Alternatives, find_alternatives, read_finished_run
 from bertkit.evaluation.compare import Comparison, compare_predictions, require_comparable
 from bertkit.evaluation.page import render_page
@@ -43,7 +43,7 @@ class LabelledSplit:
 def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
     """The labelled examples of a split in the task's own files, in the folder ``data``, or in the file ``data``."""
     if data is not None and not data.exists():
-        raise data_error(f"no file or folder at {data}.")
+        raise usage_error(f"no file or folder at {data}.")
     if data is not None and (data.is_file() or not task.files.home):
         task = task.with_files(**{split: tables_of(data, split)})
     elif data is not None:

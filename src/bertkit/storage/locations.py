@@ -40,19 +40,19 @@ def require_model(path: Path) -> None:
 
 
 def require_data(path: Path) -> None:
-    """Raise a data error if there is no folder at the path of a prepared corpus."""
+    """Raise a usage error if there is no folder at the path of a prepared corpus."""
     if not path.is_dir():
         near = did_you_mean(str(path), (str(each.parent) for each in path.parent.glob("*/manifest.json"))).replace(
             '"', ""
         )
         command = f"bertkit prepare FILE... --tokenizer TOK -o {quote(str(path))}"
-        raise data_error(f"no data at {path}.{near or f' Make it with: {command}'}")
+        raise usage_error(f"no data at {path}.{near or f' Make it with: {command}'}")
 
 
 def require_any(path: Path) -> None:
-    """Raise a data error if there is neither a file nor a folder at ``path``."""
+    """Raise a usage error if there is neither a file nor a folder at ``path``."""
     if not path.exists():
-        raise data_error(f"no file or folder at {path}.{suggest_path(path)}")
+        raise usage_error(f"no file or folder at {path}.{suggest_path(path)}")
 
 
 def explain_missing_model(path: Path) -> BertkitError:

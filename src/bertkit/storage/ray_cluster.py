@@ -57,7 +57,7 @@ def map_on_cluster(
     cores = int(ray.cluster_resources().get("CPU", 1))
     remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=_RETRIES)(_call)
     # Files may be named by paths that are relative to the folder of this process.
-    pickled = pickle.dumps((str(Path.cwd()), ReturnErrors(function)))
+    pickled = ray.put(pickle.dumps((str(Path.cwd()), ReturnErrors(function))))  # sent once, not with every argument
     waiting: deque[tuple[Argument, Any]] = deque()
     try:
         for argument in arguments:
