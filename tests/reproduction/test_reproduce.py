@@ -41,6 +41,12 @@ def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) ->
     assert "codah-train.csv" in page, "replaced files are named"
     assert "$ bertkit reproduce table4 -o" in page
 
+    names = ["bert-base-swag--esim-elmo-swag.json", "bert-large-swag--bert-base-swag.json"]
+    assert sorted(each.name for each in (out / "comparisons").iterdir()) == names
+    for answer in table.answers:
+        assert answer.verdict == "cannot be told", "there is one seed"
+        assert answer.claim.text in page[: page.index(table.heading)]
+
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("results.json")}
     assert len(stamps) == 5
     begin = time.monotonic()

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertkit import config
 from bertkit.report.progress import describe_duration
 from bertkit.report.style import (
     BASELINE_DASHES,
@@ -22,7 +23,8 @@ from bertkit.report.style import (
     show_literally,
 )
 from bertkit.report.tables import Summary, markdown_table, summarize_scores
-from bertkit.storage.atomic import write_file, write_json
+from bertkit.reproduction.answers import Answer, tabulate_answers
+from bertkit.storage.atomic import read_json, write_file, write_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,6 +81,12 @@ class Cost:
         ]
 
 
+_HOW_ANSWERED = """A claim holds if the interval of a difference is above 0 for some task and below 0 for none, and does
+not if it is the other way round. The interval has two parts: Student's interval of the differences seed by seed, and a
+paired bootstrap over the dev examples. Each network was pre-trained once, and what another seed of pre-training would
+change is not in it.
+"""
+
 _COST_COLUMNS = ("parameters", "pre-training FLOP", "pre-training time", "fine-tuning time")
 
 
@@ -94,7 +102,7 @@ class ResultRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultTable:
-    """A table with our figures. ``notes`` are sentences that explain it."""
+    """A table with our figures. ``notes`` are sentences that explain it, ``answers`` say what follows from it."""
 
     name: str
     title: str
@@ -103,6 +111,7 @@ class ResultTable:
     notes: list[str]
     command: str
     curves: list[str] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
 
     @property
     def heading(self) -> str:
@@ -128,7 +137,8 @@ class ResultTable:
 def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str, names: Sequence[str]) -> Path:
     """Write ``NAME.json``, ``NAME.png`` and ``NAME.md`` of every table, and ``reproduction.md``, which is returned.
 
-    The latter shows every table that ``folder`` has by now, from earlier commands too, in the order of ``names``.
+    The latter shows every table that ``folder`` has by now, from earlier commands too, in the order of ``names``, after
+    the answers of all of them.
     """
     for table in tables:
         write_json(folder / f"{table.name}.json", asdict(table))
@@ -139,8 +149,22 @@ def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str,
         _write(folder / f"{table.name}.md", text)
     pages = [path.read_text(encoding="utf-8") for name in names if (path := folder / f"{name}.md").exists()]
     page = folder / "reproduction.md"
-    _write(page, "\n".join([introduction, *pages]))
+    _write(page, "\n".join([introduction, *_list_answers(read_tables(folder, names)), *pages]))
     return page
+
+
+def read_tables(folder: Path, names: Sequence[str]) -> list[ResultTable]:
+    """The tables that ``write_tables`` wrote into ``folder``, in the order of ``names``."""
+    files = (folder / f"{name}.json" for name in names)
+    return [config.from_json(ResultTable, read_json(file), source=str(file)) for file in files if file.exists()]
+
+
+def _list_answers(tables: Sequence[ResultTable]) -> list[str]:
+    """The answers of all tables as a section; nothing if there are none."""
+    answers = [answer for table in tables for answer in table.answers]
+    if not answers:
+        return []
+    return [f"## Which conclusions of the paper hold here\n\n{tabulate_answers(answers)}\n{_HOW_ANSWERED}\n"]
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,14 +10,19 @@ from bertkit.config import Setting, apply
 from bertkit.finetuning.baselines import write_baselines
 from bertkit.finetuning.defaults import finetuning_profile_settings, mean_head_settings
 from bertkit.finetuning.record import FinetuneRun
+from bertkit.finetuning.results import read_results
 from bertkit.finetuning.run import finetune
+from bertkit.report.progress import Progress
 from bertkit.reproduction.benchmarks import Benchmark, find_benchmark
+from bertkit.reproduction.claims import Claim, find_claims
+from bertkit.reproduction.comparisons import write_example_intervals
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.estimate import ReproductionEstimate, estimate_pretrainings, measure_speed
 from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
 from bertkit.scheduling import Unit, order_units
+from bertkit.scores import rank_score
 from bertkit.task_types import FileTask
 from bertkit.tasks.conll2003 import conll2003
 
@@ -54,12 +59,31 @@ class PlannedBaselines:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlannedComparison:
+    """Two cells of a column, and the unit that writes the interval over examples of their difference to ``file``."""
+
+    better: PlannedCell
+    worse: PlannedCell
+    file: Path
+    unit: Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedClaim:
+    """A claim with the comparisons that decide it."""
+
+    claim: Claim
+    comparisons: list[PlannedComparison]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlannedTable:
     """A table with its planned rows. ``baselines`` has those of each column, None for a column without a task."""
 
     table: PaperTable
     rows: list[PlannedRow]
     baselines: list[PlannedBaselines | None]
+    claims: list[PlannedClaim]
 
 
 class ReproductionPlan:
@@ -82,7 +106,9 @@ class ReproductionPlan:
             assert row.model is not None
             for cell in row.cells:
                 found += [row.model.unit] if cell.column.kind == "perplexity" else cell.finetunings.values()
-        return [*found, *(each.unit for each in self._baselines.values())]
+        claims = (claim for table in self.tables for claim in table.claims)
+        comparisons = [each.unit for claim in claims for each in claim.comparisons]
+        return [*found, *(each.unit for each in self._baselines.values()), *comparisons]
 
     def estimate(self) -> ReproductionEstimate:
         """What the plan costs on this machine."""
@@ -98,10 +124,14 @@ class ReproductionPlan:
 
     def _plan_table(self, table: PaperTable) -> PlannedTable:
         has_systems = any(row.system is not None for row in table.rows)
+        rows = {row.name: self._plan_row(row, table.columns) for row in table.rows}
         return PlannedTable(
             table=table,
-            rows=[self._plan_row(row, table.columns) for row in table.rows],
+            rows=list(rows.values()),
             baselines=[self._plan_baselines(column.task if has_systems else None) for column in table.columns],
+            claims=[
+                _plan_claim(claim, rows[claim.better], rows[claim.worse], self._output) for claim in find_claims(table)
+            ],
         )
 
     def _plan_baselines(self, task: FileTask | None) -> PlannedBaselines | None:
@@ -197,3 +227,31 @@ class ReproductionPlan:
             is_done=(output / "results.json").exists,
             needs=[model.unit],
         )
+
+
+def _plan_claim(claim: Claim, better: PlannedRow, worse: PlannedRow, output: Path) -> PlannedClaim:
+    cells = [
+        (one, other)
+        for one, other in zip(better.cells, worse.cells, strict=True)
+        if one.finetunings and one.column.name in (claim.columns or [one.column.name])
+    ]
+    return PlannedClaim(claim=claim, comparisons=[_plan_comparison(*pair, output) for pair in cells])
+
+
+def _plan_comparison(better: PlannedCell, worse: PlannedCell, output: Path) -> PlannedComparison:
+    # System and task of both cells: of OUT/finetuning/SYSTEM/TASK/lr=3e-05 the first two.
+    folders = (next(iter(cell.finetunings)).relative_to(output / "finetuning") for cell in (better, worse))
+    name = "--".join("-".join(folder.parts[:2]) for folder in folders)
+    file = output / "comparisons" / f"{name}.json"
+
+    def make(progress: Progress) -> None:
+        write_example_intervals(_best_finetuning(better), _best_finetuning(worse), file, progress)
+
+    needs = [*better.finetunings.values(), *worse.finetunings.values()]
+    unit = Unit(name=f"comparisons/{name}", make=make, is_done=file.exists, needs=needs)
+    return PlannedComparison(better=better, worse=worse, file=file, unit=unit)
+
+
+def _best_finetuning(cell: PlannedCell) -> Path:
+    """The run with the learning rate that is best on dev."""
+    return max(cell.finetunings, key=lambda run: rank_score(read_results(run).mean))

@@ -4,8 +4,9 @@
     OUT/pretraining/NAME/                   one run per network, for every table that needs it
     OUT/finetuning/NAME/TASK/               one run per system and task
     OUT/baselines/TASK.json                 the trivial methods on each task
+    OUT/comparisons/                        intervals of differences between systems
     OUT/NAME.md, .png, .json                a table, our figures beside the paper's
-    OUT/reproduction.md                     all tables made so far
+    OUT/reproduction.md                     what holds of the paper's conclusions, and all tables made so far
 
 The same command continues after an interruption. Started several times it divides the work among the processes, and
 under torchrun each pre-training is data-parallel.

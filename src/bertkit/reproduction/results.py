@@ -8,8 +8,17 @@ from collections.abc import Mapping, Sequence
 from bertkit.finetuning.baselines import read_baselines
 from bertkit.finetuning.results import read_results
 from bertkit.pretraining.cost import read_cost
+from bertkit.reproduction.answers import Answer, Difference, judge
+from bertkit.reproduction.comparisons import find_difference, read_example_interval
 from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable
-from bertkit.reproduction.plan import PlannedCell, PlannedRow, PlannedTable, ReproductionPlan
+from bertkit.reproduction.plan import (
+    PlannedCell,
+    PlannedClaim,
+    PlannedComparison,
+    PlannedRow,
+    PlannedTable,
+    ReproductionPlan,
+)
 from bertkit.reproduction.systems import SystemModel
 from bertkit.runs import read_run
 from bertkit.scores import is_defined, rank_score
@@ -38,7 +47,18 @@ class ResultsReader:
             notes=_list_notes(planned),
             command=command,
             curves=list(table.curves),
+            answers=[self._read_answer(claim) for claim in planned.claims],
         )
+
+    def _read_answer(self, planned: PlannedClaim) -> Answer:
+        """Whether a claim holds, by the differences that are known."""
+        found = (self._read_difference(each) for each in planned.comparisons)
+        return judge(planned.claim, [each for each in found if each is not None])
+
+    def _read_difference(self, planned: PlannedComparison) -> Difference | None:
+        column = planned.better.column
+        (better, _), (worse, _) = (self._read_cell(cell, None) for cell in (planned.better, planned.worse))
+        return find_difference(column.name, better.ours, worse.ours, read_example_interval(planned.file, column.score))
 
     def _read_row(self, planned: PlannedRow) -> ResultRow:
         row, model = planned.row, planned.model

@@ -1,0 +1,72 @@
+"""The difference of two systems on a task, with its interval.
+
+A difference has two sources of chance. The seeds: both systems were fine-tuned with the same ones, so differences are
+taken seed by seed, and their mean has Student's interval. The dev examples: the kept models of both systems answer the
+same examples, and a paired bootstrap resamples these. The half widths of both intervals are added in quadrature.
+
+What another seed of pre-training would change is not in the interval: each network was pre-trained once.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bertkit import config
+from bertkit.evaluation.evaluate import compare_models
+from bertkit.evaluation.report import ScoreInterval
+from bertkit.inference.pipeline import load
+from bertkit.metrics.bootstrap import LEVEL
+from bertkit.optional import load as load_module
+from bertkit.report.progress import Progress
+from bertkit.reproduction.answers import Difference
+from bertkit.scores import is_defined
+from bertkit.storage.atomic import make_folder, read_object, write_json
+
+_PERCENT = 100
+
+
+def write_example_intervals(better: Path, worse: Path, file: Path, progress: Progress) -> None:
+    """Compare the kept models of two fine-tunings on the same dev examples, and write the intervals of the scores of
+    ``better`` minus those of ``worse``, by name."""
+    found = compare_models(load(worse), load(better), None, "dev", progress)
+    make_folder(file.parent)
+    write_json(file, {name: config.to_json(score.difference) for name, score in found.scores.items()})
+
+
+def read_example_interval(file: Path, score: str) -> ScoreInterval | None:
+    """What ``write_example_intervals`` found for ``score``; None if it has not yet."""
+    found = read_object(file).get(score) if file.exists() else None
+    return None if found is None else config.from_json(ScoreInterval, found)
+
+
+def find_difference(
+    column: str, better: Sequence[float], worse: Sequence[float], examples: ScoreInterval | None
+) -> Difference | None:
+    """The difference of two systems from their scores by seed, in per cent, and the interval over examples, as shares.
+
+    None if scores are missing, undefined, or of one seed.
+    """
+    if examples is None or len(better) != len(worse) or len(better) < 2:
+        return None
+    pairs = [one - other for one, other in zip(better, worse, strict=True)]
+    mean = statistics.fmean(pairs)
+    by_seed = _student(len(pairs)) * statistics.stdev(pairs) / math.sqrt(len(pairs))
+    half = math.hypot(by_seed, _PERCENT * (examples.high - examples.low) / 2)
+    if not is_defined(half):
+        return None
+    return Difference(
+        column=column,
+        better=statistics.fmean(better),
+        worse=statistics.fmean(worse),
+        low=mean - half,
+        high=mean + half,
+    )
+
+
+def _student(count: int) -> float:
+    """Half the 95 % interval of the mean of ``count`` numbers, in standard errors."""
+    quantile: Callable[[float, int], float] = load_module("scipy.stats").t.ppf
+    return float(quantile((1 + LEVEL) / 2, count - 1))
