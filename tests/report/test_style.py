@@ -14,6 +14,7 @@ from bertkit.report import style
 from bertkit.report.style import (
     PALETTE,
     add_legend,
+    add_shared_legend,
     annotate,
     contrast,
     make_figure,
@@ -42,6 +43,18 @@ def test_figure_has_its_panels_side_by_side() -> None:
     assert len(panels) == 3
     assert figure.get_size_inches().tolist() == [6, 2]
     assert not any(panel.spines["top"].get_visible() for panel in panels)
+
+
+def test_figure_has_several_rows_of_panels_and_one_legend_below_all() -> None:
+    figure, panels = make_figure(2, rows=3, width=6, height=6, title="six")
+    assert len(panels) == 6
+    panels[0].plot([1, 2], label="$a")
+    add_shared_legend(panels[0], ncols=2)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    (text,) = legend.get_texts()
+    assert (text.get_text(), text.get_parse_math()) == ("$a", False)
+    assert legend.get_window_extent().y1 < min(panel.get_window_extent().y0 for panel in panels)
 
 
 def test_a_legend_is_below_the_panel_and_covers_no_data() -> None:

@@ -1,4 +1,4 @@
-"""Tables and their page in Markdown, and their pictures."""
+"""The page of all tables, and their pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable, plot_table, write_tables
+from bertkit.reproduction.pages import plot_table, write_tables
+from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTable
 
 TABLE = ResultTable(
     name="table5",
@@ -31,18 +32,6 @@ TABLE = ResultTable(
 )
 
 
-def test_a_cell_shows_our_figure_and_the_papers() -> None:
-    shown = TABLE.markdown()
-    assert shown.startswith("## Table 5. Tasks\n")
-    assert "| BERT-Base | 53.0 ± 3.0 / 84.4 " in shown
-    assert " 7.2 / – " in shown.replace("7.3", "7.2")
-    assert "| 1.23 M     | 4.5e+15           | 13 s              | 7 s              |" in shown
-    assert "| Human     | – / 82.1 " in shown
-    assert "| Broken    | failed / 80.5 " in shown
-    assert "- The paper's figures are those of test.\n" in shown
-    assert "$ bertkit reproduce table5" in shown
-
-
 def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
     rows = [ResultRow(name=f"LTR, {place}/2", cells=[Cell(ours=[50.0 + place])], step=place) for place in (1, 2)]
     curve = replace(TABLE, name="figure5", columns=["MNLI-m"], rows=rows, curves=["LTR"])
@@ -59,6 +48,25 @@ def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
     assert (tmp_path / "figure5.png").stat().st_size > 10_000
     assert not (tmp_path / "table3.png").exists()
     assert "table3.png" not in page
+    assert "costs.png" not in page, "there is one point only"
+
+
+def test_the_picture_of_costs_has_the_tables_of_earlier_commands(tmp_path: Path) -> None:
+    other = ResultRow(name="LTR", cells=[Cell(ours=[49.0])], cost=Cost(pretraining_flop=1e15))
+    one = replace(TABLE, name="table6", columns=["MNLI-m"], rows=[other])
+    names = ["table5", "table6"]
+    assert "costs.png" not in write_tables([TABLE], tmp_path, "# One", names).read_text()
+    path = tmp_path / "table5.json"
+    written = json.loads(path.read_text())
+    for row in written["rows"]:
+        del row["system"]
+        if row["cost"]:
+            del row["cost"]["paper_flop"]
+    path.write_text(json.dumps(written))
+    page = write_tables([one], tmp_path, "# Two", names).read_text()
+    assert page.index(one.heading) < page.index("## Score against cost")
+    assert "![Score against cost](costs.png)" in page
+    assert (tmp_path / "costs.png").stat().st_size > 10_000
 
 
 def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(

@@ -10,7 +10,7 @@ import pytest
 
 from bertkit.errors import BertkitError
 from bertkit.reproduction import paper as tables
-from bertkit.reproduction.paper import PaperTable, System, find_tables
+from bertkit.reproduction.paper import PaperTable, System, find_column, find_tables
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +77,10 @@ def test_names_of_systems_differ_by_what_was_changed() -> None:
         System("gpt", lstm=True),
     ]
     assert [each.name for each in changes] == ["gpt", "gpt=flop", "gpt-cased", "gpt@2", "gpt+bilstm"]
+
+
+def test_columns_are_found_by_their_names() -> None:
+    found = find_column("table1", "MRPC"), find_column("table6", "MRPC"), find_column("figure5", "MNLI-m")
+    assert [column and column.score for column in found] == ["f1", "accuracy", "accuracy"]
+    assert find_column("table1", "SWAG") is None
+    assert find_column("table9", "MRPC") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ from bertkit import config
 from bertkit.finetuning.results import FinetuneResult, SeedResult
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora
-from bertkit.reproduction.pages import ResultRow, ResultTable
 from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable, System
 from bertkit.reproduction.plan import ReproductionPlan
+from bertkit.reproduction.result_tables import ResultRow, ResultTable
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SMOKE
 from bertkit.runs import FORMAT
 from bertkit.storage.atomic import write_json
+from bertkit.tasks.conll2003 import conll2003
 from bertkit.tasks.glue import mrpc, rte
 from bertkit.tasks.swag import swag
 
@@ -76,6 +78,42 @@ def test_cells_are_per_cent_of_the_scores_of_all_seeds(data_folder: Path, tmp_pa
     assert row.cost is not None
     assert row.cost.finetuning_seconds == 21.0
     assert row.cost.parameters is None, "there is no pre-trained model"
+
+
+def test_the_papers_operations_are_those_of_its_settings(data_folder: Path, tmp_path: Path) -> None:
+    systems = [
+        System("bert-base"),
+        System("bert-large"),
+        System("ltr", snapshot=1),
+        System("ltr", lstm=True),
+        System("masks-0-0-100"),
+        System("ltr", match="flop"),
+        System("gpt"),
+    ]
+    rows = tuple(PaperRow(name=each.name, paper=(None,), system=each) for each in systems)
+    table = PaperTable(name="table1", title="t", columns=(PaperColumn("RTE", rte),), rows=rows)
+    found = read(table, tmp_path, data_folder).rows[: len(rows)]
+    assert [row.system for row in found] == [replace(each, snapshot=None).name for each in systems]
+    base, large, half, lstm, masks, matched, gpt = [row.cost.paper_flop if row.cost else None for row in found]
+    # 6 FLOP per parameter of the layers (85 M) and token: 128 tokens in 9 of 10 steps and 512 in the last tenth.
+    least = 6 * 85e6 * 256 * (0.9 * 128 + 0.1 * 512) * 1e6
+    assert base is not None
+    assert least < base < 1.5 * least
+    assert large is not None
+    assert 3 * base < large < 4 * base, "302 M parameters of layers"
+    assert lstm is not None
+    assert half == lstm / 2, "the scale has two snapshots"
+    assert masks == base
+    assert (matched, gpt) == (None, None)
+
+
+def test_features_of_a_system_are_a_system_of_their_own(data_folder: Path, tmp_path: Path) -> None:
+    rows = tuple(
+        PaperRow(name=f"{each}", paper=(None,), system=System("bert-base"), features=each) for each in (None, "last")
+    )
+    table = PaperTable(name="table7", title="t", columns=(PaperColumn("dev", conll2003, "f1"),), rows=rows)
+    found = read(table, tmp_path, data_folder)
+    assert [row.system for row in found.rows if row.cost] == ["bert-base", "bert-base:last"]
 
 
 def test_rows_without_a_system_show_the_paper_only(data_folder: Path, tmp_path: Path) -> None:

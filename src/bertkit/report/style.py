@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from bertkit.optional import load
 from bertkit.storage.atomic import write_file
@@ -29,18 +29,19 @@ PALE = "#b8bdc7"
 GRID = "#e6e8ec"
 
 _DOTS_PER_INCH = 150
+_LEGEND: dict[str, Any] = {"fontsize": 9, "labelcolor": INK, "edgecolor": "none", "handlelength": 3.5}
 _LEGEND_BELOW = 36
 """Points from the bottom axis to the legend: the numbers of the axis and its name are between them."""
 _FONTS = ("DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "Malgun Gothic", "AppleGothic")
 """The first has Latin, Greek and Cyrillic letters; the others, where they are installed, Asian ones."""
 
 
-def make_figure(columns: int, *, width: float, height: float, title: str) -> tuple[Figure, list[Axes]]:
-    """An empty figure of ``width`` x ``height`` inches with ``columns`` panels side by side."""
+def make_figure(columns: int, *, rows: int = 1, width: float, height: float, title: str) -> tuple[Figure, list[Axes]]:
+    """An empty figure of ``width`` x ``height`` inches with ``columns`` panels side by side in each of ``rows``."""
     layout = load("matplotlib.layout_engine").ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.06)
     figure: Figure = load("matplotlib.figure").Figure(figsize=(width, height), layout=layout, facecolor="white")
     show_literally(figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK))
-    panels = list(figure.subplots(1, columns, squeeze=False)[0])
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in panels:
         _style_panel(panel)
     return figure, panels
@@ -89,11 +90,17 @@ def add_legend(panel: Axes, *, ncols: int = 1) -> None:
         bbox_transform=below,
         borderaxespad=0,
         ncols=ncols,
-        fontsize=9,
-        labelcolor=INK,
-        edgecolor="none",
-        handlelength=3.5,
+        **_LEGEND,
     )
+    show_literally(*legend.get_texts())
+
+
+def add_shared_legend(panel: Axes, *, ncols: int) -> None:
+    """One legend below all panels of the figure, of what has a name in ``panel``."""
+    handles, labels = panel.get_legend_handles_labels()
+    root = panel.get_figure(root=True)
+    assert root is not None
+    legend = root.legend(handles, labels, loc="outside lower left", ncols=ncols, **_LEGEND)
     show_literally(*legend.get_texts())
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit import config
-from bertkit.report.progress import describe_duration
 from bertkit.report.style import (
     BASELINE_DASHES,
     FAINT,
@@ -22,14 +21,13 @@ from bertkit.report.style import (
     set_panel_title,
     show_literally,
 )
-from bertkit.report.tables import Summary, markdown_table, summarize_scores
-from bertkit.reproduction.answers import Answer, tabulate_answers
+from bertkit.reproduction.answers import tabulate_answers
+from bertkit.reproduction.cost_picture import draw_costs
+from bertkit.reproduction.result_tables import Cell, ResultTable
 from bertkit.storage.atomic import read_json, write_file, write_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_NO_FIGURE = "–"
 
 _APART = 0.12
 """Rows between our dot and the paper's square of a system, which would cover each other."""
@@ -38,107 +36,29 @@ _BESIDE = 0.008
 """Share of the axis between the points of two curves at the same step."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """Our score of every seed, and the paper's figure. ``why`` says why there is no score of ours."""
-
-    ours: list[float] = field(default_factory=list)
-    paper: float | None = None
-    why: str = ""
-
-    @property
-    def summary(self) -> Summary | None:
-        """Mean and standard deviation of our scores."""
-        return summarize_scores(self.ours) if self.ours else None
-
-    def __str__(self) -> str:
-        """``61.2 ± 0.8 / 84.4``."""
-        return f"{self._mean()} / {_NO_FIGURE if self.paper is None else _format_figure(self.paper)}"
-
-    def _mean(self) -> str:
-        found = self.summary
-        if found is None:
-            return self.why or _NO_FIGURE
-        return f"{found.mean:.1f}" if found.sd is None else f"{found.mean:.1f} ± {found.sd:.1f}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """Parameters of the pre-trained network, floating-point operations and seconds of its training."""
-
-    parameters: int | None = None
-    pretraining_flop: float | None = None
-    pretraining_seconds: float = 0.0
-    finetuning_seconds: float = 0.0
-
-    def cells(self) -> list[str]:
-        """The cells of a row."""
-        return [
-            _NO_FIGURE if self.parameters is None else f"{self.parameters / 1e6:.2f} M",
-            _NO_FIGURE if self.pretraining_flop is None else f"{self.pretraining_flop:.1e}",
-            _duration(self.pretraining_seconds),
-            _duration(self.finetuning_seconds),
-        ]
-
-
 _HOW_ANSWERED = """A claim holds if the interval of a difference is above 0 for some task and below 0 for none, and does
 not if it is the other way round. The interval has two parts: Student's interval of the differences seed by seed, and a
 paired bootstrap over the dev examples. Each network was pre-trained once, and what another seed of pre-training would
 change is not in it.
 """
 
-_COST_COLUMNS = ("parameters", "pre-training FLOP", "pre-training time", "fine-tuning time")
+_SCORE_AGAINST_COST = """## Score against cost
 
+![Score against cost](costs.png)
 
-@dataclass(frozen=True, kw_only=True)
-class ResultRow:
-    """A system with its cells in the order of the columns. ``step`` is the position of a point on a curve."""
-
-    name: str
-    cells: list[Cell]
-    cost: Cost | None = None
-    step: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResultTable:
-    """A table with our figures. ``notes`` are sentences that explain it, ``answers`` say what follows from it."""
-
-    name: str
-    title: str
-    columns: list[str]
-    rows: list[ResultRow]
-    notes: list[str]
-    command: str
-    curves: list[str] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-
-    @property
-    def heading(self) -> str:
-        """``Table 5. Effect of the pre-training tasks``."""
-        kind, number = self.name[:-1], self.name[-1]
-        return f"{kind.capitalize()} {number}. {self.title}" if number.isdecimal() else self.title
-
-    def text_rows(self) -> list[list[str]]:
-        """The rows for a terminal, without their costs."""
-        return [[row.name, *map(str, row.cells)] for row in self.rows]
-
-    def markdown(self) -> str:
-        """The table with its heading, its notes and its command. A cell shows our figure / the paper's."""
-        header = ["", *(f"{column}, ours / paper" for column in self.columns), *_COST_COLUMNS]
-        rows = [
-            [row.name, *map(str, row.cells), *(row.cost.cells() if row.cost else [_NO_FIGURE] * len(_COST_COLUMNS))]
-            for row in self.rows
-        ]
-        notes = "".join(f"- {each}\n" for each in self.notes)
-        return f"## {self.heading}\n\n{markdown_table(header, rows)}\n{notes}\n```console\n$ {self.command}\n```\n"
+Horizontal: the floating-point operations of pre-training, on a logarithmic axis. Vertical: the score in per cent; ours
+is the mean with the standard deviation of the seeds. The paper does not report its operations: they are computed from
+its settings, for rows without padding, and for the networks that its authors pre-trained. Where it has several figures
+for a network and a task, that of the last table is drawn: Table 1 has scores on test, later tables on dev. A dotted
+line connects the points of one pre-training. Systems without pre-training have no place on the axis.
+"""
 
 
 def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str, names: Sequence[str]) -> Path:
     """Write ``NAME.json``, ``NAME.png`` and ``NAME.md`` of every table, and ``reproduction.md``, which is returned.
 
-    The latter shows every table that ``folder`` has by now, from earlier commands too, in the order of ``names``, after
-    the answers of all of them.
+    The latter shows every table that ``folder`` has by now, from earlier commands too, in the order of ``names``,
+    between the answers of all of them and a picture of their scores against their costs.
     """
     for table in tables:
         write_json(folder / f"{table.name}.json", asdict(table))
@@ -149,7 +69,9 @@ def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str,
         _write(folder / f"{table.name}.md", text)
     pages = [path.read_text(encoding="utf-8") for name in names if (path := folder / f"{name}.md").exists()]
     page = folder / "reproduction.md"
-    _write(page, "\n".join([introduction, *_list_answers(read_tables(folder, names)), *pages]))
+    found = read_tables(folder, names)
+    costs = [_SCORE_AGAINST_COST] if draw_costs(found, folder / "costs.png") else []
+    _write(page, "\n".join([introduction, *_list_answers(found), *pages, *costs]))
     return page
 
 
@@ -179,7 +101,7 @@ def plot_table(table: ResultTable, output: Path) -> None:
     if table.curves:
         _plot_curves(table, output)
         return
-    trivial = [row for row in table.rows if row.cost is None and all(cell.paper is None for cell in row.cells)]
+    trivial = [row for row in table.rows if row.is_trivial]
     rows = [row for row in table.rows if row not in trivial]
     height = 2.6 + 0.34 * len(rows)
     figure, panels = make_figure(
@@ -234,12 +156,3 @@ def _plot_curves(table: ResultTable, output: Path) -> None:
     panel.set_xlabel("steps of pre-training", color=FAINT, fontsize=9)
     add_legend(panel, ncols=2)
     save(figure, output)
-
-
-def _format_figure(figure: float) -> str:
-    """With one decimal, or two if it has them: the paper's perplexities."""
-    return f"{figure:.1f}" if round(figure, 1) == figure else f"{figure:.2f}"
-
-
-def _duration(seconds: float) -> str:
-    return describe_duration(seconds) if seconds else _NO_FIGURE

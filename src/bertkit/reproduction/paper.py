@@ -277,6 +277,9 @@ MASKINGS: Mapping[str, tuple[int, int, int]] = {
 }
 """Per cent of the selected tokens that are masked, kept, and replaced at random, by network of Table 8."""
 
+PRETRAINED_BY_PAPER = frozenset({*SIZE_NAMES, "no-nsp", "ltr", *MASKINGS})
+"""The networks that BERT's authors pre-trained, all with the settings of section A.2."""
+
 TABLE_8 = PaperTable(
     name="table8",
     title="Replacement of the selected tokens",
@@ -355,3 +358,9 @@ def find_tables(name: str, snapshots: int) -> list[PaperTable]:
     if wanted not in known:
         raise usage_error(f'no table named "{name}".{did_you_mean(name, known)} There are: {", ".join(known)}, all.')
     return [known[wanted]]
+
+
+def find_column(table: str, name: str) -> PaperColumn | None:
+    """The column of a table, by both names; None if there is none."""
+    columns = (each for known in find_tables("all", 1) if known.name == table for each in known.columns)
+    return next((column for column in columns if column.name == name), None)

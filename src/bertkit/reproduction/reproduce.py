@@ -6,6 +6,7 @@
     OUT/baselines/TASK.json                 the trivial methods on each task
     OUT/comparisons/                        intervals of differences between systems
     OUT/NAME.md, .png, .json                a table, our figures beside the paper's
+    OUT/costs.png                           the scores of all tables made so far against the cost of pre-training
     OUT/reproduction.md                     what holds of the paper's conclusions, and all tables made so far
 
 The same command continues after an interruption. Started several times it divides the work among the processes, and
@@ -24,9 +25,10 @@ from bertkit.errors import did_you_mean, usage_error
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora, find_corpus
 from bertkit.reproduction.estimate import ReproductionEstimate
-from bertkit.reproduction.pages import ResultTable, write_tables
+from bertkit.reproduction.pages import write_tables
 from bertkit.reproduction.paper import find_tables
 from bertkit.reproduction.plan import ReproductionPlan
+from bertkit.reproduction.result_tables import ResultTable
 from bertkit.reproduction.results import ResultsReader
 from bertkit.reproduction.scales import SCALES, Scale
 from bertkit.scheduling import order_units, run_all

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 
 from bertkit.finetuning.baselines import read_baselines
 from bertkit.finetuning.results import read_results
 from bertkit.pretraining.cost import read_cost
 from bertkit.reproduction.answers import Answer, Difference, judge
 from bertkit.reproduction.comparisons import find_difference, read_example_interval
-from bertkit.reproduction.pages import Cell, Cost, ResultRow, ResultTable
+from bertkit.reproduction.estimate import estimate_run
+from bertkit.reproduction.paper import PRETRAINED_BY_PAPER, PaperRow, System
 from bertkit.reproduction.plan import (
     PlannedCell,
     PlannedClaim,
@@ -19,6 +22,9 @@ from bertkit.reproduction.plan import (
     PlannedTable,
     ReproductionPlan,
 )
+from bertkit.reproduction.pretrainings import list_pretrainings
+from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTable
+from bertkit.reproduction.scales import PAPER
 from bertkit.reproduction.systems import SystemModel
 from bertkit.runs import read_run
 from bertkit.scores import is_defined, rank_score
@@ -62,7 +68,7 @@ class ResultsReader:
 
     def _read_row(self, planned: PlannedRow) -> ResultRow:
         row, model = planned.row, planned.model
-        if model is None:
+        if row.system is None or model is None:
             return ResultRow(name=row.name, cells=[Cell(paper=each) for each in row.paper])
         cells: list[Cell] = []
         seconds: dict[str, float] = {}
@@ -79,7 +85,11 @@ class ResultsReader:
                     read, seconds[cell.benchmark.name] = self._read_cell(cell, paper)
                     cells.append(read)
         return ResultRow(
-            name=planned.name, cells=cells, cost=_read_costs(model, sum(seconds.values())), step=model.step
+            name=planned.name,
+            cells=cells,
+            cost=_read_costs(row.system, model, sum(seconds.values())),
+            step=model.step,
+            system=_name_system(row, row.system),
         )
 
     def _read_cell(self, cell: PlannedCell, paper: float | None) -> tuple[Cell, float]:
@@ -127,16 +137,32 @@ def _average(cells: Sequence[Cell], paper: float | None) -> Cell:
     return Cell(ours=[statistics.fmean(means)] if len(means) == len(cells) else [], paper=paper)
 
 
-def _read_costs(model: SystemModel, finetuning_seconds: float) -> Cost:
+def _read_costs(system: System, model: SystemModel, finetuning_seconds: float) -> Cost:
+    paper_flop = None
+    if system.network in PRETRAINED_BY_PAPER and system.match is None:
+        paper_flop = model.share * _count_paper_flop(system.network)
     if model.pretraining is None or not (model.pretraining / "model").exists():
-        return Cost(finetuning_seconds=finetuning_seconds)
+        return Cost(paper_flop=paper_flop, finetuning_seconds=finetuning_seconds)
     cost = read_cost(model.pretraining)
     return Cost(
         parameters=cost.parameters,
         pretraining_flop=cost.flop * model.share,
+        paper_flop=paper_flop,
         pretraining_seconds=cost.seconds * model.share,
         finetuning_seconds=finetuning_seconds,
     )
+
+
+@cache
+def _count_paper_flop(network: str) -> float:
+    """The floating-point operations of the whole pre-training of a network with the paper's settings."""
+    return estimate_run(network, list_pretrainings(PAPER)[network].sketch()).flop
+
+
+def _name_system(row: PaperRow, system: System) -> str:
+    """One name for a system after any number of steps; on its frozen features it is another system."""
+    name = replace(system, snapshot=None).name
+    return f"{name}:{row.features}" if row.features else name
 
 
 def _list_notes(planned: PlannedTable) -> list[str]:

@@ -1,0 +1,128 @@
+"""The tables of a reproduction: our figures beside the paper's, what they cost, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bertkit.report.progress import describe_duration
+from bertkit.report.tables import Summary, markdown_table, summarize_scores
+from bertkit.reproduction.answers import Answer
+
+_NO_FIGURE = "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """Our score of every seed, and the paper's figure. ``why`` says why there is no score of ours."""
+
+    ours: list[float] = field(default_factory=list)
+    paper: float | None = None
+    why: str = ""
+
+    @property
+    def summary(self) -> Summary | None:
+        """Mean and standard deviation of our scores."""
+        return summarize_scores(self.ours) if self.ours else None
+
+    def __str__(self) -> str:
+        """``61.2 ± 0.8 / 84.4``."""
+        return f"{self._mean()} / {_NO_FIGURE if self.paper is None else _format_figure(self.paper)}"
+
+    def _mean(self) -> str:
+        found = self.summary
+        if found is None:
+            return self.why or _NO_FIGURE
+        return f"{found.mean:.1f}" if found.sd is None else f"{found.mean:.1f} ± {found.sd:.1f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Parameters of the pre-trained network, floating-point operations and seconds of its training.
+
+    ``paper_flop`` are the operations with which the paper trained the same network.
+    """
+
+    parameters: int | None = None
+    pretraining_flop: float | None = None
+    paper_flop: float | None = None
+    pretraining_seconds: float = 0.0
+    finetuning_seconds: float = 0.0
+
+    def cells(self) -> list[str]:
+        """The cells of a row."""
+        return [
+            _NO_FIGURE if self.parameters is None else f"{self.parameters / 1e6:.2f} M",
+            f"{_format_flop(self.pretraining_flop)} / {_format_flop(self.paper_flop)}",
+            _duration(self.pretraining_seconds),
+            _duration(self.finetuning_seconds),
+        ]
+
+
+_COST_COLUMNS = ("parameters", "pre-training FLOP, ours / paper", "pre-training time", "fine-tuning time")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultRow:
+    """A system with its cells in the order of the columns.
+
+    ``step`` is the position of a point on a curve. ``system`` names the same system in every table, also after fewer
+    steps.
+    """
+
+    name: str
+    cells: list[Cell]
+    cost: Cost | None = None
+    step: int | None = None
+    system: str = ""
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether the row has a trivial method, which has no cost, and which the paper does not have."""
+        return self.cost is None and all(cell.paper is None for cell in self.cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultTable:
+    """A table with our figures. ``notes`` are sentences that explain it, ``answers`` say what follows from it."""
+
+    name: str
+    title: str
+    columns: list[str]
+    rows: list[ResultRow]
+    notes: list[str]
+    command: str
+    curves: list[str] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def heading(self) -> str:
+        """``Table 5. Effect of the pre-training tasks``."""
+        kind, number = self.name[:-1], self.name[-1]
+        return f"{kind.capitalize()} {number}. {self.title}" if number.isdecimal() else self.title
+
+    def text_rows(self) -> list[list[str]]:
+        """The rows for a terminal, without their costs."""
+        return [[row.name, *map(str, row.cells)] for row in self.rows]
+
+    def markdown(self) -> str:
+        """The table with its heading, its notes and its command. A cell shows our figure / the paper's."""
+        header = ["", *(f"{column}, ours / paper" for column in self.columns), *_COST_COLUMNS]
+        rows = [
+            [row.name, *map(str, row.cells), *(row.cost.cells() if row.cost else [_NO_FIGURE] * len(_COST_COLUMNS))]
+            for row in self.rows
+        ]
+        notes = "".join(f"- {each}\n" for each in self.notes)
+        return f"## {self.heading}\n\n{markdown_table(header, rows)}\n{notes}\n```console\n$ {self.command}\n```\n"
+
+
+def _format_figure(figure: float) -> str:
+    """With one decimal, or two if it has them: the paper's perplexities."""
+    return f"{figure:.1f}" if round(figure, 1) == figure else f"{figure:.2f}"
+
+
+def _format_flop(flop: float | None) -> str:
+    return _NO_FIGURE if flop is None else f"{flop:.1e}"
+
+
+def _duration(seconds: float) -> str:
+    return describe_duration(seconds) if seconds else _NO_FIGURE

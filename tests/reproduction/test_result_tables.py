@@ -1,0 +1,52 @@
+"""Tables with our figures beside the paper's, and their costs."""
+
+from __future__ import annotations
+
+from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTable
+
+TABLE = ResultTable(
+    name="table5",
+    title="Tasks",
+    columns=["MNLI-m", "LM ppl"],
+    rows=[
+        ResultRow(
+            name="BERT-Base",
+            cells=[Cell(ours=[50.0, 53.0, 56.0], paper=84.4), Cell(ours=[7.25], paper=None)],
+            cost=Cost(
+                parameters=1_230_000,
+                pretraining_flop=4.5e15,
+                paper_flop=2.24e19,
+                pretraining_seconds=13,
+                finetuning_seconds=7,
+            ),
+        ),
+        ResultRow(name="Human", cells=[Cell(paper=82.1), Cell()]),
+        ResultRow(name="Broken", cells=[Cell(paper=80.5, why="failed"), Cell(ours=[9.0], paper=5.84)]),
+    ],
+    notes=["The paper's figures are those of test."],
+    command="bertkit reproduce table5",
+)
+
+
+def test_a_cell_shows_our_figure_and_the_papers() -> None:
+    shown = TABLE.markdown()
+    assert shown.startswith("## Table 5. Tasks\n")
+    assert "| BERT-Base | 53.0 ± 3.0 / 84.4 " in shown
+    assert " 7.2 / – " in shown.replace("7.3", "7.2")
+    assert "| 1.23 M     | 4.5e+15 / 2.2e+19               | 13 s              | 7 s              |" in shown
+    assert "| Human     | – / 82.1 " in shown
+    assert "| Broken    | failed / 80.5 " in shown
+    assert "- The paper's figures are those of test.\n" in shown
+    assert "$ bertkit reproduce table5" in shown
+
+
+def test_operations_that_are_not_known_are_a_dash() -> None:
+    assert Cost(pretraining_flop=4.5e15).cells()[1] == "4.5e+15 / –"
+    assert Cost(paper_flop=2.24e19).cells()[1] == "– / 2.2e+19"
+    assert Cost().cells() == ["–", "– / –", "–", "–"]
+
+
+def test_trivial_methods_have_neither_a_cost_nor_figures_of_the_paper() -> None:
+    assert ResultRow(name="Bag of words", cells=[Cell(ours=[50.0])]).is_trivial
+    assert not ResultRow(name="Human", cells=[Cell(paper=90.0)]).is_trivial
+    assert not ResultRow(name="BiDAF", cells=[Cell(ours=[50.0])], cost=Cost()).is_trivial
