@@ -253,11 +253,11 @@ class Objective(nn.Module, ABC):
 
     ``label`` names the entry of ``Batch.labels`` that the loss reads; its loss term has the same name. ``reads_pooled``
     is False for a head that works on an encoder whose pooler was never trained. With ``reads_layers`` the head takes
-    the states of all layers as features and the encoder is frozen. ``weight`` multiplies the loss if there are other
-    objectives. With ``predicts_vocabulary`` the loss is the negative log-likelihood of tokens, whose exponential is a
-    perplexity. ``HF_NAMES`` maps the head's parameters to those of Hugging Face's class; without a table a head is
-    stored under its own names, and so is one that is not ``in_huggingface``, because it computes something else than
-    that class.
+    the states of all layers, and with ``freezes_encoder`` as features of an encoder that is not trained. ``weight``
+    multiplies the loss if there are other objectives. With ``predicts_vocabulary`` the loss is the negative
+    log-likelihood of tokens, whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of
+    Hugging Face's class; without a table a head is stored under its own names, and so is one that is not
+    ``in_huggingface``, because it computes something else than that class.
     """
 
     label: str
@@ -265,6 +265,7 @@ class Objective(nn.Module, ABC):
     reads_pooled: bool = True
     in_huggingface: bool = True
     reads_layers: ClassVar[bool] = False
+    freezes_encoder: ClassVar[bool] = False
     predicts_vocabulary: ClassVar[bool] = False
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]] | None] = None
 

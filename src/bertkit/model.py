@@ -17,7 +17,7 @@ class Model(nn.Module):
     """An encoder, and named objectives that share one pass of it.
 
     Loss terms are named after the label that they use, so no two objectives may use the same label. If an objective
-    uses the encoder's layers as features, the encoder is ``frozen``: it has no gradients and no dropout.
+    freezes the encoder, the model is ``frozen``: the encoder has no gradients and no dropout.
     """
 
     def __init__(self, encoder: Encoder, objectives: Mapping[str, Objective]) -> None:
@@ -26,7 +26,8 @@ class Model(nn.Module):
         assert len(set(labels)) == len(labels), f"two objectives use the same label: {labels}"
         self.encoder = encoder
         self.objectives = nn.ModuleDict(dict(objectives))
-        self.frozen = any(objective.reads_layers for objective in objectives.values())
+        self.frozen = any(objective.freezes_encoder for objective in objectives.values())
+        self._reads_layers = any(objective.reads_layers for objective in objectives.values())
         if self.frozen:
             encoder.requires_grad_(False)
 
@@ -39,7 +40,7 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Outputs]:
         """The outputs of every objective, by its name. States are computed only where an objective reads them."""
-        states = self.encoder(batch, self._needed_positions(batch.on_host), output_hidden_states=self.frozen)
+        states = self.encoder(batch, self._needed_positions(batch.on_host), output_hidden_states=self._reads_layers)
         return {name: objective(states, batch) for name, objective in self._named_objectives()}
 
     def counts(self, batch: Batch) -> dict[str, int]:

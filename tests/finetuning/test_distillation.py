@@ -69,6 +69,21 @@ def test_a_student_learns_from_unlabelled_texts_what_few_labels_do_not_teach(
     assert {"class", "teacher"} <= first.keys()
 
 
+def test_layers_are_matched_with_a_weight(texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path) -> None:
+    options = {**QUICK, "epochs": 12, "lr": 3e-3, "set": ["layer_weight=3", "teacher_weight=0"]}
+    api.finetune(
+        texts["few"], model=model, output=tmp_path / "run", teacher=teacher, unlabelled=texts["more"], **options
+    )
+    losses = [
+        record["teacher_layers"]
+        for record in read_metrics(tmp_path / "run" / "metrics.jsonl")
+        if record["kind"] == "train"
+    ]
+    assert 0 < sum(losses[-9:]) < 0.7 * sum(losses[:9])
+    found = api.export(tmp_path / "run", to="huggingface", output=tmp_path / "out", progress="quiet")
+    assert found.heads == ("class",)
+
+
 def test_the_weight_of_the_teacher_can_be_0(texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path) -> None:
     """Then the loss against it changes nothing; only the dropout of the head is drawn once more."""
     options = {**QUICK, "set": ["teacher_weight=0", "temperature=4"]}
@@ -104,6 +119,12 @@ def test_a_teacher_is_for_classes(model: Path, teacher: Path, tmp_path: Path) ->
 def test_unlabelled_texts_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="unlabelled goes with teacher"):
         api.finetune(texts["few"], model=model, output=tmp_path / "run", unlabelled=texts["more"], **QUICK)
+
+
+def test_layers_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
+    options = {**QUICK, "set": ["layer_weight=1"]}
+    with pytest.raises(BertkitError, match="layer_weight goes with teacher"):
+        api.finetune(texts["few"], model=model, output=tmp_path / "run", **options)
 
 
 def test_a_teacher_that_does_not_exist_is_named(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:

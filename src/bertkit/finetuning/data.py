@@ -46,7 +46,8 @@ class FinetuningData:
         """Whether ``run`` reads the same examples, encoded in the same way."""
         names = ("task", "model", "limit", "dev_limit", "teacher", "unlabelled")
         same_examples = all(getattr(self.run, name) == getattr(run, name) for name in names)
-        return same_examples and (self.train.label is None) == (run.lm_loss_weight == 0)
+        same_targets = (self.run.layer_weight == 0) == (run.layer_weight == 0)
+        return same_examples and same_targets and (self.train.label is None) == (run.lm_loss_weight == 0)
 
     def for_run(self, run: FinetuneRun) -> FinetuningData:
         """The same data for another run that it fits."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertkit.batch import IGNORE, Feature
-from bertkit.contracts import Objective, SubwordTokenizer
+from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.contracts import LayerStack, Objective, SubwordTokenizer
 from bertkit.errors import usage_error
+from bertkit.finetuning.layer_matching import MatchedLayers, predict_layer_means
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.soft_targets import SoftTargets
 from bertkit.inference.pipeline import Pipeline, load
@@ -48,10 +52,26 @@ def add_soft_targets(
     taught = []
     for features, prediction in zip([*encoded, *others], teacher.stream(texts), strict=True):
         target = np.array([prediction.scores[label] for label in task.labels], dtype=np.float32)
-        taught.append([replace(each, labels={**each.labels, SoftTargets.label: target}) for each in features])
+        taught.append(_add_label(features, SoftTargets.label, target))
         progress.advance(len(taught))
     progress.finish()
+    if run.layer_weight:
+        means = predict_layer_means(teacher, texts, _count_layers(run))
+        taught = [_add_label(*each) for each in zip(taught, repeat(MatchedLayers.label), means)]
     return taught
+
+
+def _add_label(features: Sequence[Feature], name: str, value: NDArray[np.floating]) -> list[Feature]:
+    return [replace(each, labels={**each.labels, name: value}) for each in features]
+
+
+def _count_layers(run: FinetuneRun) -> int:
+    """The layers of the student, each of which is matched with one of the teacher."""
+    assert run.teacher is not None
+    for path in (run.model, run.teacher):
+        if not issubclass(ModelFolder.open(path).spec.encoder, LayerStack):
+            raise usage_error(f"layer_weight is for stacks of similar layers, such as BERT; {path} is none.")
+    return int(ModelFolder.open(run.model).config.num_layers)
 
 
 def add_teacher(model: Model, run: FinetuneRun) -> Model:
@@ -61,7 +81,8 @@ def add_teacher(model: Model, run: FinetuneRun) -> Model:
     assert isinstance(head, SequenceClassification)
     soft = SoftTargets(head, temperature=run.temperature)
     soft.weight = run.teacher_weight
-    return Model(model.encoder, {**heads, SoftTargets.label: soft})
+    matched = {MatchedLayers.label: MatchedLayers(run.layer_weight)} if run.layer_weight else {}
+    return Model(model.encoder, {**heads, SoftTargets.label: soft, **matched})
 
 
 def _require_classes(run: FinetuneRun) -> TextClassificationTask:

@@ -38,7 +38,8 @@ class FinetuneRun:
     the paper.
 
     With a ``teacher``, a model that was fine-tuned for the same classes, the loss against its probabilities at
-    ``temperature`` is added with ``teacher_weight``, also for the texts of the file ``unlabelled``.
+    ``temperature`` is added with ``teacher_weight``, also for the texts of the file ``unlabelled``. With a
+    ``layer_weight`` the layers are matched too (``layer_matching.py``).
     """
 
     task: FileTask
@@ -65,8 +66,11 @@ class FinetuneRun:
     unlabelled: Path | None = None
     temperature: PositiveFloat = 2.0
     teacher_weight: NonNegativeFloat = 1.0
+    layer_weight: NonNegativeFloat = 0.0
 
     def __post_init__(self) -> None:
         check_ranges(self)
         if self.unlabelled is not None and self.teacher is None:
             raise usage_error("unlabelled goes with teacher, whose predictions take the place of labels: name both.")
+        if self.layer_weight and self.teacher is None:
+            raise usage_error("layer_weight goes with teacher, whose layers are matched: name both.")

@@ -39,6 +39,7 @@ class FeatureTagging(Objective):
     label = "word_tags"
     reads_pooled = False
     reads_layers: ClassVar[bool] = True
+    freezes_encoder: ClassVar[bool] = True
 
     def __init__(
         self, mixture: Mixture, num_tags: int, *, width: int = 768, num_layers: int = 2, dropout: float = 0.1

@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bertkit import config
-from bertkit.evaluation.evaluate import compare_models
+from bertkit.evaluation.compare import compare_predictions
+from bertkit.evaluation.evaluate import predict_split, read_split
 from bertkit.evaluation.report import ScoreInterval
 from bertkit.inference.pipeline import load
 from bertkit.metrics.bootstrap import LEVEL
@@ -28,10 +30,16 @@ from bertkit.storage.atomic import make_folder, read_object, write_json
 _PERCENT = 100
 
 
-def write_example_intervals(better: Path, worse: Path, file: Path, progress: Progress) -> None:
-    """Compare the kept models of two fine-tunings on the same dev examples, and write the intervals of the scores of
-    ``better`` minus those of ``worse``, by name."""
-    found = compare_models(load(worse), load(better), None, "dev", progress)
+def write_example_intervals(better: Path, worse: Path, limit: int | None, file: Path, progress: Progress) -> None:
+    """Compare the kept models of two fine-tunings on the same dev examples, at most ``limit``.
+
+    ``file`` gets the intervals of the scores of ``better`` minus those of ``worse``, by the name of the score.
+    """
+    models = [load(run) for run in (worse, better)]
+    dev = read_split(models[0].task, None, "dev")
+    dev = replace(dev, examples=dev.examples[:limit])
+    one, other = (predict_split(model, dev, progress) for model in models)
+    found = compare_predictions(dev.task, dev.split, dev.examples, one, other, (str(worse), str(better)))
     make_folder(file.parent)
     write_json(file, {name: config.to_json(score.difference) for name, score in found.scores.items()})
 

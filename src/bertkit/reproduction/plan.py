@@ -129,10 +129,16 @@ class ReproductionPlan:
             table=table,
             rows=list(rows.values()),
             baselines=[self._plan_baselines(column.task if has_systems else None) for column in table.columns],
-            claims=[
-                _plan_claim(claim, rows[claim.better], rows[claim.worse], self._output) for claim in find_claims(table)
-            ],
+            claims=[self._plan_claim(claim, rows[claim.better], rows[claim.worse]) for claim in find_claims(table)],
         )
+
+    def _plan_claim(self, claim: Claim, better: PlannedRow, worse: PlannedRow) -> PlannedClaim:
+        comparisons = [
+            _plan_comparison(one, other, self._output, self._scale.dev_limit)
+            for one, other in zip(better.cells, worse.cells, strict=True)
+            if one.finetunings and one.column.name in (claim.columns or [one.column.name])
+        ]
+        return PlannedClaim(claim=claim, comparisons=comparisons)
 
     def _plan_baselines(self, task: FileTask | None) -> PlannedBaselines | None:
         """The trivial methods of a task, on the examples that all systems are trained and scored on."""
@@ -229,23 +235,14 @@ class ReproductionPlan:
         )
 
 
-def _plan_claim(claim: Claim, better: PlannedRow, worse: PlannedRow, output: Path) -> PlannedClaim:
-    cells = [
-        (one, other)
-        for one, other in zip(better.cells, worse.cells, strict=True)
-        if one.finetunings and one.column.name in (claim.columns or [one.column.name])
-    ]
-    return PlannedClaim(claim=claim, comparisons=[_plan_comparison(*pair, output) for pair in cells])
-
-
-def _plan_comparison(better: PlannedCell, worse: PlannedCell, output: Path) -> PlannedComparison:
+def _plan_comparison(better: PlannedCell, worse: PlannedCell, output: Path, dev_limit: int | None) -> PlannedComparison:
     # System and task of both cells: of OUT/finetuning/SYSTEM/TASK/lr=3e-05 the first two.
     folders = (next(iter(cell.finetunings)).relative_to(output / "finetuning") for cell in (better, worse))
     name = "--".join("-".join(folder.parts[:2]) for folder in folders)
     file = output / "comparisons" / f"{name}.json"
 
     def make(progress: Progress) -> None:
-        write_example_intervals(_best_finetuning(better), _best_finetuning(worse), file, progress)
+        write_example_intervals(_best_finetuning(better), _best_finetuning(worse), dev_limit, file, progress)
 
     needs = [*better.finetunings.values(), *worse.finetunings.values()]
     unit = Unit(name=f"comparisons/{name}", make=make, is_done=file.exists, needs=needs)
