@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bertkit import api
+from bertkit.errors import BertkitError
 
 
 def test_the_speed_of_a_run_is_measured_in_every_precision(workspace: Path) -> None:
@@ -32,3 +35,10 @@ def test_preparation_is_measured_on_a_folder(workspace: Path, tmp_path: Path) ->
     (tmp_path / "a.txt").write_text((workspace / "a.txt").read_text())
     found = api.bench_prepare([tmp_path], tokenizer=workspace / "tok", rounds=1, progress="quiet")
     assert [each.system for each in found.systems] == ["bertkit"]
+
+
+def test_a_file_without_texts_is_named(minilm: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(BertkitError, match=r"there is no text in .*empty\.txt"):
+        api.bench_inference(minilm, empty, progress="quiet")

@@ -127,6 +127,14 @@ def test_layers_need_a_teacher(texts: dict[str, Path], model: Path, tmp_path: Pa
         api.finetune(texts["few"], model=model, output=tmp_path / "run", **options)
 
 
+def test_layers_need_several_texts_at_a_time(
+    texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
+) -> None:
+    options = {**QUICK, "set": ["layer_weight=1", "micro_batch_size=2"]}
+    with pytest.raises(BertkitError, match="batch_size and micro_batch_size must be at least 3"):
+        api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher=teacher, **options)
+
+
 def test_a_teacher_that_does_not_exist_is_named(texts: dict[str, Path], model: Path, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no model at absent"):
         api.finetune(texts["few"], model=model, output=tmp_path / "run", teacher="absent", **QUICK)

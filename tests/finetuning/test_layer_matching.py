@@ -42,6 +42,14 @@ def test_a_rotation_a_factor_and_a_shift_change_nothing(padded_batch: Batch) -> 
     assert loss(padded_batch, 3 * theirs @ rotation + 5, theirs) == pytest.approx(0, abs=1e-5)
 
 
+def test_the_loss_is_computed_in_float32(padded_batch: Batch) -> None:
+    theirs = torch.randn(4, 1, 24, generator=torch.Generator().manual_seed(5))
+    ours = theirs + 0.01 * torch.randn(4, 1, 24, generator=torch.Generator().manual_seed(6))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = loss(padded_batch, ours, theirs)
+    assert found == pytest.approx(loss(padded_batch, ours, theirs), rel=1e-6)
+
+
 def test_every_layer_of_the_student_is_trained(padded_batch: Batch) -> None:
     torch.manual_seed(0)
     model = Model(bert.Bert(bert.size("3/32/2", vocab_size=99)), {"teacher_layers": MatchedLayers(1.0)})

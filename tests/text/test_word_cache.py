@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from bertkit.errors import BertkitError
 from bertkit.text import byte_bpe, word_cache, wordpiece
 from bertkit.text.normalization import BertSpecialTokens, NormalizationRules, build_tokenizer
 from bertkit.text.word_cache import BREAK, TextEncoder, splits_at_spaces
@@ -117,11 +118,13 @@ def with_pre_tokenizer(rule: pre_tokenizers.PreTokenizer) -> Tokenizer:
 
 def test_rules_that_look_beyond_a_space_are_not_cached(tmp_path: Path) -> None:
     byte_bpe.train(TEXTS, vocab_size=300).save(tmp_path)
-    spaced = bert_tokenizer()
+    spaced, accented = bert_tokenizer(), with_normalizer(normalizers.NFKC())
     spaced.add_tokens([AddedToken("two words")])
+    accented.add_tokens([AddedToken("\u00b4", normalized=True)])  # NFKC makes a space and a combining accent of it
     others = [
         Tokenizer.from_file(str(tmp_path / "tokenizer.json")),
         spaced,
+        accented,
         with_normalizer(normalizers.Lowercase(), normalizers.Replace(Regex("a +b"), "c")),
         with_normalizer(normalizers.Prepend("x")),
         with_pre_tokenizer(pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])),
@@ -135,3 +138,10 @@ def test_rules_that_look_beyond_a_space_are_not_cached(tmp_path: Path) -> None:
     (found,) = encoder.encode([f"two words{BREAK}"])
     assert found.tolist() == [spaced.token_to_id("two words"), encoder.break_id]
     assert found.dtype == np.uint32
+
+
+def test_a_token_with_the_break_is_refused() -> None:
+    backend = bert_tokenizer()
+    backend.add_tokens([AddedToken("a\0b")])
+    with pytest.raises(BertkitError, match="has a token with the character NUL"):
+        TextEncoder(backend)

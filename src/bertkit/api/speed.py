@@ -9,6 +9,7 @@ from bertkit.api.task_choice import choose_task
 from bertkit.api.text import load_tokenizer
 from bertkit.api.verb import verb
 from bertkit.checkpoint.model_folder import ModelFolder
+from bertkit.errors import data_error
 from bertkit.options.finetuning import TaskTrainingOptions
 from bertkit.options.speed import (
     BenchFinetuneOptions,
@@ -53,6 +54,8 @@ def bench_inference(options: BenchInferenceOptions) -> InferenceSpeed:
     """The speed of each of ``.systems``, and why others are ``.left_out``."""
     (texts,) = existing([options.texts])
     chosen = list(islice(open_text_column(texts).texts(), options.limit))
+    if not chosen:
+        raise data_error(f"there is no text in {texts}.")
     folder = ModelFolder.open(options.model).path
     with Progress(options.progress) as bar:
         return compare_systems(folder, chosen, options.against, rounds=options.rounds, say=bar.say)

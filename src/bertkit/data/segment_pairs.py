@@ -70,7 +70,7 @@ class SegmentPairs:
         if pairs and corpus.num_documents < 2:
             raise data_error(
                 f"{corpus.folder} has one document in this split; next-sentence pairs need two. "
-                'Add documents, or train without nsp: --set task.objectives=["mlm"].'
+                "Add documents, or train without nsp: --set 'task.objectives=[\"mlm\"]'."
             )
         self.corpus = corpus
         self.sampling = sampling

@@ -30,7 +30,8 @@ class MatchedLayers(Objective):
 
     The labels (B, L, W) are the means of the teacher's states in the layer that is as far up as that of the student.
     CKA compares how alike the texts of a batch are, so both networks may have any width and any tokenizer, and nothing
-    but the encoder is trained. It is 1 if the similarities are the same up to a factor.
+    but the encoder is trained. It is 1 if the similarities are the same up to a factor. The texts of a micro-batch are
+    compared, of which it takes three or more.
     """
 
     label = "teacher_layers"
@@ -100,8 +101,9 @@ def _layer_means(states: EncoderOutput, batch: Batch, layers: Sequence[int]) -> 
 
 
 def _cka(ours: Float[Tensor, "B S"], theirs: Float[Tensor, "B W"]) -> Float[Tensor, ""]:
-    """Linear centred kernel alignment, from 0 to 1; 0 for a single text."""
-    return F.cosine_similarity(_similarities(ours).flatten(), _similarities(theirs).flatten(), dim=0)
+    """Linear centred kernel alignment, from 0 to 1; 0 for a single text, and 1 for two."""
+    with torch.autocast(ours.device.type, enabled=False):  # in bfloat16 the loss of two good layers is below 0
+        return F.cosine_similarity(_similarities(ours).flatten(), _similarities(theirs).flatten(), dim=0)
 
 
 def _similarities(states: Float[Tensor, "B S"]) -> Float[Tensor, "B B"]:

@@ -22,6 +22,9 @@ from bertkit.training.optimizer import OptimizerConfig
 from bertkit.training.precision import Precision
 from bertkit.training.schedule import ScheduleConfig
 
+_LEAST_COMPARED = 3
+"""Texts of a micro-batch: how alike two texts are is the same for all layers, up to a factor."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneRun:
@@ -74,3 +77,8 @@ class FinetuneRun:
             raise usage_error("unlabelled goes with teacher, whose predictions take the place of labels: name both.")
         if self.layer_weight and self.teacher is None:
             raise usage_error("layer_weight goes with teacher, whose layers are matched: name both.")
+        if self.layer_weight and min(self.batch_size, self.micro_batch_size or self.batch_size) < _LEAST_COMPARED:
+            raise usage_error(
+                "layer_weight compares the texts that are computed together: batch_size and micro_batch_size must be "
+                f"at least {_LEAST_COMPARED}."
+            )

@@ -36,10 +36,11 @@ _BESIDE = 0.008
 """Share of the axis between the points of two curves at the same step."""
 
 
-_HOW_ANSWERED = """A claim holds if the interval of a difference is above 0 for some task and below 0 for none, and does
-not if it is the other way round. The interval has two parts: Student's interval of the differences seed by seed, and a
-paired bootstrap over the dev examples. Each network was pre-trained once, and what another seed of pre-training would
-change is not in it.
+_HOW_ANSWERED = """A claim holds if the interval of a difference is above 0 for some task and below 0 for none. It does
+not hold if an interval is below 0 for some task and above 0 for none. An interval covers two kinds of chance: the seeds
+of fine-tuning (Student's interval of the differences seed by seed) and the dev examples (a paired bootstrap); its half
+width is the root of the sum of both squared. It does not cover the seed of pre-training: each network was pre-trained
+once.
 """
 
 _SCORE_AGAINST_COST = """## Score against cost
@@ -111,10 +112,12 @@ def plot_table(table: ResultTable, output: Path) -> None:
         _draw_column(panel, [row.cells[place] for row in rows])
         for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):
             if summary := row.cells[place].summary:
-                panel.axvline(summary.mean, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1, label=row.name)
+                panel.axvline(summary.mean, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1)
         set_panel_title(panel, column)
         panel.set_yticks(range(len(rows)), [row.name for row in rows] if place == 0 else [])
         show_literally(*panel.get_yticklabels())
+    for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):  # the first panel may lack a line of the others
+        panels[0].plot([], [], color=INK, linewidth=1.2, linestyle=(0, dashes), label=row.name)
     add_legend(panels[0])
     save(figure, output)
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer
 
+from bertkit.errors import data_error
 from bertkit.text.backend import list_rules
 from bertkit.text.normalization import PATTERNS_WITHOUT_SPACES
 
@@ -41,10 +42,12 @@ _NORMALIZERS = ("BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Se
 class TextEncoder:
     """Encodes texts in which ``BREAK`` separates what is encoded apart; special tokens in them are ordinary text.
 
-    ``backend`` is changed: it gets a token for BREAK, whose id is ``break_id``.
+    ``backend`` is changed: it gets a token for BREAK, whose id is ``break_id``. Raises a data error if it has one.
     """
 
     def __init__(self, backend: Tokenizer) -> None:
+        if any(BREAK in token for token in backend.get_vocab()):
+            raise data_error("the tokenizer has a token with the character NUL, which separates sentences here.")
         self._backend = backend
         self._cached = splits_at_spaces(backend)
         backend.encode_special_tokens = True
@@ -105,9 +108,15 @@ def splits_at_spaces(backend: Tokenizer) -> bool:
         first in _WORD_SPLITTERS
         and all(each in _INSIDE_WORDS for each in types)
         and all(rule["type"] in _NORMALIZERS or _matches_no_space(rule) for rule in normalizers)
-        and not any(character.isspace() for token in description["added_tokens"] for character in token["content"])
+        and all(_is_one_word(token["content"], backend) for token in description["added_tokens"])
         and not description["model"].get("dropout")
     )
+
+
+def _is_one_word(token: str, backend: Tokenizer) -> bool:
+    """Whether an added token has no white space, nor gets any by normalization, as an acute accent does from NFKC."""
+    normalized = backend.normalizer.normalize_str(token) if backend.normalizer is not None else token
+    return not any(character.isspace() for character in token + normalized)
 
 
 def _matches_no_space(rule: Mapping[str, Any]) -> bool:
