@@ -143,7 +143,7 @@ def test_a_folder_is_a_task_and_input(source: Path, tmp_path: Path, capsys: pyte
     assert api.load(tmp_path / "run").task.name == "files:films"
     assert _scores(tmp_path / "run", data=folder) == pytest.approx(scores)
     assert _scores(tmp_path / "run", split="test") == pytest.approx(scores)
-    assert app.run(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "nothing"), "--quiet"]) == 3
+    assert app.run(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "nothing"), "--quiet"]) == 2
     assert "no file or folder at" in _error(capsys)
 
 
