@@ -10,26 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from tests.reproduction.result_table import TABLE
 
 from bertkit.reproduction.pages import plot_table, write_tables
 from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTable
-
-TABLE = ResultTable(
-    name="table5",
-    title="Tasks",
-    columns=["MNLI-m", "LM ppl"],
-    rows=[
-        ResultRow(
-            name="BERT-Base",
-            cells=[Cell(ours=[50.0, 53.0, 56.0], paper=84.4), Cell(ours=[7.25], paper=None)],
-            cost=Cost(parameters=1_230_000, pretraining_flop=4.5e15, pretraining_seconds=13, finetuning_seconds=7),
-        ),
-        ResultRow(name="Human", cells=[Cell(paper=82.1), Cell()]),
-        ResultRow(name="Broken", cells=[Cell(paper=80.5, why="failed"), Cell(ours=[9.0], paper=5.84)]),
-    ],
-    notes=["The paper's figures are those of test."],
-    command="bertkit reproduce table5",
-)
 
 
 def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:

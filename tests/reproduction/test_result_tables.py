@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTable
+from tests.reproduction.result_table import TABLE
 
-TABLE = ResultTable(
-    name="table5",
-    title="Tasks",
-    columns=["MNLI-m", "LM ppl"],
-    rows=[
-        ResultRow(
-            name="BERT-Base",
-            cells=[Cell(ours=[50.0, 53.0, 56.0], paper=84.4), Cell(ours=[7.25], paper=None)],
-            cost=Cost(
-                parameters=1_230_000,
-                pretraining_flop=4.5e15,
-                paper_flop=2.24e19,
-                pretraining_seconds=13,
-                finetuning_seconds=7,
-            ),
-        ),
-        ResultRow(name="Human", cells=[Cell(paper=82.1), Cell()]),
-        ResultRow(name="Broken", cells=[Cell(paper=80.5, why="failed"), Cell(ours=[9.0], paper=5.84)]),
-    ],
-    notes=["The paper's figures are those of test."],
-    command="bertkit reproduce table5",
-)
+from bertkit.reproduction.result_tables import Cell, Cost, ResultRow
 
 
 def test_a_cell_shows_our_figure_and_the_papers() -> None:

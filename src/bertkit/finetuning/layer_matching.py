@@ -65,7 +65,7 @@ class MatchedLayers(Objective):
 def predict_layer_means(
     teacher: Pipeline, texts: Sequence[TextExample], layers: int
 ) -> list[Float[NDArray[np.float16], "L W"]]:
-    """The targets of a student with so many ``layers``: the means of the teacher's states for each text."""
+    """The targets of a student with this number of ``layers``: the means of the teacher's states for each text."""
     features = [features[0] for _, features in teacher.task.encode_all(texts, teacher.tokenizer)]
     rows = run_features(
         _LayerMeans(teacher.fast_encoder, choose_layers(layers, teacher.encoder.num_layers)),

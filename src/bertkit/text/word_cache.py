@@ -1,6 +1,6 @@
 """Ids of texts word by word: every different word is split into subwords once, and then looked up.
 
-A word is what stands between two spaces. Under BERT's rules the ids of a text are those of its words, one after the
+A word is the text between two spaces. Under BERT's rules the ids of a text are those of its words, one after the
 other, and a text repeats few words many times.
 
 Letters: N tokens.
