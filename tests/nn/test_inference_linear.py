@@ -37,6 +37,19 @@ def test_some_rows_are_some_outputs(kind: type[PackedLinear]) -> None:
     torch.testing.assert_close(some, linear(states)[:, 9:20], rtol=0, atol=1e-5)
 
 
+@needs_packing
+@pytest.mark.parametrize("kind", [PlainLinear, PackedLinear])
+@torch.no_grad()
+def test_a_residual_is_added(kind: type[PackedLinear]) -> None:
+    linear, states, residual = nn.Linear(14, 37), torch.randn(5, 14), torch.randn(5, 37)
+    before = residual.clone()
+    found = kind(linear, dtype=torch.float32)(states, residual)
+    torch.testing.assert_close(found, linear(states) + before, rtol=0, atol=1e-5)
+    assert torch.equal(residual, before)
+    rounded = kind(linear, dtype=torch.bfloat16)(states.bfloat16(), residual.bfloat16())
+    torch.testing.assert_close(rounded.float(), linear(states) + before, rtol=0, atol=0.05)
+
+
 def test_plain_layers_share_their_parameters() -> None:
     linear = nn.Linear(14, 37)
     assert PlainLinear(linear, dtype=torch.float32).weight.data_ptr() == linear.weight.data_ptr()

@@ -30,6 +30,13 @@ def test_the_error_is_that_of_eight_bits(after_activation: bool) -> None:
 
 
 @torch.no_grad()
+def test_a_residual_is_added() -> None:
+    linear, states, residual = nn.Linear(64, 48), torch.randn(50, 64), torch.randn(50, 48)
+    made = Int8Linear(linear, inputs=InputRange(states.abs().amax(dim=0), False))
+    torch.testing.assert_close(made(states, residual), made(states) + residual, rtol=0, atol=0)
+
+
+@torch.no_grad()
 def test_an_input_a_hundred_times_larger_than_the_others_costs_little() -> None:
     linear, states = nn.Linear(64, 48), torch.randn(50, 64)
     states[:, 7] *= 100

@@ -26,7 +26,7 @@ class LinearMaker(Protocol):
     """Makes a layer for inference from ``rows`` of a trained one, which are its outputs, and an activation after it."""
 
     def __call__(self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS) -> nn.Module:
-        """The layer, which maps (N, K) to (N, M)."""
+        """The layer, which maps (N, K) to (N, M), and adds a residual (N, M) if it has no activation."""
         ...
 
 
@@ -50,10 +50,12 @@ class PlainLinear(nn.Module):
         self.weight, self.bias = linear.weight.detach()[rows].to(dtype), linear.bias.detach()[rows].to(dtype)
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
 
-    def forward(self, states: Float[Tensor, "N K"]) -> Float[Tensor, "N M"]:
-        """Each token independently."""
+    def forward(
+        self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
+    ) -> Float[Tensor, "N M"]:
+        """Each token independently, plus ``residual``."""
         output: Tensor = self.activation(F.linear(states, self.weight, self.bias))
-        return output
+        return output if residual is None else output + residual
 
 
 class PackedLinear(nn.Module):
@@ -77,8 +79,13 @@ class PackedLinear(nn.Module):
         self.bias = linear.bias.detach()[rows].to(dtype)
         self.kernel_activation, self.variant = self._KERNEL_ACTIVATIONS[activation]
 
-    def forward(self, states: Float[Tensor, "N K"]) -> Float[Tensor, "N M"]:
-        """Each token independently."""
+    def forward(
+        self, states: Float[Tensor, "N K"], residual: Float[Tensor, "N M"] | None = None
+    ) -> Float[Tensor, "N M"]:
+        """Each token independently, plus ``residual``."""
+        if residual is not None:  # the kernel adds it before it rounds the sum
+            added: Tensor = torch.ops.mkldnn._linear_pointwise.binary(states, residual, self.weight, self.bias, "add")
+            return added
         output: Tensor = torch.ops.mkldnn._linear_pointwise(
             states, self.weight, self.bias, self.kernel_activation, [], self.variant
         )

@@ -79,17 +79,20 @@ class InferenceBlock(nn.Module):
             assert self.query is not None and self.key_value is not None
             key_value, tokens = self.key_value(tokens), tokens[selected]
             mixed = self._attend_from(self.query(tokens), key_value, groups)
-        attended = _normalize(self.attention_norm, tokens, self.output(mixed))
-        return _normalize(self.feed_forward_norm, attended, self.outer(self.inner(attended)))
+        attended = _normalize(self.attention_norm, self.output(mixed, tokens))
+        return _normalize(self.feed_forward_norm, self.outer(self.inner(attended), attended))
 
     def _attend(self, qkv: Float[Tensor, "N W"], groups: RowGroups) -> Float[Tensor, "N H"]:
-        mixed = qkv.new_zeros(len(qkv), qkv.shape[1] // 3)
+        mixed = []
         for start, rows, length in groups.slices():
             own = qkv[start : start + rows * length].float()  # attention in bfloat16 takes a tenth longer on a CPU
             parts = own.view(rows, length, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
             part = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
-            mixed[start : start + rows * length].view(rows, length, self.num_heads, -1).copy_(part.transpose(1, 2))
-        return mixed
+            mixed.append(part.transpose(1, 2).reshape(rows * length, -1))
+        padding = len(qkv) - groups.num_tokens
+        if padding:
+            mixed.append(mixed[0].new_zeros(padding, mixed[0].shape[1]))
+        return (mixed[0] if len(mixed) == 1 else torch.cat(mixed)).to(qkv.dtype)
 
     def _attend_from(
         self, query: Float[Tensor, "M H"], key_value: Float[Tensor, "N W"], groups: RowGroups
@@ -171,5 +174,5 @@ def _pad(tokens: Float[Tensor, "N H"], entries: Int[Tensor, " N"] | None, shape:
     return rows.index_copy_(0, entries, tokens.float()).view(shape)
 
 
-def _normalize(norm: ResidualNorm, tokens: Float[Tensor, "N H"], update: Float[Tensor, "N H"]) -> Float[Tensor, "N H"]:
-    return F.layer_norm(tokens + update, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+def _normalize(norm: ResidualNorm, states: Float[Tensor, "N H"]) -> Float[Tensor, "N H"]:
+    return F.layer_norm(states, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
