@@ -100,6 +100,16 @@ def test_the_saved_student_has_the_head_of_its_task_alone(
     assert found.left_out == ()
 
 
+def test_a_teacher_of_single_texts_is_refused_for_pairs(
+    texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "pairs.csv"
+    rows = (f"{word} stone,{word},{('bad', 'good')[n % 2]}\n" for n, word in enumerate(WORDS * 4))
+    table.write_text("first,second,label\n" + "".join(rows))
+    with pytest.raises(BertkitError, match=r"reads single texts; .* has pairs of texts"):
+        api.finetune(table, text="first", pair="second", model=model, output=tmp_path / "run", teacher=teacher, **QUICK)
+
+
 def test_a_teacher_of_other_classes_is_refused(
     texts: dict[str, Path], model: Path, teacher: Path, tmp_path: Path
 ) -> None:

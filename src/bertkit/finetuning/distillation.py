@@ -41,7 +41,7 @@ def add_soft_targets(
     assert run.teacher is not None
     task = _require_classes(run)
     teacher = load(run.teacher)
-    _require_same_labels(run, teacher, task)
+    _require_same_task(run, teacher, task)
     new = _read_unlabelled(run, task, progress)
     others = [
         [replace(feature, labels={**feature.labels, SequenceClassification.label: IGNORE}) for feature in features]
@@ -93,11 +93,15 @@ def _require_classes(run: FinetuneRun) -> TextClassificationTask:
     return run.task
 
 
-def _require_same_labels(run: FinetuneRun, teacher: Pipeline, task: TextClassificationTask) -> None:
+def _require_same_task(run: FinetuneRun, teacher: Pipeline, task: TextClassificationTask) -> None:
     taught = teacher.task.labels if isinstance(teacher.task, TextClassificationTask) else ()
     if set(taught) != set(task.labels):
         found = f"the classes {', '.join(taught)}" if taught else "no classes"
         raise usage_error(f"{run.teacher} predicts {found}; {task.name} has {', '.join(task.labels)}.")
+    assert isinstance(teacher.task, TextClassificationTask)
+    if teacher.task.pair != task.pair and not teacher.task_is_inferred:
+        kinds = {True: "pairs of texts", False: "single texts"}
+        raise usage_error(f"{run.teacher} reads {kinds[not task.pair]}; {task.name} has {kinds[task.pair]}.")
 
 
 def _read_unlabelled(run: FinetuneRun, task: TextClassificationTask, progress: Progress) -> list[TextExample]:
