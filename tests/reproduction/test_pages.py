@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from tests.reproduction.result_table import TABLE
 
+from bertkit.errors import BertkitError
 from bertkit.reproduction.pages import plot_table, write_tables
 from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTable
 
@@ -26,7 +27,8 @@ def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
     assert page.startswith("# All\n")
     assert page.index(curve.heading) < page.index(nothing.heading) < page.index(TABLE.heading), "in their order"
     for table in (TABLE, curve, nothing):
-        assert table.heading in page
+        assert (tmp_path / f"{table.name}.md").read_text() in page
+        assert table.markdown() in page
         assert json.loads((tmp_path / f"{table.name}.json").read_text())["title"] == table.title
     assert (tmp_path / "table5.png").stat().st_size > 10_000
     assert (tmp_path / "figure5.png").stat().st_size > 10_000
@@ -51,6 +53,19 @@ def test_the_picture_of_costs_has_the_tables_of_earlier_commands(tmp_path: Path)
     assert page.index(one.heading) < page.index("## Score against cost")
     assert "![Score against cost](costs.png)" in page
     assert (tmp_path / "costs.png").stat().st_size > 10_000
+
+
+def test_a_damaged_table_is_an_error_that_says_how_to_make_it_again(tmp_path: Path) -> None:
+    write_tables([TABLE], tmp_path, "# One", ["table5"])
+    (tmp_path / "table5.json").write_text('{"name": "tab')
+    other = replace(TABLE, name="table8")
+    with pytest.raises(
+        BertkitError,
+        match=rf"table5\.json is not readable JSON: .* Make it again: bertkit reproduce table5 -o {tmp_path}",
+    ):
+        write_tables([other], tmp_path, "# Two", ["table5", "table8"])
+    write_tables([TABLE], tmp_path, "# One", ["table5", "table8"])
+    assert TABLE.heading in (tmp_path / "reproduction.md").read_text()
 
 
 def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(

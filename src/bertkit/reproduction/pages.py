@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit import config
+from bertkit.errors import BertkitError, data_error
 from bertkit.report.style import (
     BASELINE_DASHES,
     FAINT,
@@ -63,23 +64,35 @@ def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str,
     """
     for table in tables:
         write_json(folder / f"{table.name}.json", asdict(table))
-        text = table.markdown()
-        if any(cell.ours for row in table.rows for cell in row.cells):
+        if _has_picture(table):
             plot_table(table, folder / f"{table.name}.png")
-            text += f"\n![{table.heading}]({table.name}.png)\n"
-        _write(folder / f"{table.name}.md", text)
-    pages = [path.read_text(encoding="utf-8") for name in names if (path := folder / f"{name}.md").exists()]
+        _write(folder / f"{table.name}.md", _section(table))
     page = folder / "reproduction.md"
     found = read_tables(folder, names)
     costs = [_SCORE_AGAINST_COST] if draw_costs(found, folder / "costs.png") else []
-    _write(page, "\n".join([introduction, *_list_answers(found), *pages, *costs]))
+    _write(page, "\n".join([introduction, *_list_answers(found), *map(_section, found), *costs]))
     return page
 
 
 def read_tables(folder: Path, names: Sequence[str]) -> list[ResultTable]:
     """The tables that ``write_tables`` wrote into ``folder``, in the order of ``names``."""
-    files = (folder / f"{name}.json" for name in names)
-    return [config.from_json(ResultTable, read_json(file), source=str(file)) for file in files if file.exists()]
+    return [_read_table(file, name) for name in names if (file := folder / f"{name}.json").exists()]
+
+
+def _read_table(file: Path, name: str) -> ResultTable:
+    try:
+        return config.from_json(ResultTable, read_json(file), source=str(file))
+    except BertkitError as error:
+        raise data_error(f"{error} Make it again: bertkit reproduce {name} -o {file.parent}") from error
+
+
+def _has_picture(table: ResultTable) -> bool:
+    return any(cell.ours for row in table.rows for cell in row.cells)
+
+
+def _section(table: ResultTable) -> str:
+    """The table and its picture, if it has one, in Markdown."""
+    return table.markdown() + (f"\n![{table.heading}]({table.name}.png)\n" if _has_picture(table) else "")
 
 
 def _list_answers(tables: Sequence[ResultTable]) -> list[str]:
