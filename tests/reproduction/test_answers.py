@@ -16,7 +16,7 @@ AROUND = Difference(column="MRPC", better=70.0, worse=69.0, low=-1.0, high=3.0)
 @pytest.mark.parametrize(
     ("differences", "verdict"),
     [
-        ([], "cannot be told"),
+        ([], "not measured"),
         ([AROUND], "cannot be told"),
         ([AROUND, ABOVE], "holds here"),
         ([BELOW, AROUND], "does not hold here"),
@@ -29,5 +29,5 @@ def test_verdicts_follow_from_the_intervals(differences: list[Difference], verdi
 
 def test_answers_show_their_differences() -> None:
     table = tabulate_answers([judge(CLAIM, [ABOVE, BELOW]), judge(CLAIM, [])])
-    assert "| BERT against LTR | QNLI +3.1 (+0.4 to +5.8); SST-2 -5.0 (-8.0 to -2.0) |" in table
-    assert "| Masks are better | cannot be told " in table
+    assert "| BERT against LTR          | QNLI +3.1 (+0.4 to +5.8); SST-2 -5.0 (-8.0 to -2.0) |" in table
+    assert "| Masks are better | not measured " in table

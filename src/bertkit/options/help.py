@@ -61,7 +61,7 @@ EXAMPLES: Mapping[str, str] = {
     "serve": "bertkit serve runs/reviews --port 8080",
     "attention": 'bertkit attention runs/mini "The river ran past the mill." -o attention.html',
     "explain": 'bertkit explain runs/reviews "A film to see twice." -o page.html',
-    "import": "bertkit import bert-base-uncased -o models/bert",
+    "import": "bertkit import google-bert/bert-base-uncased -o models/bert",
     "export": "bertkit export runs/reviews --to huggingface -o exported",
     "reproduce": "bertkit reproduce table5 --scale tiny -o reproduction",
     "track": "bertkit track runs/mini --follow",
