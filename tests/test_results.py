@@ -29,7 +29,7 @@ SHOWN = [
     SpanPrediction(TEXT),
     Choice(1, TEXT, tuple(n / 99 for n in range(99))),
     TagPrediction(("O",) * 99, (0.5,) * 99, (NamedEntity("PER", "Ann", 0, 3, 0.9),)),
-    Filling("river", 0.123456789, TEXT),
+    Filling("river", 0.123456789, TEXT, 7),
     TokenStates(("river",) * 99, np.zeros((99, 2), dtype=np.int64), np.zeros((3, 99, 14), dtype=np.float32)),
     Conversion(Path("out"), "BERT", ("class",), 99, is_for_a_task=True, notes=(TEXT,), left_out=()),
     SweepResult(
@@ -74,13 +74,15 @@ def test_what_the_steps_from_text_to_a_model_return_are_results(workspace: Path,
 def test_the_line_shows_what_matters() -> None:
     prediction = Prediction("good", {"bad": 0.0712345, "good": 0.9287655})
     assert repr(prediction) == "Prediction(label='good', scores={good: 0.9288, bad: 0.07123})"
-    assert repr(Filling("river", 0.5, "a river")) == "Filling(word='river', probability=0.5, text='a river')"
+    assert (
+        repr(Filling("river", 0.5, "a river", 7)) == "Filling(word='river', probability=0.5, text='a river', token=7)"
+    )
     assert "scores={class 98: 0.0196, class 97: 0.0194, class 96: 0.0192, ...}" not in repr(Prediction("x"))
     assert repr(Prediction(0.25)) == "Prediction(label=0.25)"
 
 
 def test_control_characters_do_not_reach_a_terminal_or_a_page() -> None:
-    result = Filling("\x1b[31m<script>", 0.5, "a\u202eb")
+    result = Filling("\x1b[31m<script>", 0.5, "a\u202eb", 7)
     assert "\x1b" not in repr(result)
     assert "\u202e" not in repr(result)
     assert "<script>" not in result._repr_html_()

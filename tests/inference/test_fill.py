@@ -70,3 +70,8 @@ def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece)
 def test_top_k_has_bounds(top_k: int, model: Model, tokenizer: WordPiece) -> None:
     with pytest.raises(BertkitError, match=f"top_k is {top_k}"):
         fill(model, tokenizer, "[MASK]", top_k=top_k)
+
+
+def test_a_word_has_its_id(model: Model, tokenizer: WordPiece) -> None:
+    for blank in fill(model, tokenizer, "[MASK] [MASK]", top_k=tokenizer.vocab_size):
+        assert [tokenizer.id_to_token(guess.token) for guess in blank] == [guess.word for guess in blank]

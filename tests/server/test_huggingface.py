@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import BadRequestError, HfHubHTTPError
-from tests.server.running import post
+from tests.server.running import post, running, served
+from tests.tiny_bert import make_encoder, make_tokenizer
 
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.inference.pipeline import load
+from bertkit.model import Model
 from bertkit.server.huggingface import find_task
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
+from bertkit.task_types import QuestionAnsweringTask, SimilarityTask, SpanExample
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +194,78 @@ def test_the_task_of_a_body_without_parameters_is_vectors_for_an_encoder(loaded:
     assert find_task(words, {"inputs": "a", "parameters": {}}) == "fill-mask"
     assert find_task(reviews, {"inputs": "a"}) == "text-classification"
     assert find_task(reviews, {"inputs": {"question": "a", "context": "b"}}) == "question-answering"
+
+
+def test_a_candidate_has_its_own_id_in_the_vocabulary(server: Server, loaded: list[ServedModel]) -> None:
+    tokenizer = by_name(loaded, "words").pipeline.tokenizer
+    body = {"inputs": "the [MASK] ran", "parameters": {"top_k": tokenizer.vocab_size}}
+    found = post(server, "/models/words", body).json()
+    assert sorted(each["token"] for each in found) == list(range(tokenizer.vocab_size))
+    assert all(tokenizer.id_to_token(each["token"]) == each["token_str"] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"model": 5, "inputs": "x"}, "model"),
+        ({"model": {}, "inputs": "x"}, "model"),
+        ({"inputs": "x", "parameters": 5}, "parameters"),
+        ({"inputs": "x", "parameters": "candidate_labels"}, "parameters"),
+    ],
+)
+def test_a_wrong_type_is_named(server: Server, body: dict[str, object], field: str) -> None:
+    reply = post(server, "/", body)
+    assert (reply.status_code, reply.json()["field"]) == (422, field)
+
+
+def test_settings_of_vectors_are_read_from_the_parameters_too(server: Server) -> None:
+    path = "/pipeline/feature-extraction"
+    given = {"normalize": False, "dimensions": 3}
+    plain = post(server, path, {"inputs": "a river", **given}).json()
+    assert post(server, path, {"inputs": "a river", "parameters": given}).json() == plain
+    mixed = post(server, path, {"inputs": "a river", "parameters": given, "normalize": True}).json()
+    assert np.linalg.norm(mixed[0]) == pytest.approx(1, abs=1e-6)
+    long = {"inputs": "river " * 90, "model": "words"}
+    assert post(server, path, long).status_code == 422
+    assert post(server, path, {**long, "parameters": {"truncate": True}}).status_code == 200
+    unknown = post(server, path, {"inputs": "a river", "parameters": {"normalise": False}})
+    assert (unknown.status_code, unknown.json()["field"]) == (422, "parameters.normalise")
+
+
+def test_the_general_routes_of_a_similarity_model_give_vectors(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    encoder, task = make_encoder(tokenizer), SimilarityTask(name="s", max_length=33)
+    model = Model(encoder, task.objectives(encoder))
+    save_model(tmp_path / "similar", model, tokenizer, metadata={"task": task.record()})
+    with running(served(tmp_path, "similar")) as server:
+        expected = post(server, "/embed", {"inputs": "a river"}).json()
+        for path, body in (
+            ("/", {"inputs": "a river"}),
+            ("/models/similar", {"inputs": "a river", "parameters": {}}),
+            ("/invocations", {"inputs": ["a river"]}),
+        ):
+            np.testing.assert_allclose(post(server, path, body).json(), expected, rtol=0, atol=1e-6)
+        instances = post(server, "/predict", {"instances": [{"inputs": "a river"}]}).json()
+        np.testing.assert_allclose(instances["predictions"], [expected], rtol=0, atol=1e-6)
+        compared = {"inputs": {"source_sentence": "a river", "sentences": ["a river"]}}
+        assert post(server, "/", compared).json() == pytest.approx([1], abs=1e-5)
+
+
+def test_the_stride_is_the_overlap_of_two_windows(server: Server, loaded: list[ServedModel]) -> None:
+    """A window of 33 tokens holds the question, three special tokens and a part of the context."""
+    model = by_name(loaded, "questions")
+    context = "the old river ran past the mill and nobody counted the stones of it " * 4
+    tokens = model.pipeline.tokenizer.encode("who ran").ids
+    room = 33 - len(tokens) - 3
+    body = {"inputs": {"question": "who ran", "context": context}, "model": "questions"}
+    path = "/pipeline/question-answering"
+    for overlap in (1, room - 1):
+        assert isinstance(model.task, QuestionAnsweringTask)
+        task = replace(model.task, stride=room - overlap)
+        features = task.encode(SpanExample("0", "who ran", context), model.pipeline.tokenizer)
+        reply = post(server, path, {**body, "parameters": {"doc_stride": overlap}})
+        used = sum(len(each) for each in features)
+        assert (reply.status_code, reply.headers["x-compute-tokens"]) == (200, str(used))
+    refused = post(server, path, {**body, "parameters": {"doc_stride": room}})
+    assert (refused.status_code, refused.json()["field"]) == (422, "parameters.doc_stride")
+    assert f"{room} tokens of the context" in refused.json()["error"]

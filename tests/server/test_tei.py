@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from tests.server.running import get, post
+from tests.server.running import get, post, running, served
+from tests.tiny_bert import SENTENCES
 
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.encoders.elmo import tiny
+from bertkit.model import Model
 from bertkit.server.run import Server
+from bertkit.text.words import train
 
 
 def test_one_text_is_flat_and_a_batch_is_nested(server: Server) -> None:
@@ -99,3 +106,23 @@ def test_sentences_are_compared(server: Server) -> None:
     first, second = post(server, "/similarity", body).json()
     assert first == pytest.approx(1, abs=1e-5)
     assert second < first
+
+
+def test_only_the_end_of_a_text_can_be_cut_off(server: Server) -> None:
+    left = {"truncate": True, "truncation_direction": "left"}
+    assert post(server, "/predict", {"inputs": "the river", **left}).status_code == 422
+    assert post(server, "/rerank", {"query": "a", "texts": ["b"], "model": "ranker", **left}).status_code == 422
+    assert post(server, "/predict", {"inputs": "the river", "truncation_direction": "Right"}).status_code == 200
+
+
+def test_ids_beside_lists_of_ids_are_refused(server: Server) -> None:
+    reply = post(server, "/decode", {"ids": [7, [8]]})
+    assert (reply.status_code, reply.json()["field"]) == (422, "ids")
+
+
+def test_words_with_characters_have_no_ids_to_show(tmp_path: Path) -> None:
+    save_model(tmp_path / "elmo", Model(tiny(), {}), train(SENTENCES, vocab_size=30, word_length=7), metadata={})
+    with running(served(tmp_path, "elmo")) as server:
+        reply = post(server, "/tokenize", {"inputs": "the river"})
+    assert reply.status_code == 422
+    assert "without single ids" in reply.json()["error"]

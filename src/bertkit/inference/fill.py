@@ -21,7 +21,7 @@ _CONTINUES = "##"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Filling(Result):
-    """A ``word`` for one mask, its probability, and the text with it.
+    """A ``word`` for one mask, its probability, the text with it, and ``token``, its id in the vocabulary.
 
     The other masks of ``text`` are replaced by their most probable words. A word with ``##`` at its beginning continues
     the word before it, whatever the marks of the vocabulary are.
@@ -30,6 +30,7 @@ class Filling(Result):
     word: str
     probability: float
     text: str
+    token: int
 
 
 def fill(
@@ -60,10 +61,10 @@ def fill(
     spans = [tokens.offsets[index] for index in masked]
     words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in candidates]
     filled = []
-    for number, (row, row_probabilities) in enumerate(zip(words, probabilities, strict=True)):
+    for number, (row, row_probabilities, ids) in enumerate(zip(words, probabilities, candidates, strict=True)):
         best = [each[0] for each in words]
         texts = [_complete(text, spans, [*best[:number], word, *best[number + 1 :]]) for word in row]
-        filled.append(Results(Filling(*each) for each in zip(row, row_probabilities, texts, strict=True)))
+        filled.append(Results(Filling(*each) for each in zip(row, row_probabilities, texts, ids, strict=True)))
     return filled
 
 

@@ -106,15 +106,26 @@ async def tag(call: Call, model: ServedModel, texts: Sequence[str]) -> list[tupl
 
 
 async def answer(
-    call: Call, model: ServedModel, question: str, context: str, **settings: int | bool | None
+    call: Call,
+    model: ServedModel,
+    question: str,
+    context: str,
+    *,
+    overlap: int | None = None,
+    **settings: int | bool | None,
 ) -> SpanPrediction:
-    """The answer to a question; ``settings`` replace those of the task, where they are not None."""
+    """The answer to a question; ``settings`` replace those of the task, where they are not None.
+
+    ``overlap`` is the number of tokens of the context that two windows share.
+    """
     task = model.task
     if not isinstance(task, QuestionAnsweringTask):
         raise unable(f'the model "{model.name}" does not answer questions; it can do: {", ".join(model.tasks)}')
     changed = replace(task, **{name: value for name, value in settings.items() if value is not None})  # type: ignore[arg-type]
     if changed.max_length > model.max_length:
         raise invalid(f"`max_seq_len` may be {model.max_length} at most", "parameters.max_seq_len")
+    if overlap is not None:
+        changed = replace(changed, stride=_find_stride(model, changed, question, overlap))
     inputs = [TaskInput(changed, SpanExample("0", question, context))]
     (result,) = await call.run(model, model.predictions, inputs, field="inputs.question")
     prediction: SpanPrediction = result.prediction
@@ -160,6 +171,17 @@ async def compare(
     """The cosine of the vector of ``source`` with that of each text."""
     vectors = await embed(call, model, [source, *texts], truncate=truncate)
     return [float(cosine) for cosine in (vectors[1:] @ vectors[0]).clip(-1, 1)]
+
+
+def _find_stride(model: ServedModel, task: QuestionAnsweringTask, question: str, overlap: int) -> int:
+    """The distance of windows that share ``overlap`` tokens of the context; 422 where it is not positive."""
+    tokenizer = model.pipeline.tokenizer
+    before = 1 + min(len(tokenizer.encode(question).ids), task.max_query) + len(tokenizer.between_ids)
+    room = max(0, task.max_length - before - 1)
+    if overlap >= room:
+        message = f"`doc_stride` is the overlap of windows that have {room} tokens of the context each: ask for less"
+        raise invalid(message, "parameters.doc_stride")
+    return room - overlap
 
 
 def _scores(model: ServedModel, result: TaskResult, activation: Activation) -> list[LabelScore]:

@@ -59,8 +59,13 @@ class Call:
         self.service.state.open -= self.entered
         self.entered = False
 
-    def find_model(self, name: str | None, task: str | None = None) -> ServedModel:
-        """The model that the request is for: that of its path, of its body, or the first that can do ``task``."""
+    def find_model(self, name: object, task: str | None = None) -> ServedModel:
+        """The model that the request is for: that of its path, of its body, or the first that can do ``task``.
+
+        ``name`` is what the body has; 422 where it is no text.
+        """
+        if name is not None and not isinstance(name, str):
+            raise invalid("`model` must be a string", "model")
         model = self.service.model(self.path_parameters.get("model", name), task)
         self.model, self.task = model.name, task or model.tasks[0]
         return model

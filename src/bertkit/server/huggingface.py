@@ -44,7 +44,7 @@ async def fill_mask(call: Call, request: FillRequest) -> object:
     count = parameters.top_k or 5
     vocabulary = model.pipeline.tokenizer.vocab_size
     masks = await abilities.fill_masks(call, model, text, vocabulary if parameters.targets else count)
-    lists = [_candidates(model, mask, parameters.targets)[:count] for mask in masks]
+    lists = [_candidates(mask, parameters.targets)[:count] for mask in masks]
     return lists[0] if len(lists) == 1 else lists
 
 
@@ -82,7 +82,7 @@ async def question_answering(call: Call, request: QuestionRequest) -> object:
         context,
         null=parameters.handle_impossible_answer,
         longest=parameters.max_answer_len,
-        stride=parameters.doc_stride,
+        overlap=parameters.doc_stride,
         max_length=parameters.max_seq_len,
         max_query=parameters.max_question_len,
         n_best=max(20, count),
@@ -96,7 +96,9 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     model = call.find_model(request.model, EMBED)
     texts = check_inputs(request.texts(model), call.service.limits)
     call.usage.characters = sum(map(len, texts))
-    if request.truncation_direction.lower() == "left" and request.truncate:
+    settings = request.settings()
+    cuts = call.service.truncate if settings.truncate is None else settings.truncate
+    if request.truncation_direction.lower() == "left" and cuts:
         raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
     if request.prompt_name:
         raise invalid(f'the model "{model.name}" has no prompts', "prompt_name")
@@ -104,9 +106,9 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
         call,
         model,
         [text for text in texts if isinstance(text, str)],
-        normalize=request.normalize is not False,
-        dimensions=request.dimensions,
-        truncate=request.truncate,
+        normalize=settings.normalize is not False,
+        dimensions=settings.dimensions,
+        truncate=settings.truncate,
     )
 
 
@@ -184,12 +186,16 @@ async def dispatch(call: Call, body: dict[str, Any]) -> object:
 
 def find_task(model: ServedModel, body: Mapping[str, Any]) -> str:
     """The task by the keys of the inputs, else the model's own; vectors where the client sends no ``parameters``."""
-    inputs = body.get("inputs")
+    inputs, parameters = body.get("inputs"), body.get("parameters")
+    if not isinstance(parameters, dict | None):
+        raise invalid("`parameters` must be an object", "parameters")
     if isinstance(inputs, dict):
         for key, task in (("question", "question-answering"), ("source_sentence", SIMILARITY)):
             if key in inputs:
                 return task
-    if "candidate_labels" in (body.get("parameters") or {}) and can_infer(model):
+    elif model.tasks[0] == SIMILARITY:
+        return EMBED  # one text has no similarity, but a vector
+    if "candidate_labels" in (parameters or {}) and can_infer(model):
         return ZERO_SHOT
     return model.tasks[0] if "parameters" in body or model.task is not None else EMBED
 
@@ -199,8 +205,7 @@ def label_records(labels: list[LabelScore]) -> list[dict[str, object]]:
     return [each._asdict() for each in labels]
 
 
-def _candidates(model: ServedModel, mask: list[Filling], targets: list[str] | None) -> list[dict[str, object]]:
-    tokenizer = model.pipeline.tokenizer
+def _candidates(mask: list[Filling], targets: list[str] | None) -> list[dict[str, object]]:
     wanted = None if targets is None else set(targets)
     kept = [each for each in mask if wanted is None or each.word in wanted]
     if not kept:
@@ -209,15 +214,8 @@ def _candidates(model: ServedModel, mask: list[Filling], targets: list[str] | No
             if not targets
             else invalid("no target is a token of the vocabulary", "parameters.targets")
         )
-    ids = tokenizer.encode_batch([each.word.removeprefix("##") for each in kept])
     return [
-        {
-            "score": each.probability,
-            "token": tokens.ids[0] if tokens.ids else 0,
-            "token_str": each.word,
-            "sequence": each.text,
-        }
-        for each, tokens in zip(kept, ids, strict=True)
+        {"score": each.probability, "token": each.token, "token_str": each.word, "sequence": each.text} for each in kept
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -21,7 +21,7 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Parameters(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Base of the parameters of a task."""
+    """Base of the parameters of a task, and those of a task without any."""
 
 
 class FillParameters(Parameters):
@@ -76,7 +76,7 @@ class Question(Struct, forbid_unknown_fields=True):
 
 
 class QuestionParameters(Parameters):
-    """Lengths are in tokens."""
+    """Lengths are in tokens. ``doc_stride`` is the overlap of two windows."""
 
     align_to_words: bool | None = None
     doc_stride: Count | None = None
@@ -94,6 +94,14 @@ class QuestionRequest(Request):
     parameters: QuestionParameters = field(default_factory=QuestionParameters)
 
 
+class EmbedParameters(Parameters):
+    """The fields of the request with these names, where a route or a client has its settings in ``parameters``."""
+
+    normalize: bool | None = None
+    truncate: bool | None = None
+    dimensions: int | None = None
+
+
 class EmbedRequest(Request):
     """A text, texts, or the token ids of one or of several; Hugging Face's and TEI's fields."""
 
@@ -104,7 +112,16 @@ class EmbedRequest(Request):
     prompt_name: str | None = None
     dimensions: int | None = None
     encoding_format: Literal["float"] | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: EmbedParameters | None = None
+
+    def settings(self) -> EmbedParameters:
+        """The fields of the request, and where one is not given that of its ``parameters``."""
+        given = self.parameters or EmbedParameters()
+        return EmbedParameters(
+            normalize=given.normalize if self.normalize is None else self.normalize,
+            truncate=given.truncate if self.truncate is None else self.truncate,
+            dimensions=given.dimensions if self.dimensions is None else self.dimensions,
+        )
 
     def texts(self, model: ServedModel) -> str | list[Text]:
         """The texts; token ids become the text that they stand for."""
@@ -159,4 +176,4 @@ class ChooseRequest(Request):
     """A prompt with choices."""
 
     inputs: Choices
-    parameters: dict[str, Any] | None = None
+    parameters: Parameters | None = None

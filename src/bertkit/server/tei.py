@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ class PredictRequest(Request):
     inputs: str | list[str | list[str]]
     raw_scores: bool = False
     truncate: bool | None = None
-    truncation_direction: str = "right"
+    truncation_direction: Literal["right", "Right"] = "right"
 
 
 class RerankRequest(Request):
@@ -35,7 +35,7 @@ class RerankRequest(Request):
     raw_scores: bool = False
     return_text: bool = False
     truncate: bool | None = None
-    truncation_direction: str = "right"
+    truncation_direction: Literal["right", "Right"] = "right"
 
 
 class TokenizeRequest(Request):
@@ -96,9 +96,11 @@ async def tokenize(call: Call, request: TokenizeRequest) -> object:
 async def decode(call: Call, request: DecodeRequest) -> object:
     """The texts of ids."""
     tokenizer = call.find_model(request.model).pipeline.tokenizer
-    rows = [each for each in request.ids if isinstance(each, list)] or [
-        [each for each in request.ids if isinstance(each, int)]
-    ]
+    rows = [each for each in request.ids if isinstance(each, list)]
+    flat = [each for each in request.ids if isinstance(each, int)]
+    if rows and flat:
+        raise invalid("`ids` has both ids and lists of ids: send one list of ids, or a list of such lists", "ids")
+    rows = rows or [flat]
     for row in rows:
         for id in row:
             if not 0 <= id < tokenizer.vocab_size:
@@ -162,6 +164,8 @@ def _pair(texts: list[str]) -> Text:
 def _tokens(model: ServedModel, text: str, *, specials: bool) -> list[SimpleToken]:
     tokenizer = model.pipeline.tokenizer
     tokens = tokenizer.encode(text)
+    if not isinstance(tokenizer.start_id, int):
+        raise invalid(f'the tokens of the model "{model.name}" are words with their characters, without single ids')
     found = [
         SimpleToken(id, tokenizer.id_to_token(id), False, start, end)
         for id, (start, end) in zip(tokens.ids, tokens.offsets, strict=True)
