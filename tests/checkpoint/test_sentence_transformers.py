@@ -199,6 +199,8 @@ def test_a_model_of_numbers_becomes_a_cross_encoder(
         ({}, {}, True),
         ({}, {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, False),
         ({}, {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}, False),
+        ({}, {"problem_type": "regression"}, False),
+        ({"activation_fn": "torch.nn.modules.activation.Sigmoid"}, {"problem_type": "regression"}, True),
         (
             {"activation_fn": "torch.nn.modules.activation.Sigmoid"},
             {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}},

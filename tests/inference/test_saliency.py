@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.server.running import save_tiny_models
+from tests.tiny_bert import make_encoder, make_tokenizer
 
+from bertkit.checkpoint.model_folder import save_model
 from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, explain
+from bertkit.model import Model
 
 TEXT = "seven wide rivers ran past the mill"
 
@@ -70,3 +73,11 @@ def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
     ):
         with pytest.raises(BertkitError, match=message):
             explain(load(folder / name), text)
+
+
+def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    record = {"type": "no_such_module:OwnTask", "name": "own"}
+    save_model(tmp_path / "own", Model(make_encoder(tokenizer), {}), tokenizer, metadata={"task": record})
+    with pytest.raises(BertkitError, match="no_such_module"):
+        explain(load(tmp_path / "own"), TEXT)

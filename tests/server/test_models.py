@@ -6,8 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiny_bert import make_encoder, make_tokenizer
 
+from bertkit.checkpoint.model_folder import save_model
+from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
+from bertkit.model import Model
 from bertkit.server.errors import ServerError
 from bertkit.server.models import ServedModel
 
@@ -49,3 +53,12 @@ def test_a_real_encoder_makes_vectors_only(minilm: Path) -> None:
     assert (model.tasks, model.task) == (("feature-extraction",), None)
     with pytest.raises(ServerError, match="does not classify texts"):
         model.text_input("a")
+
+
+def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """Without its head the model would be served as one that makes vectors only."""
+    tokenizer = make_tokenizer()
+    record = {"type": "no_such_module:OwnTask", "name": "own"}
+    save_model(tmp_path / "own", Model(make_encoder(tokenizer), {}), tokenizer, metadata={"task": record})
+    with pytest.raises(BertkitError, match="no_such_module"):
+        ServedModel("own", load(tmp_path / "own"))

@@ -95,16 +95,19 @@ def write_embedding(folder: Path, embedding: SentenceEmbedding, *, hidden_size: 
 
 
 def applies_sigmoid(folder: Path, config: Mapping[str, Any]) -> bool:
-    """Whether CrossEncoder applies a sigmoid to the only output of the model in ``folder`` with this ``config.json``.
+    """Whether a sigmoid belongs to the only output of the model in ``folder`` with this ``config.json``.
 
-    That is its default. Another function is named in a file of its own since version 5, before that in ``config.json``.
+    That is the default of CrossEncoder. Another function is named in a file of its own since version 5, before that in
+    ``config.json``. Where none is named, a model for regression has none.
     """
     newest = read_object(folder / _MODEL_CONFIG) if (folder / _MODEL_CONFIG).is_file() else {}
     older = config.get("sentence_transformers")
     candidates = [newest, older if isinstance(older, dict) else {}]
     named = [each["activation_fn"] for each in candidates if each.get("activation_fn") is not None]
     named.append(config.get("sbert_ce_default_activation_function"))
-    return named[0] is None or str(named[0]).endswith("Sigmoid")
+    if named[0] is None:
+        return config.get("problem_type") != "regression"
+    return str(named[0]).endswith("Sigmoid")
 
 
 def _read_modules(file: Path) -> list[str]:

@@ -21,7 +21,8 @@ from bertkit.batch import Batch, Feature, Outputs, id_of
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
-from bertkit.errors import BertkitError, usage_error
+from bertkit.errors import usage_error
+from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, build_masked_lm
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
@@ -128,10 +129,9 @@ def _flatten(outputs: Mapping[str, Outputs]) -> dict[str, Tensor]:
 def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, _Target]:
     """The model as it was trained, and what is explained of its prediction."""
     folder = ModelFolder.open(pipeline.folder)
-    try:
-        task = pipeline.task
-    except BertkitError:
+    if find_task(folder) is None:
         return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
+    task = pipeline.task
     model = folder.load_model(task.objectives).eval()
     tokenizer = pipeline.tokenizer
     if isinstance(task, TextTask):

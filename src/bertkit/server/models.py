@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batch import Feature
+from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import Encoder, OutputArrays
 from bertkit.data.features import assemble
 from bertkit.errors import BertkitError
 from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder
 from bertkit.inference.fill import Filling
+from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import run_features
 from bertkit.inference.texts import Text
@@ -57,9 +59,11 @@ class ServedModel:
     def __init__(self, name: str, pipeline: Pipeline) -> None:
         self.name = name
         self.pipeline = pipeline
-        self.task = _find_task(pipeline)
+        folder = ModelFolder.open(pipeline.folder)
+        # A task that cannot be read is an error: without its head the model would give vectors only.
+        self.task = None if find_task(folder) is None else pipeline.task
         self.fills = self.task is None and _can_fill(pipeline)
-        self.activation: Activation = find_activation(self.task, pipeline.folder)
+        self.activation: Activation = find_activation(self.task, folder.metadata)
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
         self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
@@ -194,13 +198,6 @@ class Fillings:
 def _count(content: Any, features: Sequence[Feature]) -> Encoded:
     tokens = sum(len(each) if each.lengths is None else int(each.lengths.sum()) for each in features)
     return Encoded(content, tokens, sum(each.num_truncated for each in features))
-
-
-def _find_task(pipeline: Pipeline) -> FileTask | None:
-    try:
-        return pipeline.task
-    except BertkitError:  # it is pre-trained and not fine-tuned
-        return None
 
 
 def _can_fill(pipeline: Pipeline) -> bool:
