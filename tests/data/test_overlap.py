@@ -28,11 +28,11 @@ def write_table(path: Path, sentences: list[str]) -> None:
         pq.write_table(pa.table({"sentence": sentences, "label": ["x"] * len(sentences)}), path)
         return
     rows = [json.dumps({"sentence": each, "label": 1}) if ".jsonl" in path.name else f"{each}\t1" for each in sentences]
-    content = json.dumps({"data": [{"texts": sentences}]}) if path.suffix == ".json" else "\n".join(rows)
+    content = json.dumps({"data": [{"texts": sentences}]}) if ".json" in path.suffixes else "\n".join(rows)
     path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
 
 
-@pytest.mark.parametrize("name", ["dev.tsv", "dev.jsonl", "dev.jsonl.gz", "dev.json", "dev.parquet"])
+@pytest.mark.parametrize("name", ["dev.tsv", "dev.jsonl", "dev.jsonl.gz", "dev.json", "dev.json.gz", "dev.parquet"])
 def test_texts_of_every_format_are_found_and_counted(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     write_table(path, [THIRTEEN, "too short", OTHER, THIRTEEN + " again"])

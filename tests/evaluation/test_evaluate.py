@@ -100,6 +100,19 @@ def test_an_ensemble_has_no_default_folder_for_its_report(run: Path) -> None:
     assert found.examples > 0
 
 
+def test_a_folder_that_does_not_say_it_is_for_pairs_is_scored_on_pairs(tmp_path: Path, run: Path) -> None:
+    hf = pytest.importorskip("transformers")
+    tokenizer = load(run).tokenizer
+    shape = {"hidden_size": 14, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 37}
+    config = hf.BertConfig(vocab_size=tokenizer.vocab_size, num_labels=1, max_position_embeddings=41, **shape)
+    hf.BertForSequenceClassification(config).save_pretrained(tmp_path / "hf")
+    tokenizer.save(tmp_path / "hf")
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("text,second,label\n" + "".join(f"a river {n},a stone {n % 3},{n / 7}\n" for n in range(20)))
+    found = api.evaluate(tmp_path / "hf", data=pairs, text="text", pair="second", progress="quiet")
+    assert found.examples == 20
+
+
 def test_unlabelled_rows_are_noted(run: Path, tmp_path: Path) -> None:
     pipeline = load(run)
     file = write_rows(tmp_path / "more.csv", ["good", "", "bad", ""])

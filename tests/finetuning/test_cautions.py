@@ -15,9 +15,10 @@ from bertkit.report.progress import Progress
 from bertkit.scores import UNDEFINED
 
 
-def seed_result(best_epoch: int, *, epochs: int = 3) -> SeedResult:
-    scores = [{"accuracy": 0.5}] * epochs
-    return SeedResult(seed=0, epochs=scores, best_epoch=best_epoch, scores={}, seconds=1.0, examples_per_second=1.0)
+def seed_result(*accuracies: float) -> SeedResult:
+    epochs = [{"accuracy": each} for each in accuracies]
+    best = 1 + accuracies.index(max(accuracies))
+    return SeedResult(seed=0, epochs=epochs, best_epoch=best, scores={}, seconds=1.0, examples_per_second=1.0)
 
 
 @pytest.mark.parametrize(("examples", "expected"), [(1, ["98 points"]), (49, ["14 points"]), (200, []), (872, [])])
@@ -36,10 +37,13 @@ def test_one_answer_is_right_where_all_gold_answers_are_equal() -> None:
 
 
 def test_the_last_epoch_was_the_best_of_every_seed() -> None:
-    assert "--epochs 6 may be better" in caution_about_epochs([seed_result(3), seed_result(3)])[0]
-    assert caution_about_epochs([seed_result(3), seed_result(2)]) == []
-    assert caution_about_epochs([seed_result(1, epochs=1)]) == []
-    assert caution_about_epochs([replace(seed_result(3), scores={"pearson": UNDEFINED})]) == []
+    rising = seed_result(0.5, 0.4, 0.6)
+    assert "--epochs 6 may be better" in caution_about_epochs([rising, seed_result(0.1, 0.2, 0.3)], "accuracy")[0]
+    assert caution_about_epochs([rising, seed_result(0.5, 0.7, 0.6)], "accuracy") == []
+    assert caution_about_epochs([rising, seed_result(1.0, 1.0, 1.0)], "accuracy") == [], "more epochs change nothing"
+    assert caution_about_epochs([seed_result(0.5)], "accuracy") == []
+    assert caution_about_epochs([seed_result(UNDEFINED, 0.6)], "accuracy") == []
+    assert caution_about_epochs([replace(rising, scores={"pearson": UNDEFINED})], "accuracy") == []
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from itertools import islice
 from pathlib import Path
 
 import pytest
+import zstandard
 from tests.opened_files import count_opens
 
 from bertkit.errors import BAD_DATA, BertkitError
@@ -47,6 +50,9 @@ def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Excel workbook. Save it as CSV"),
         (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
         (gzip.compress(HEADER, mtime=0), "t.csv is compressed by gzip. Let its name end with .gz"),
+        (bz2.compress(HEADER), "t.csv is compressed by bzip2. Unpack it, or compress it by gzip"),
+        (lzma.compress(HEADER), "t.csv is compressed by xz. Unpack it"),
+        (zstandard.compress(HEADER), "t.csv is compressed by zstd. Unpack it"),
         ("id,text,label\n".encode("utf-16"), "t.csv is in UTF-16. Save it as UTF-8"),
     ],
 )

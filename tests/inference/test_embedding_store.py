@@ -51,6 +51,14 @@ def test_vectors_and_their_record_are_read_again_in_blocks(
     np.testing.assert_array_equal(np.concatenate(blocks), VECTORS)
 
 
+def test_half_of_a_character_does_not_stop_the_writing_of_all_others(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = ["half \ud83d", *(f"text {row}" for row in range(1, 37))]
+    write_parquet(tmp_path / "v.parquet", RECORD, texts, VECTORS)
+    assert parquet.read_table(tmp_path / "v.parquet")["review"][0].as_py().startswith("half ")
+    assert StoredVectors(tmp_path / "v.parquet").record == RECORD
+
+
 def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     path = write_array(tmp_path / "v.npy")
     whole = path.read_bytes()

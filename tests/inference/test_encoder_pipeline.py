@@ -151,6 +151,18 @@ def test_sentence_transformers_makes_the_same_vectors_with_a_model_of_embeddings
     np.testing.assert_allclose(load(tmp_path / "exported").embed(SENTENCES), expected, atol=1e-5)
 
 
+def test_a_folder_that_states_more_tokens_than_the_model_has_positions_is_cut_at_these(
+    tmp_path: Path, model: Model, tokenizer: WordPiece
+) -> None:
+    save_model(tmp_path / "run", model, tokenizer, metadata={})
+    convert_to_sentence_transformers(ModelFolder.open(tmp_path / "run"), tmp_path / "exported")
+    (tmp_path / "exported" / "bertkit.json").unlink()  # as a folder of another library
+    (tmp_path / "exported" / "sentence_bert_config.json").write_text('{"max_seq_length": 1024}')
+    pipeline = load(tmp_path / "exported")
+    assert pipeline.max_length == 41
+    assert pipeline.embed("a river " * 99).shape == (1, 14)
+
+
 def test_vectors_of_real_weights_are_those_of_sentence_transformers(minilm: Path) -> None:
     """Its folder says: the mean, normalized, of the first 256 tokens."""
     transformers = pytest.importorskip("sentence_transformers")

@@ -17,6 +17,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.prediction_files import predict_file
 from bertkit.inference.prediction_formats import find_writer
 from bertkit.task_types import (
+    AnswerColumns,
     Choice,
     Columns,
     MultipleChoiceTask,
@@ -108,6 +109,14 @@ def test_tags_are_one_cell_with_spaces_between(tmp_path: Path, suffix: str, expe
     output = tmp_path / f"out{suffix}"
     predict_file(Tagger(tmp_path / "model"), tmp_path / "in.txt", output, lambda done: None)
     assert output.read_text() == expected
+
+
+def test_half_of_a_character_in_an_id_does_not_stop_the_writing_of_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = AnswerColumns(columns=("id", "label"))
+    output = tmp_path / "out.parquet"
+    find_writer(output)([{"id": "a\ud83d", "label": "x"}], output, columns)
+    assert parquet.read_table(output).to_pylist() == [{"id": "a\\ud83d", "label": "x"}]
 
 
 def test_a_missing_pyarrow_is_an_error_before_anything_is_predicted(

@@ -70,9 +70,12 @@ def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
         ("words", TEXT, r"write \[MASK\] in place of one"),
         ("questions", "who", "give the text with the answer as --pair"),
         ("choices", TEXT, "cannot explain multiple-choice yet"),
+        ("words", f"{TEXT} " * 99 + "[MASK]", r"the masked word is behind the \d+ tokens that are read: shorten it"),
     ):
         with pytest.raises(BertkitError, match=message):
             explain(load(folder / name), text)
+    with pytest.raises(BertkitError, match="reads one text: leave out --pair"):
+        explain(load(folder / "words"), "the [MASK] ran", "the mill")
 
 
 def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
             then = TaskTrainingOptions(options.then, model=options.model, output=options.output, data=options.data)
             task = choose_task(then, bar)
             settings = _list_settings(options, task, model, bar)
-            run = replace(apply(replace(run, task=task), settings), model=first.output, from_scratch=False)
+            run = replace(apply(_new_run(options, task), settings), model=first.output, from_scratch=False)
             model = ModelFolder.open(first.output)
         return run_finetuning(run, bar, origins=origins(run, settings), model=model)
 

@@ -27,8 +27,11 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
         )
         show_parts(evaluation.parts)
         show_lines([line for line in (evaluation.verdict, *evaluation.warnings) if line])
+    from bertkit.inference.prediction_formats import WRITTEN_FORMATS
+
     suffix = _suffix_of_data(Path(options.run))
-    verbosity.suggest("bertkit", "predict", options.run, f"NEW{suffix}", "-o", f"predictions{suffix}")
+    output = suffix if suffix in WRITTEN_FORMATS else ".jsonl"
+    verbosity.suggest("bertkit", "predict", options.run, f"NEW{suffix}", "-o", f"predictions{output}")
 
 
 def _suffix_of_data(run: Path) -> str:

@@ -85,7 +85,7 @@ class EvaluationTexts:
 
 def _read(file: Path) -> Iterator[str]:
     """The texts of one file. Lines of CSV and TSV are taken as they are: what separates cells is not a word."""
-    suffix = file.suffix.lower()
+    suffix = suffix_of(file)
     if suffix == ".parquet":
         table = Table(file)
         for row in table.rows(*table.columns):
@@ -95,7 +95,7 @@ def _read(file: Path) -> Iterator[str]:
         yield from _strings(_parse(str(file), b"".join(ByteStream(file))))
         return
     with open_lines(file) as lines:
-        if suffix_of(file) == ".jsonl":
+        if suffix == ".jsonl":
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from _strings(_parse(at_line(file, number), line))

@@ -21,7 +21,7 @@ from bertkit.formats.splits import tables_of
 from bertkit.inference.pipeline import Pipeline
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
-from bertkit.task_types import FileTask
+from bertkit.task_types import FileTask, TextTask
 
 REPORT_FILES = ("report.html", "report.json")
 
@@ -58,7 +58,8 @@ def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) 
     """The predictions of ``model`` in order, with the thresholds of ``labelled.task``, which may be another task."""
     progress.start(f"evaluating {labelled.name}", len(labelled.examples), "example")
     predictions = []
-    for prediction in model.stream(labelled.examples):
+    pair = isinstance(labelled.task, TextTask) and labelled.task.pair
+    for prediction in model.stream(labelled.examples, task=model.task_for(pair=pair)):
         predictions.append(labelled.task.reconsider(prediction))
         progress.advance(len(predictions))
     progress.finish()
@@ -120,7 +121,7 @@ def _judge(
         warnings=[
             *caution_about_answers([each.label for each in examples], [each.label for each in predictions]),
             *caution_about_size(len(examples)),
-            *(caution_about_epochs(run.seeds) if run else []),
+            *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )
 

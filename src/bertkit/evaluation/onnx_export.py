@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from bertkit.batch import Feature
 from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.contracts import OutputArrays
 from bertkit.errors import data_error, usage_error
@@ -115,21 +116,26 @@ def check_onnx(model: Model, onnx: nn.Module, task: FileTask, folder: ModelFolde
         scores.append(labelled.task.score(labelled.examples, predictions)[task.metric])
     per_token = bool(_HEADS_OF_TOKENS & set(model.objectives))
     difference = max(
-        _difference(one, other, len(feature) if per_token else None)
+        _difference(one, other, len(feature) if per_token else _count_choices(feature))
         for one, other, feature in zip(outputs[0], outputs[1], features, strict=True)
     )
     return OnnxCheck(len(encoded), task.metric, scores[0], scores[1], difference, speeds[0], speeds[1])
 
 
+def _count_choices(feature: Feature) -> int | None:
+    """The outputs of an example with choices; those beyond belong to choices of other examples of its batch."""
+    return None if feature.lengths is None else len(feature.lengths)
+
+
 def _difference(expected: OutputArrays, found: OutputArrays, length: int | None) -> float:
-    """The largest difference of an output, of the first ``length`` tokens where outputs belong to tokens."""
+    """The largest difference of an output, of the first ``length`` tokens or choices where outputs belong to them."""
     pairs: list[tuple[Any, Any]] = [(expected[name][:length], found[name][:length]) for name in expected]
     return max(float(np.abs(one - other).max()) for one, other in pairs)
 
 
 def judge(found: OnnxCheck, *, int8: bool) -> None:
     """Raise a data error if the ONNX file is too far from the model; see ``export_onnx``."""
-    if int8 and found.after < found.before - MAX_LOSS:
+    if int8 and not found.after >= found.before - MAX_LOSS:  # also where a score is undefined
         raise data_error(
             f"--int8 lowers {found.metric} from {found.before:.4f} to {found.after:.4f}, by more than {MAX_LOSS}. "
             "Export in float32: leave out --int8."

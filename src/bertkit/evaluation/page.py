@@ -113,7 +113,7 @@ def _notes(notes: Sequence[str]) -> Iterable[str]:
 
 def _classes(classes: Classes) -> Iterable[str]:
     yield "<h2>Classes</h2>"
-    yield _classhtml_table("class", "examples", classes.rows)
+    yield _tabulate_classes("class", "examples", classes.rows)
     names = [each.name for each in classes.rows]
     if len(names) <= _MAX_CLASSES_IN_MATRIX:
         yield "<h2>Confusion</h2>"
@@ -132,10 +132,10 @@ def _classes(classes: Classes) -> Iterable[str]:
 
 def _parts(parts: Sequence[ClassScore]) -> Iterable[str]:
     yield "<h2>By label or type</h2>"
-    yield _classhtml_table("label or type", "count", parts)
+    yield _tabulate_classes("label or type", "count", parts)
 
 
-def _classhtml_table(what: str, support: str, rows: Sequence[ClassScore]) -> str:
+def _tabulate_classes(what: str, support: str, rows: Sequence[ClassScore]) -> str:
     caption = f"Precision: correct share of the predictions; recall: found share of the gold; {support}: gold count."
     cells = [(each.name, each.precision, each.recall, each.f1, each.support) for each in rows]
     return html_table(caption, (what, "precision", "recall", "F1", support), cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bertkit.finetuning.results import SeedResult
-from bertkit.scores import is_defined
+from bertkit.scores import Score, is_defined
 
 _FEW_EXAMPLES = 200
 """Below this, the score of a share is uncertain by seven points or more."""
@@ -28,11 +28,16 @@ def caution_about_answers(gold: Sequence[object], predicted: Sequence[object]) -
     return [f'the model predicts "{answers.pop()}" for every dev example: it has learned nothing']
 
 
-def caution_about_epochs(seeds: Sequence[SeedResult]) -> list[str]:
-    """More epochs may be better: every seed was best in its last one. Nothing is said of scores that are undefined."""
+def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
+    """More epochs may be better: in its last one every seed was better than in all before. Nothing is said of scores
+    that are undefined."""
     epochs = len(seeds[0].epochs)
     if not all(is_defined(score) for each in seeds for score in each.scores.values()):
         return []
-    if epochs < 2 or any(each.best_epoch < len(each.epochs) for each in seeds):
+    if epochs < 2 or not all(_is_rising([epoch[metric] for epoch in each.epochs]) for each in seeds):
         return []
     return [f"every seed was best in its last epoch: --epochs {2 * epochs} may be better"]
+
+
+def _is_rising(scores: Sequence[Score]) -> bool:
+    return all(is_defined(each) and each < scores[-1] for each in scores[:-1])

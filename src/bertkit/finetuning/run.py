@@ -113,7 +113,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
     warnings = [
         *(caution_about_answers(gold, predicted) if predicted else []),
         *caution_about_size(len(data.dev)),
-        *caution_about_epochs(results),
+        *caution_about_epochs(results, run.task.metric),
     ]
     for warning in warnings:
         progress.say(warning)

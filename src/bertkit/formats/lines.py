@@ -23,6 +23,9 @@ _OTHER_FORMATS = (
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook. Save it as CSV in UTF-8"),
     (b"PAR1", "a Parquet file. Let its name end with .parquet"),
     (b"\x1f\x8b", "compressed by gzip. Let its name end with .gz"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd. Unpack it, or compress it by gzip"),
+    (b"BZh", "compressed by bzip2. Unpack it, or compress it by gzip"),
+    (b"\xfd7zXZ\x00", "compressed by xz. Unpack it, or compress it by gzip"),
     (b"\xff\xfe", "in UTF-16. Save it as UTF-8"),
     (b"\xfe\xff", "in UTF-16. Save it as UTF-8"),
 )

@@ -27,6 +27,7 @@ from bertkit.optional import require
 from bertkit.results import Result
 from bertkit.storage.checksums import read_checked
 from bertkit.storage.json_text import parse_json
+from bertkit.text.base import replace_surrogates
 
 FORMATS = (".npy", ".parquet")
 COLUMN = "embedding"
@@ -114,7 +115,7 @@ def write_parquet(path: Path, record: EmbeddingRecord, texts: Iterable[str], vec
     # Vectors do not compress, and the statistics of their numbers are of no use.
     with parquet.ParquetWriter(path, schema, compression="zstd", write_statistics=False) as writer:
         for block in _blocks_of(vectors):
-            column = arrow.array(list(islice(remaining, len(block))), arrow.string())
+            column = arrow.array([replace_surrogates(text) for text in islice(remaining, len(block))], arrow.string())
             rows = arrow.FixedSizeListArray.from_arrays(arrow.array(block.ravel()), record.dimension)
             writer.write_table(arrow.Table.from_arrays([column, rows], schema=schema))
 

@@ -74,7 +74,7 @@ class EncoderPipeline:
         """The most tokens of a text that are read, [CLS] and [SEP] included; sentence-transformers may state fewer."""
         embedding = self._models[0].embedding
         stated = None if embedding is None else embedding.max_length
-        return stated or self._models[0].positions or LONGEST_TEXT
+        return min((length for length in (stated, self._models[0].positions) if length), default=LONGEST_TEXT)
 
     def embed(
         self,

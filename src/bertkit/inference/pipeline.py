@@ -180,6 +180,12 @@ class Pipeline(EncoderPipeline):
         """
         return _require_task(self._models[0])
 
+    def task_for(self, *, pair: bool) -> FileTask:
+        """The task; one that is inferred, which does not say that it is for pairs, takes a ``pair``."""
+        if pair and self.task_is_inferred and isinstance(self.task, TextTask):
+            return replace(self.task, pair=True)
+        return self.task
+
     @cached_property
     def masked_lm_model(self) -> Model:
         """The encoder with its masked-LM head, as ``runtime`` computes it."""
@@ -231,10 +237,8 @@ def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTa
             path = write_memory_table(texts, Path(folder), "table")
             task, _ = choose_columns(pipeline.task, path)
             return task, list(task.reader.read(path))
-    task, examples = pipeline.task, [_example(number, text) for number, text in enumerate(check_texts(texts))]
-    if pipeline.task_is_inferred and isinstance(task, TextTask) and any(each.second is not None for each in examples):
-        task = replace(task, pair=True)  # a folder that bertkit did not write does not say that it is for pairs
-    return task, examples
+    examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
+    return pipeline.task_for(pair=any(each.second is not None for each in examples)), examples
 
 
 def _logits(pipeline: Pipeline, task: TextTask, examples: Sequence[TextExample]) -> NDArray[np.float32]:

@@ -83,7 +83,7 @@ def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
 
 def _write_parquet(records: Records, path: Path, columns: AnswerColumns) -> None:
     arrow, parquet = _require_arrow()
-    rows = [{name: record.get(name) for name in columns.columns} for record in records]
+    rows = [{name: _encodable(record.get(name)) for name in columns.columns} for record in records]
     parquet.write_table(arrow.Table.from_pylist(rows), path)
 
 
@@ -92,6 +92,10 @@ def _require_arrow() -> tuple[ModuleType, ModuleType]:
         require(module, extra="parquet", purpose="writing .parquet") for module in ("pyarrow", "pyarrow.parquet")
     )
     return arrow, parquet
+
+
+def _encodable(value: object) -> object:
+    return value.encode("utf-8", _HALF_CHARACTERS).decode() if isinstance(value, str) else value
 
 
 def _cell(value: object, columns: AnswerColumns) -> object:
@@ -125,3 +129,6 @@ _WRITERS: Mapping[str, Writer] = {
     ".parquet": _write_parquet,
     ".txt": _write_txt,
 }
+
+WRITTEN_FORMATS = tuple(_WRITERS)
+"""The suffixes of files that predictions can be written to."""

@@ -130,13 +130,20 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     """The model as it was trained, and what is explained of its prediction."""
     folder = ModelFolder.open(pipeline.folder)
     if find_task(folder) is None:
+        if second is not None:
+            raise usage_error("the model fills in words and reads one text: leave out --pair.")
         return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
     model = folder.load_model(task.objectives).eval()
     tokenizer = pipeline.tokenizer
     if isinstance(task, TextTask):
-        example = TextExample("0", text, second)
-        return model, _Target(task.encode(example, tokenizer)[0], lambda outputs: _pick_class(task, outputs))
+        reader = pipeline.task_for(pair=second is not None)
+        (feature, *others) = reader.encode(TextExample("0", text, second), tokenizer)
+        if others:
+            raise usage_error(f"the text is longer than a window of {task.max_length} tokens: shorten it.")
+        if feature.lengths is not None:
+            raise usage_error("explain cannot explain a model that reads a pair in both orders yet.")
+        return model, _Target(feature, lambda outputs: _pick_class(task, outputs))
     if isinstance(task, QuestionAnsweringTask):
         if second is None:
             raise usage_error("the model answers questions: give the text with the answer as --pair.")
@@ -157,6 +164,8 @@ def _explain_mask(pipeline: Pipeline, text: str) -> _Target:
         mask = tokenizer.id_to_token(tokenizer.mask_id)
         raise usage_error(f"the model fills in words: write {mask} in place of one.")
     feature = assemble(tokenizer, tokens, max_length=pipeline.max_length)
+    if tokenizer.mask_id not in feature.input_ids:
+        raise usage_error(f"the masked word is behind the {pipeline.max_length} tokens that are read: shorten it.")
     place = feature.input_ids.tolist().index(tokenizer.mask_id)
     targets = np.full(len(feature), -100)
     targets[place] = tokenizer.mask_id

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from bertkit.options.inputs import InputFile
-from bertkit.options.job import AnyPath, ModelJobOptions, Precision
+from bertkit.options.job import AnyPath, InferencePrecision, ModelJobOptions
 from bertkit.ranges import PositiveFloat, PositiveInt, Range
 
 
@@ -38,5 +38,5 @@ class ServeOptions(ModelJobOptions):
     """Seconds that running requests have after a signal to stop."""
     cors_origin: Sequence[str] = ()
     """Origins whose pages may call the server from a browser, such as https://example.org. [default: none]"""
-    precision: Precision | None = None
+    precision: InferencePrecision | None = None
     """Number format of matrix products. [default: float32, unless the model's config.json says bfloat16]"""

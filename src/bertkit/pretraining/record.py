@@ -21,6 +21,7 @@ from bertkit.ranges import (
     PositiveInt,
     Seed,
     Share,
+    ShareAboveZero,
     ShareBelowOne,
     Threads,
     check_ranges,
@@ -73,7 +74,7 @@ class PretrainRun:
     minutes: Minutes | None = None
     seq_length: Length = 128
     long_seq_length: Length | None = None
-    long_share: Share = 0.1
+    long_share: ShareAboveZero = 0.1
     long_phase: Literal["continue", "restart"] = "continue"
     long_batch_size: BatchSize | None = None
     long_lr: LearningRate | None = None

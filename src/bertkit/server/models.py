@@ -82,13 +82,10 @@ class ServedModel:
 
     def text_input(self, text: Text) -> TaskInput:
         """The input of a classifier or of a regression for a text or a pair."""
-        task = self.task
-        if not isinstance(task, TextTask):
+        if not isinstance(self.task, TextTask):
             raise unable(f'the model "{self.name}" does not classify texts; it can do: {", ".join(self.tasks)}')
         first, second = (text, None) if isinstance(text, str) else text
-        if self.pipeline.task_is_inferred and second is not None:
-            task = replace(task, pair=True)
-        return TaskInput(task, TextExample("0", first, second))
+        return TaskInput(self.pipeline.task_for(pair=second is not None), TextExample("0", first, second))
 
     def warm_up(self) -> None:
         """Load the weights, and run each operation once."""

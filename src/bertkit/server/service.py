@@ -11,6 +11,7 @@ from typing import Any
 
 from bertkit.errors import did_you_mean, usage_error
 from bertkit.inference.pipeline import load
+from bertkit.options.job import InferencePrecision
 from bertkit.server.batching import Batcher
 from bertkit.server.errors import ServerError, unable
 from bertkit.server.keys import ApiKeys
@@ -18,7 +19,6 @@ from bertkit.server.limits import Limits
 from bertkit.server.metrics import Metrics
 from bertkit.server.models import ServedModel
 from bertkit.server.reading import Bodies
-from bertkit.training.precision import Precision
 
 _NAMED = re.compile(r"([\w.-]+)=(.+)", re.DOTALL)
 _RUN_PARTS = ("model",)
@@ -93,7 +93,7 @@ class Service:
         raise unable(f"no model here can do {task}. There are: {known}")
 
 
-def load_models(arguments: Sequence[Path | str], precision: Precision | None = None) -> list[ServedModel]:
+def load_models(arguments: Sequence[Path | str], precision: InferencePrecision | None = None) -> list[ServedModel]:
     """The models in folders, each named after its folder or as ``NAME=FOLDER`` says."""
     folders: dict[str, Path] = {}
     for argument in arguments:

@@ -126,7 +126,7 @@ class TaskFiles:
         return [self.table(path, self.splits[split].form) for path in self.paths(task, split)]
 
     def paths(self, task: str, split: str) -> list[Path]:
-        """The files of a split; one that does not exist is an error."""
+        """The files of a split; one that is missing from the folder of the task is an error."""
         return [self._find(task, file) for file in self._split(task, split).files]
 
     def _split(self, task: str, split: str) -> Split:
