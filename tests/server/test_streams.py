@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -67,3 +69,43 @@ def test_a_line_has_the_limit_of_a_body(loaded: list[ServedModel]) -> None:
 def test_other_types_and_unknown_models_are_refused_before_the_stream(server: Server) -> None:
     assert post(server, "/stream", "a").status_code == 415
     assert httpx2.post(f"{server.address}/stream?model=none", content=b'"a"', headers=HEADERS).status_code == 404
+
+
+def open_stream(server: Server) -> socket.socket:
+    """A connection whose body has begun: ordinary clients send it whole before they read."""
+    address = urlsplit(server.address)
+    connection = socket.create_connection((address.hostname or "", address.port or 0), timeout=20)
+    connection.sendall(
+        b"POST /stream HTTP/1.1\r\nHost: bertkit\r\nContent-Type: application/x-ndjson\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    )
+    return connection
+
+
+def send_line(connection: socket.socket, line: bytes) -> None:
+    connection.sendall(b"%x\r\n%s\r\n" % (len(line), line))
+
+
+def receive_until(connection: socket.socket, sought: bytes) -> bytes:
+    received = b""
+    while sought not in received:
+        part = connection.recv(65536)
+        assert part, f"the connection ended before {sought!r}"
+        received += part
+    return received
+
+
+def test_a_client_may_wait_for_an_answer_before_its_next_line(server: Server) -> None:
+    with open_stream(server) as connection:
+        for number in range(3):
+            send_line(connection, b'"the river"\n')
+            receive_until(connection, b'{"index":%d,"result"' % number)
+        connection.sendall(b"0\r\n\r\n")
+
+
+def test_a_stream_without_lines_for_too_long_ends_with_an_error(loaded: list[ServedModel]) -> None:
+    with running(loaded[:1], Limits(body_seconds=0.5)) as server, open_stream(server) as connection:
+        send_line(connection, b'"the river"\n')
+        received = receive_until(connection, b"\r\n0\r\n\r\n")
+    assert b'{"index":0,"result"' in received
+    assert b'{"index":1,"error":"no line arrived within 0.5 seconds' in received

@@ -70,8 +70,11 @@ class StreamEndpoint(Endpoint):
         log_request(call, status, time.monotonic() - begin)
 
 
-async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes]:
-    """The lines of the body as they arrive, without empty ones; a line that is too long ends the body."""
+async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | ServerError]:
+    """The lines of the body as they arrive, without empty ones.
+
+    A line that is too long and a wait that is too long end the body; the last item is then the error.
+    """
     limits = call.service.limits
     rest = b""
     while True:
@@ -79,6 +82,8 @@ async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes]:
             async with asyncio.timeout(limits.body_seconds):
                 message = await receive()
         except TimeoutError:
+            message_ = f"no line arrived within {limits.body_seconds:g} seconds: the stream ends, send the rest again"
+            yield ServerError(408, message_)
             return
         if message["type"] == "http.disconnect":
             raise ClientLeftError
@@ -87,7 +92,7 @@ async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes]:
             if line.strip():
                 yield line
         if len(rest) > limits.body_bytes:
-            yield b""  # answered with an error
+            yield malformed(f"the line is longer than {limits.body_bytes:,} bytes")
             return
         if not message.get("more_body", False):
             if rest.strip():
@@ -95,24 +100,39 @@ async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes]:
             return
 
 
-async def _answer_lines(call: Call, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The answers in order; up to ``_LINES_AT_A_TIME`` lines are worked on at a time."""
-    tasks: deque[asyncio.Task[bytes]] = deque()
-    number = 0
+async def _answer_lines(call: Call, lines: AsyncIterator[bytes | ServerError]) -> AsyncIterator[bytes]:
+    """The answers in order, each as soon as it is there; up to ``_LINES_AT_A_TIME`` lines are worked on at a time."""
+    answers: deque[asyncio.Task[bytes]] = deque()
+    reading: asyncio.Task[bytes | ServerError | None] | None = None
+    number, ended = 0, False
     try:
-        async for line in lines:
-            tasks.append(asyncio.create_task(_answer_line(call, number, line)))
-            number += 1
-            while tasks and (tasks[0].done() or len(tasks) == _LINES_AT_A_TIME):
-                yield await tasks.popleft()
-        while tasks:
-            yield await tasks.popleft()
+        while True:
+            if reading is None and not ended and len(answers) < _LINES_AT_A_TIME:
+                reading = asyncio.create_task(_next_line(lines))
+            # A client may wait for this answer before it sends another line.
+            waiting = [task for task in (reading, answers[0] if answers else None) if task is not None]
+            if not waiting:
+                return
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if reading is not None and reading.done():
+                line, reading = reading.result(), None
+                if line is None:
+                    ended = True
+                else:
+                    answers.append(asyncio.create_task(_answer_line(call, number, line)))
+                    number += 1
+            while answers and answers[0].done():
+                yield answers.popleft().result()
     finally:
-        for task in tasks:
+        for task in (*answers, *([] if reading is None else [reading])):
             task.cancel()
 
 
-async def _answer_line(call: Call, number: int, line: bytes) -> bytes:
+async def _next_line(lines: AsyncIterator[bytes | ServerError]) -> bytes | ServerError | None:
+    return await anext(lines, None)
+
+
+async def _answer_line(call: Call, number: int, line: bytes | ServerError) -> bytes:
     own = replace(call, deadline=0.0)  # shares the usage, and has a deadline of its own
     try:
         result = await _run(own, line)
@@ -124,9 +144,9 @@ async def _answer_line(call: Call, number: int, line: bytes) -> bytes:
     return ENCODER.encode({"index": number, "result": result}) + b"\n"
 
 
-async def _run(call: Call, line: bytes) -> object:
-    if not line:
-        raise malformed(f"the line is longer than {call.service.limits.body_bytes:,} bytes")
+async def _run(call: Call, line: bytes | ServerError) -> object:
+    if isinstance(line, ServerError):
+        raise line
     content = decode(line, object)
     if isinstance(content, dict):
         record = decode(line, StreamLine)
