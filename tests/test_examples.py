@@ -111,5 +111,5 @@ def test_the_notebook_about_text_makes_a_model_that_fills_words_and_searches(tmp
     tables = re.findall(r"<thead><tr>(.*?)</tr></thead><tbody>(.*?)</tbody>", shown)
     rows = {re.sub(r"</?th>", " ", head).strip(): body.count("<tr>") for head, body in tables}
     assert rows["token  id  start  end"] > 5
-    assert rows["word  probability  text"] == 5
+    assert rows["word  probability  text  token"] == 5
     assert rows["row  score  text"] == 5

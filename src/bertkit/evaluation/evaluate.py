@@ -18,7 +18,7 @@ from bertkit.evaluation.training_facts import read_training_facts
 from bertkit.finetuning.baselines import verdict
 from bertkit.finetuning.cautions import caution_about_answers, caution_about_epochs, caution_about_size
 from bertkit.formats.splits import tables_of
-from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
 from bertkit.task_types import FileTask, TextTask
@@ -59,7 +59,7 @@ def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) 
     progress.start(f"evaluating {labelled.name}", len(labelled.examples), "example")
     predictions = []
     pair = isinstance(labelled.task, TextTask) and labelled.task.pair
-    for prediction in model.stream(labelled.examples, task=model.task_for(pair=pair)):
+    for prediction in model.stream(labelled.examples, task=task_for(model, pair=pair)):
         predictions.append(labelled.task.reconsider(prediction))
         progress.advance(len(predictions))
     progress.finish()

@@ -180,12 +180,6 @@ class Pipeline(EncoderPipeline):
         """
         return _require_task(self._models[0])
 
-    def task_for(self, *, pair: bool) -> FileTask:
-        """The task; one that is inferred, which does not say that it is for pairs, takes a ``pair``."""
-        if pair and self.task_is_inferred and isinstance(self.task, TextTask):
-            return replace(self.task, pair=True)
-        return self.task
-
     @cached_property
     def masked_lm_model(self) -> Model:
         """The encoder with its masked-LM head, as ``runtime`` computes it."""
@@ -219,6 +213,13 @@ class Pipeline(EncoderPipeline):
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name} and {complaint}: use {instead}.")
 
 
+def task_for(pipeline: Pipeline, *, pair: bool) -> FileTask:
+    """The task of ``pipeline``; one that is inferred, which does not say that it is for pairs, takes a ``pair``."""
+    if pair and pipeline.task_is_inferred and isinstance(pipeline.task, TextTask):
+        return replace(pipeline.task, pair=True)
+    return pipeline.task
+
+
 def _require_same(first: Pipeline, other: Pipeline) -> None:
     """Members of an ensemble must have the same vocabulary, type of task and labels."""
     if other.tokenizer.fingerprint != first.tokenizer.fingerprint:
@@ -238,7 +239,7 @@ def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTa
             task, _ = choose_columns(pipeline.task, path)
             return task, list(task.reader.read(path))
     examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
-    return pipeline.task_for(pair=any(each.second is not None for each in examples)), examples
+    return task_for(pipeline, pair=any(each.second is not None for each in examples)), examples
 
 
 def _logits(pipeline: Pipeline, task: TextTask, examples: Sequence[TextExample]) -> NDArray[np.float32]:

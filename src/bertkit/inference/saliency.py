@@ -23,7 +23,7 @@ from bertkit.contracts import TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
 from bertkit.errors import usage_error
 from bertkit.inference.huggingface_tasks import find_task
-from bertkit.inference.pipeline import Pipeline, build_masked_lm
+from bertkit.inference.pipeline import Pipeline, build_masked_lm, task_for
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
 from bertkit.task_types import QuestionAnsweringTask, SpanExample, TaggingTask, TextExample, TextTask
@@ -137,7 +137,7 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
     model = folder.load_model(task.objectives).eval()
     tokenizer = pipeline.tokenizer
     if isinstance(task, TextTask):
-        reader = pipeline.task_for(pair=second is not None)
+        reader = task_for(pipeline, pair=second is not None)
         (feature, *others) = reader.encode(TextExample("0", text, second), tokenizer)
         if others:
             raise usage_error(f"the text is longer than a window of {task.max_length} tokens: shorten it.")

@@ -19,7 +19,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder
 from bertkit.inference.fill import Filling
 from bertkit.inference.huggingface_tasks import find_task
-from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.inference.predict import run_features
 from bertkit.inference.texts import Text
 from bertkit.model import Model
@@ -85,7 +85,7 @@ class ServedModel:
         if not isinstance(self.task, TextTask):
             raise unable(f'the model "{self.name}" does not classify texts; it can do: {", ".join(self.tasks)}')
         first, second = (text, None) if isinstance(text, str) else text
-        return TaskInput(self.pipeline.task_for(pair=second is not None), TextExample("0", first, second))
+        return TaskInput(task_for(self.pipeline, pair=second is not None), TextExample("0", first, second))
 
     def warm_up(self) -> None:
         """Load the weights, and run each operation once."""
