@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+import numpy as np
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 from tests.server.running import get
 from tests.server.test_forms import send
 
 from bertkit.inference.pipeline import load
-from bertkit.inference.saliency import explain
+from bertkit.inference.saliency import Saliency, explain
+from bertkit.server import explanations
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 
@@ -48,3 +53,21 @@ def test_long_texts_and_other_models_are_refused(server: Server) -> None:
     reply = get(server, "/explain?model=choices&text=a")
     assert reply.status_code == 424
     assert "cannot explain multiple-choice" in reply.json()["error"]
+
+
+def test_more_explanations_than_may_wait_are_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def wait(*arguments: object) -> Saliency:
+        assert release.wait(30)
+        return Saliency("good", ("a",), np.ones(1), 1.0, 1.0)
+
+    monkeypatch.setattr(explanations, "explain", wait)
+    with ThreadPoolExecutor(9) as threads:
+        replies = [threads.submit(get, server, "/explain?model=reviews&text=a") for _ in range(9)]
+        refused = next(as_completed(replies)).result()
+        release.set()
+        statuses = sorted(each.result().status_code for each in replies)
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) >= 1
+    assert statuses == [200] * 8 + [429]

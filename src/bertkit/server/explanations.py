@@ -8,19 +8,22 @@ from typing import Any
 
 from bertkit.errors import BertkitError
 from bertkit.inference.attention_maps import AttentionMaps, read_attention
-from bertkit.inference.saliency import explain
+from bertkit.inference.saliency import Saliency, explain
 from bertkit.report.explanation_pages import render_attention, render_saliency
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
-from bertkit.server.errors import invalid, unable
+from bertkit.server.errors import invalid, overloaded, unable
 from bertkit.server.inputs import check_text
 from bertkit.server.jobs import Encoded
 from bertkit.server.models import ServedModel
+from bertkit.server.service import Service
 
 _MOST_TOKENS = 64
 """Integrated gradients read the text forwards and backwards 64 times; attention has a line for each pair of tokens."""
 
-_ONE_AT_A_TIME = asyncio.Semaphore(1)
+_MOST_WAITING = 8
+"""Explanations that are computed or wait for one, of about a second each; more are refused with 429."""
+
 _HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
     "x-content-type-options": "nosniff",
@@ -30,7 +33,7 @@ _HTML = "text/html; charset=utf-8"
 
 
 class Attention:
-    """(text, second text) to its attention. It runs in the thread of the models, which it shares modules with."""
+    """(text, second text) to its attention, in the thread of the models, one text at a time."""
 
     def __init__(self, model: ServedModel) -> None:
         self._model = model
@@ -54,13 +57,26 @@ async def show_attention(call: Call, _: None) -> object:
 async def show_explanation(call: Call, _: None) -> object:
     """``GET /explain?model=NAME&text=TEXT``: which tokens the prediction rests on."""
     model, text, pair = _read(call)
-    try:
-        async with _ONE_AT_A_TIME:  # in a thread and with weights of its own: other requests are not held up
-            found = await asyncio.to_thread(explain, model.pipeline, text, pair)
-    except BertkitError as error:
-        raise unable(str(error).replace(str(model.pipeline.folder), model.name)) from error
+    found = await _explain(call.service, model, text, pair)
     page = render_saliency(found.tokens, found.contributions, model=model.name, prediction=found.prediction, notes=[])
     return _reply(page)
+
+
+async def _explain(service: Service, model: ServedModel, text: str, pair: str | None) -> Saliency:
+    """The explanation, computed one at a time, in a thread and with weights of its own: other requests go on.
+
+    429 if too many wait already. TimeoutError if it is not there before the deadline of a request.
+    """
+    service.state.explanations += 1
+    try:
+        if service.state.explanations > _MOST_WAITING:
+            raise overloaded(1.0)
+        async with asyncio.timeout(service.limits.seconds), service.explaining:
+            return await asyncio.to_thread(explain, model.pipeline, text, pair)
+    except BertkitError as error:
+        raise unable(str(error).replace(str(model.pipeline.folder), model.name)) from error
+    finally:
+        service.state.explanations -= 1
 
 
 def _read(call: Call) -> tuple[ServedModel, str, str | None]:

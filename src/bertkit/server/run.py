@@ -55,9 +55,9 @@ class Server:
         self._uvicorn = _WithoutSignals(config)
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Load the models, serve, and return after a signal or ``stop``. ``started`` is called when it is ready.
+        """Warm the models up, serve, and return after a signal or ``stop``. ``started`` is called when it is ready.
 
-        The socket answers while the models are loaded: /live is 200 and /ready is 503.
+        The socket answers during the warm-up: /live is 200 and /ready is 503.
         """
         asyncio.run(self._serve(started))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -29,13 +30,15 @@ _RUN_PARTS = ("model",)
 class State:
     """``warm`` when every model has run once, ``stopping`` after a signal.
 
-    ``open`` counts accepted requests, ``running`` those whose body has arrived.
+    ``open`` counts accepted requests, ``running`` those whose body has arrived, ``explanations`` those for the page of
+    saliency.
     """
 
     warm: bool = False
     stopping: bool = False
     open: int = 0
     running: int = 0
+    explanations: int = 0
     begun: float = 0.0
 
 
@@ -43,7 +46,8 @@ class Service:
     """What the handlers of all protocols use.
 
     ``models`` are by name, the first one is the default. With ``truncate`` a text that is too long loses its end
-    although the request did not ask for it. ``document`` is the OpenAPI document of the application.
+    although the request did not ask for it. ``document`` is the OpenAPI document of the application. Who holds
+    ``explaining`` may compute an explanation.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Service:
         self.state = State(begun=time.time())
         self.metrics = Metrics()
         self.bodies = Bodies(self.limits)
+        self.explaining = asyncio.Semaphore(1)
         self.batcher = Batcher(self.limits, self.metrics.observe_batch)
 
     def start(self) -> None:
