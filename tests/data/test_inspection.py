@@ -172,3 +172,9 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     lines = inspect_files([write(tmp_path / "a.txt", "One.")]).lines()
     assert "characters by language: not counted; they need pip install 'bertkit[clean]'" in lines
     assert "characters by script" in lines
+
+
+def test_short_documents_that_repeat_count_among_the_near_duplicates(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"text": "Two words."}\n' * 3)
+    counts = inspect_files([path], near_duplicates=True).counts
+    assert (counts.duplicates, counts.near_duplicates) == (2, 2)

@@ -112,3 +112,13 @@ def test_the_error_without_gensim_names_the_extra(corpus: Corpus, monkeypatch: p
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(BertkitError, match=r"pip install 'bertkit\[vectors\]'"):
         train_vectors(corpus, 7)
+
+
+def test_the_header_of_word2vec_and_fasttext_is_no_vector(tmp_path: Path) -> None:
+    path = tmp_path / "wiki.vec"
+    path.write_text("2 3\nthe 1 2 3 \nmill 4 5 6 \n")
+    read = read_vectors(path, ["[PAD]", "mill", "the"])
+    assert read.table[1:].tolist() == [[4, 5, 6], [1, 2, 3]]
+    path.write_text("2 3\nthe 1 2\n")
+    with pytest.raises(BertkitError, match=r"wiki\.vec, line 2: has 2 numbers, the first line 3"):
+        read_vectors(path, ["[PAD]", "the"])

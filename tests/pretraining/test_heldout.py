@@ -9,6 +9,7 @@ import torch
 
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import BertkitError
+from bertkit.pretraining import heldout
 from bertkit.pretraining.heldout import evaluate_heldout, last_evaluation, measure_losses
 from bertkit.pretraining.job import PretrainingJob, build_job
 from bertkit.pretraining.record import PretrainRun
@@ -73,3 +74,11 @@ def test_the_last_evaluation_is_read_from_the_log(folder: RunFolder) -> None:
 def test_evaluation_is_limited_to_evaluation_examples(run: PretrainRun) -> None:
     few, more = (build_job(replace(run, evaluation_examples=count)) for count in (7, 70))
     assert measure_losses(few, few.phases[0]) != measure_losses(more, more.phases[0])
+
+
+def test_a_perplexity_too_large_for_a_number_is_left_out(
+    job: PretrainingJob, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON, in which the record of the run is written, has no infinity."""
+    monkeypatch.setattr(heldout, "measure_losses", lambda *_: {"mlm": 154924.6, "nsp": 1.0})
+    assert evaluate_heldout(job, job.phases[0], folder, Progress("quiet")) == {"mlm": 154924.6, "nsp": 1.0}

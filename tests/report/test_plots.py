@@ -186,3 +186,8 @@ def test_global_state_of_matplotlib_is_unchanged(tmp_path: Path) -> None:
     plot_epochs({0: [{"accuracy": 0.5}]}, "accuracy", tmp_path / "epochs.png")
     assert {key: mpl.rcParams[key] for key in before} == before
     assert Gcf.get_all_fig_managers() == []
+
+
+def test_a_loss_that_is_not_finite_leaves_a_gap_in_its_own_place_only() -> None:
+    assert _smooth([1.0, math.nan, 3.0, math.inf]) == pytest.approx([1.0, math.nan, 3.0, math.nan], nan_ok=True)
+    assert _smooth([2.0, math.nan, *[4.0] * 198])[-1] == pytest.approx(4.0)

@@ -79,3 +79,13 @@ def test_a_large_train_is_sampled_from_all_its_rows(monkeypatch: pytest.MonkeyPa
     assert 10 <= len(sample_training(train)) <= 11
     monkeypatch.setattr("bertkit.task_types.baselines._MOST_CHARACTERS", 1)
     assert len(sample_training(train)) == 1
+
+
+@pytest.mark.parametrize("second", [None, "!?"])
+def test_texts_without_words_are_classified_by_their_characters(second: str | None) -> None:
+    train = examples(("\U0001f600\U0001f600", "good"), ("\U0001f622\U0001f622", "bad"), second=second)
+    assert len(predict_classes(train, train)) == 2
+    if second is None:
+        assert predict_classes(train, train) == ["good", "bad"]
+    blank = examples((" ", "good"), ("\n", "bad"), second=second)
+    assert len(predict_classes(blank, blank)) == 2

@@ -101,3 +101,10 @@ def test_unknown_settings_are_errors() -> None:
 def test_the_text_has_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="does not exist"):
         list(SimilarityTask(name="t").reader.read(tmp_path / "none.csv"))
+
+
+def test_an_evaluation_shows_the_error_on_the_scale_of_the_cosine() -> None:
+    task = SimilarityTask(name="pairs", numbers=Numbers(origin=0.0, unit=5.0))
+    report = task.report(TextExample("1", "a mill", "a wheel", 5.0), Prediction(0.75))
+    assert (report.gold, report.answer) == ("5", "0.75")
+    assert report.error == pytest.approx(0.25)

@@ -9,6 +9,7 @@ from bertkit.config import apply, parse_settings
 from bertkit.contracts import Tokenizer
 from bertkit.errors import BertkitError
 from bertkit.task_types import TextClassificationTask, TextExample
+from bertkit.text import byte_bpe
 
 REVIEWS = TextClassificationTask(name="reviews", metric="accuracy", labels=("bad", "good", "odd"), max_length=13)
 
@@ -78,3 +79,14 @@ def test_predictions_count_the_tokens_cut_off(tokenizer: Tokenizer) -> None:
     whole = TextExample("2", words(3))
     prediction = REVIEWS.decode(whole, REVIEWS.encode(whole, tokenizer), [{"logits": np.zeros(3)}])
     assert "num_truncated" not in REVIEWS.describe(whole, prediction)
+
+
+def test_the_advice_can_be_taken_with_two_tokens_between_the_texts() -> None:
+    """RoBERTa has one special token more in a pair than BERT, so that the widest stride is wider than its window."""
+    tokenizer = byte_bpe.train(["one two three four " * 9], vocab_size=300)
+    stride = TextClassificationTask(name="pairs", metric="accuracy", labels=("yes", "no"), pair=True, max_length=16)
+    task = apply(stride, parse_settings([f"stride={stride.encoder.widest_stride}"]))
+    first = " ".join(["one two three four"] * 9)
+    features = task.encode(TextExample("1", first, first, "no"), tokenizer)
+    seen = {tuple(place) for each in features for place in np.asarray(each.offsets)[each.segment_ids == 0].tolist()}
+    assert set(tokenizer.encode(first).offsets) <= seen

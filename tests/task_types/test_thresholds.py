@@ -21,6 +21,7 @@ from bertkit.task_types import (
     TextExample,
 )
 from bertkit.task_types.squad_files import Answer
+from bertkit.task_types.thresholds import best_f1_threshold
 from bertkit.task_types.user_tables import guess
 
 
@@ -89,3 +90,7 @@ def test_of_equally_good_thresholds_the_nearest_to_one_half_is_taken(films: Mult
     tuned, relabelled = films.calibrate(examples, predictions)
     assert tuned.thresholds == {"dull": 0.4375}, "a label that is not in dev keeps its threshold"
     assert [each.label for each in relabelled] == [("bright", "dull", "long"), ("bright", "long")]
+
+
+def test_a_label_whose_probability_is_always_zero_has_a_threshold() -> None:
+    assert best_f1_threshold(np.array([True, False]), np.zeros(2)) == 0.0

@@ -118,3 +118,14 @@ def test_a_full_disk_is_an_error_of_one_line(tmp_path: Path, padded_batch: Batch
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_a_row_without_selected_tokens_is_cached_too(tmp_path: Path, padded_batch: Batch) -> None:
+    cached = CachedEncoder(Counting(), ActivationCache(tmp_path))
+    batch = take(padded_batch, [0, 1])
+    positions = batch.attention_mask.clone()
+    positions[1] = False
+    for _ in range(2):
+        layers = torch.stack(cached(batch, positions).layers)
+        assert not layers[:, 1].any()
+        assert layers[:, 0].any()

@@ -73,7 +73,7 @@ def find_dropped(
     """
     if cleaning.passes == 1:
         return Dropped(numbers=tuple(frozenset[int]() for _ in files))
-    texts, repetitions = EvaluationTexts(cleaning.overlap), _Repetitions(cleaning.duplicates)
+    texts, repetitions = EvaluationTexts(cleaning.overlap), Repetitions(cleaning.duplicates)
     lines = RepeatedLines(cleaning.repeated_lines)
     duplicates = overlapping = 0
     numbers: list[frozenset[int]] = []
@@ -105,7 +105,7 @@ def find_dropped(
     return Dropped(numbers=tuple(numbers), duplicates=duplicates, overlapping=overlapping, lines=lines.found())
 
 
-class _Repetitions:
+class Repetitions:
     """Tells whether a document repeats an earlier one, in the way that was chosen."""
 
     def __init__(self, duplicates: Duplicates | None) -> None:
@@ -114,11 +114,13 @@ class _Repetitions:
         self._near = NearDuplicates() if duplicates == "near" else None
 
     def start_document(self) -> None:
+        """Begin a document."""
         self._hash = DocumentHash()
         if self._near is not None:
             self._near.start_document()
 
     def add(self, text: str) -> None:
+        """Add the next chunk of the document."""
         self._hash.add(text)
         if self._near is not None:
             self._near.add(text)

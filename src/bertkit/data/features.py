@@ -66,8 +66,9 @@ def assemble_windows(
 ) -> list[Feature]:
     """The texts as overlapping windows: one begins every ``stride`` tokens of the longer text up to its end.
 
-    Every window contains the other text of a pair, truncated to half of a window. Windows over a paragraph are placed
-    as in google-research/bert ``run_squad.py``.
+    A window that holds fewer tokens of it is followed by the next one at its end. Every window contains the other text
+    of a pair, truncated to half of a window. Windows over a paragraph are placed as in google-research/bert
+    ``run_squad.py``.
     """
     a = tokenizer.encode(first)
     b = _NO_TOKENS if second is None else tokenizer.encode(second)
@@ -78,9 +79,10 @@ def assemble_windows(
     # Half of the window at most, so that windows over the longer text always make progress.
     kept = _slice(short, 0, max_tokens // 2)
     width = max_tokens - len(kept.ids)
-    assert 0 < stride <= width, "the tokens between two windows would be in neither"
+    # A tokenizer with several tokens between the texts leaves less room than ``TextEncoder.widest_stride`` expects.
+    step = min(stride, width)
     features = []
-    for start in range(0, len(long.ids) - width + stride, stride):
+    for start in range(0, len(long.ids) - width + step, step):
         window = _slice(long, start, width)
         pair = (window, kept) if long is a else (kept, window)
         texts = pair if second is not None else (window, None)

@@ -15,9 +15,9 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
+from bertkit.data.cleaning import Repetitions
 from bertkit.data.document_hash import DocumentHash, count_duplicates
 from bertkit.data.languages import LanguageCounter, ScriptCounter, find_library
-from bertkit.data.near_duplicates import NearDuplicates
 from bertkit.data.overlap import EvaluationTexts, OverlapReport
 from bertkit.data.repeated_lines import hash_lines
 from bertkit.data.sources import ReadLog, ReadOptions, TextChunk, read_chunks
@@ -146,7 +146,7 @@ def inspect_files(
         kind_of(file)
     reading = replace(reading or ReadOptions(), on_bad_bytes="replace")
     texts = EvaluationTexts(against)
-    lines, near = _LineCounter(), NearDuplicates() if near_duplicates else None
+    lines, near = _LineCounter(), Repetitions("near") if near_duplicates else None
     inspected = [_inspect(file, reading, _Tally(texts, lines, near)) for file in files]
     for (report, _), duplicates in zip(inspected, count_duplicates([hashes for _, hashes in inspected]), strict=True):
         report.counts.duplicates = duplicates
@@ -213,7 +213,7 @@ class _Tally:
 
     texts: EvaluationTexts
     lines: _LineCounter
-    near: NearDuplicates | None
+    near: Repetitions | None
     counts: Counts = field(default_factory=Counts)
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     scripts: ScriptCounter = field(default_factory=ScriptCounter)
@@ -248,10 +248,7 @@ class _Tally:
             return
         self.hashes.append(text_hash.value)
         if self.near is not None:
-            if self.near.is_repeated():
-                self.counts.near_duplicates += 1
-            else:
-                self.near.keep()
+            self.counts.near_duplicates += self.near.is_repeated()
 
 
 def _describe(counts: Counts) -> str:

@@ -40,15 +40,19 @@ class WordVectors:
 def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     """The vectors of ``words`` from a text file, plain or ``.gz``; if a word occurs twice, its first line counts.
 
-    Raises a data error with the number of the line if that has another number of values than the first, or if a value
-    is not a number.
+    The first line may have the number of words and of values, as word2vec and fastText write it.
+    Raises a data error with the number of the line if that has fewer values than the first, or if a value is not a
+    number.
     """
     wanted = {spelling for word in words for spelling in (word, word.lower())}
     known: dict[str, NDArray[np.float32]] = {}
     width = 0
     for number, line in enumerate(Lines(path).read(), start=1):
         fields = line.rstrip().split(" ")
-        # The first line sets the number of values.
+        if number == 1 and len(fields) == 2 and all(map(str.isdecimal, fields)):
+            width = int(fields[1])
+            continue
+        # Without such a header the first line sets the number of values.
         width = width or len(fields) - 1
         word = " ".join(fields[: len(fields) - width])
         if not width or not word:

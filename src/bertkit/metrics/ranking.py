@@ -10,9 +10,13 @@ from bertkit.scores import UNDEFINED
 
 
 def roc_auc(gold: Sequence[float], scores: Sequence[float]) -> float:
-    """The share of pairs of a positive (``gold`` 1) and a negative (0) in which the positive has the higher score.
+    """The share of pairs of a positive and a negative example in which the positive has the higher score.
 
-    Equal scores count as half a pair. Undefined without a positive or without a negative.
+    The larger of the two numbers in ``gold`` marks the positives. Equal scores count as half a pair. Undefined without
+    a positive or without a negative, and for gold numbers that are graded.
     """
     require_pairs(gold, scores)
-    return float(load("sklearn.metrics").roc_auc_score(gold, scores)) if len(set(gold)) == 2 else UNDEFINED
+    if len(set(gold)) != 2:
+        return UNDEFINED
+    positive = max(gold)
+    return float(load("sklearn.metrics").roc_auc_score([each == positive for each in gold], scores))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
-
-import torch
 
 from bertkit.contracts import Objective
 from bertkit.errors import BertkitError
@@ -24,6 +23,9 @@ _KIND = "heldout"
 _BEFORE = "before"
 """The key of the record of the model that a run continues from."""
 
+_LARGEST_EXPONENT = math.log(sys.float_info.max)
+"""A diverged model can have a larger loss; JSON, in which the record of a run is written, has no infinity."""
+
 ALSO = "also_"
 """The names of what was measured on the second folder begin with this."""
 
@@ -33,7 +35,8 @@ def evaluate_heldout(
 ) -> dict[str, float]:
     """Measure, log and report the losses on held-out rows; empty where no documents are held out.
 
-    Every loss over a vocabulary comes with its perplexity. Raises an error if a loss is not finite.
+    Every loss over a vocabulary comes with its perplexity, unless that is too large for a number. Raises an error if a
+    loss is not finite.
     """
     measured = measure_losses(job, phase, partial(progress.part, "held out"))
     if not measured:
@@ -43,8 +46,8 @@ def evaluate_heldout(
     for objective in job.state.model.objectives.values():
         assert isinstance(objective, Objective)
         for label in (objective.label, f"{ALSO}{objective.label}"):
-            if objective.predicts_vocabulary and label in measured:
-                measured[f"{label}_perplexity"] = float(torch.tensor(measured[label]).exp())
+            if objective.predicts_vocabulary and measured.get(label, math.inf) < _LARGEST_EXPONENT:
+                measured[f"{label}_perplexity"] = math.exp(measured[label])
     mark = {_BEFORE: True} if is_before else {}
     folder.log({"kind": _KIND, "step": job.state.step, **mark, **measured})
     shown = ", ".join(f"{name} {value:.3f}" for name, value in measured.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,14 +133,20 @@ def _measurements(records: Sequence[MetricsRecord], key: str) -> list[tuple[int,
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
-    """A moving average. Near the start its window is narrower, so that the steep beginning does not distort it."""
+    """A moving average. Near the start its window is narrower, so that the steep beginning does not distort it.
+
+    Losses that are not finite, those of skipped steps, are left out; without any other the average is NaN.
+    """
     widest = int(_SMOOTHING * len(values))
-    sums = np.cumsum([0.0, *values])
+    known = np.isfinite(values)
+    sums = np.cumsum([0.0, *np.where(known, values, 0.0)])
+    counts = np.cumsum([0, *known])
     smoothed = []
     for place in range(len(values)):
         reach = min(widest, place)
         stop = min(place + reach + 1, len(values))
-        smoothed.append(float(sums[stop] - sums[place - reach]) / (stop - place + reach))
+        count = int(counts[stop] - counts[place - reach])
+        smoothed.append(float(sums[stop] - sums[place - reach]) / count if count else math.nan)
     return smoothed
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
@@ -123,17 +124,19 @@ def _bag_of_words(train: Sequence[TextExample], dev: Sequence[TextExample]) -> t
     0.69 with them (the cosine of characters alone has 0.75).
     """
     words = _tf_idf(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
-    characters = character_ngrams()
     first, second = _texts(train)
-    for vectorizer in (words, characters):
-        vectorizer.fit([*first, *second])
+    texts = [*first, *second]
+    # Texts of emojis or punctuation have no words, which a vectorizer refuses.
+    vectorizers = [words, character_ngrams()] if any(map(re.compile(r"\w").search, texts)) else [character_ngrams()]
+    for vectorizer in vectorizers:
+        vectorizer.fit(texts)
 
     sparse = load("scipy.sparse")
 
     def features(examples: Sequence[TextExample]) -> Any:
         first, second = _texts(examples)
         columns = []
-        for vectorizer in (words, characters):
+        for vectorizer in vectorizers:
             one = vectorizer.transform(first)
             if second:
                 other = vectorizer.transform(second)
@@ -147,7 +150,12 @@ def _bag_of_words(train: Sequence[TextExample], dev: Sequence[TextExample]) -> t
 
 
 def _texts(examples: Sequence[TextExample]) -> tuple[list[str], list[str]]:
-    """The first texts, and the second texts of pairs; an empty text becomes "-"."""
-    first = [example.first[:_LONGEST_TEXT] or "-" for example in examples]
-    second = [example.second[:_LONGEST_TEXT] or "-" for example in examples if example.second is not None]
+    """The first texts, and the second texts of pairs; a blank text becomes "-"."""
+    first = [_shorten(example.first) for example in examples]
+    second = [_shorten(example.second) for example in examples if example.second is not None]
     return first, second
+
+
+def _shorten(text: str) -> str:
+    shortened = text[:_LONGEST_TEXT]
+    return shortened if shortened.strip() else "-"

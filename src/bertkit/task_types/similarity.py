@@ -18,8 +18,9 @@ from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.ranges import Range
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import predict_cosines
+from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.regression import Numbers, RegressionTask, read_number
-from bertkit.task_types.text_reader import TextExample, TextReader
+from bertkit.task_types.text_reader import Answer, TextExample, TextReader
 from bertkit.task_types.text_task import Prediction, as_numbers, count_truncated, prediction_record, predictions_of
 
 TFIDF_COSINE = "TF-IDF cosine"
@@ -81,10 +82,8 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
         """One feature with a row of at most ``max_length`` tokens for each text."""
         if example.second is None:
             raise usage_error(f"an example of {self.name} is two texts; example {example.id} has one.")
-        label: Label = float(IGNORE)
-        if example.label is not None:
-            (number,) = as_numbers([example.label])
-            label = (number - self.numbers.origin) / self.numbers.unit
+        scaled = self._scale(example.label)
+        label: Label = float(IGNORE) if scaled is None else scaled
         rows = [assemble(tokenizer, text, max_length=self.max_length) for text in (example.first, example.second)]
         return [stack(rows, labels={ContrastiveSimilarity.label: label})]
 
@@ -106,6 +105,13 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
         """``id`` and ``label``, the cosine."""
         return prediction_record(example, prediction)
 
+    def report(self, example: TextExample, prediction: Prediction) -> ExampleReport:
+        """The gold score and the cosine; the error is their distance on the scale of the cosine."""
+        label = self._scale(example.label)
+        assert label is not None
+        (cosine,) = as_numbers([prediction.label])
+        return replace(super().report(example, prediction), error=abs(cosine - label))
+
     def score(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> dict[str, float]:
         """Spearman's and Pearson's correlation of the cosines with the gold scores, or the area under the ROC curve."""
         labels = [example.label for example in examples]
@@ -121,6 +127,13 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
             return None
         gold = as_numbers([example.label for example in examples])
         return resample_numbers(gold, as_numbers([prediction.label for prediction in predictions]), scores)
+
+    def _scale(self, label: Answer | None) -> float | None:
+        """A gold score as a cosine; None if it is not known."""
+        if label is None:
+            return None
+        (number,) = as_numbers([label])
+        return (number - self.numbers.origin) / self.numbers.unit
 
 
 def add_negatives(pairs: Sequence[TextExample]) -> list[TextExample]:

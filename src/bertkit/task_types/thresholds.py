@@ -20,6 +20,7 @@ def best_f1_threshold(gold: NDArray[np.bool_], probabilities: NDArray[np.float64
     f1 = 2 * np.cumsum(gold[order]) / (predicted + gold.sum())
     below = np.append(ranked[1:], 0.0)
     apart = ranked > below  # a threshold cannot separate equal probabilities
+    apart[-1] = True  # the label of every example is predicted, also where all probabilities are 0
     middles = (ranked + below)[apart] / 2
     best = middles[f1[apart] >= f1[apart].max() - 1e-12]
     return float(best[np.abs(best - EVEN).argmin()])

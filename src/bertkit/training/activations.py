@@ -63,8 +63,9 @@ class ActivationCache:
         """The states that were written under ``key``."""
         offset, shape = self._entries[key]
         states = np.empty(shape, dtype=np.float16)
-        self._file.seek(offset)
-        self._file.readinto(states.data.cast("B"))
+        if states.size:  # a row may have no selected token, such as a sentence of control characters
+            self._file.seek(offset)
+            self._file.readinto(states.data.cast("B"))
         return states
 
 
