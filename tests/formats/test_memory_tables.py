@@ -53,6 +53,21 @@ def test_the_same_table_has_the_same_path_and_another_one_does_not_replace_it(tm
     assert len(cells(first)) == len(TEXTS)
 
 
+def test_other_splits_of_the_same_rows_are_another_table(tmp_path: Path) -> None:
+    """A split that is written again after its rows were divided in another way must not be the earlier one."""
+    rows = dataset(TEXTS, [1, 0, 1])
+    divided = [(2, "test"), (1, "test"), (2, "validation")]
+    folders = [
+        write_memory_table(
+            dataset_dict(**{"train": rows.select(range(size)), name: rows.select(range(size, 3))}), tmp_path, "task"
+        )
+        for size, name in divided
+    ]
+    for folder, (size, name) in zip(folders, divided, strict=True):
+        assert sorted(path.stem for path in folder.iterdir()) == sorted(["train", name])
+        assert len(cells(folder / "train.jsonl")) == size
+
+
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
     table = frame(a=["x"], b=["y"]).rename(columns={"b": "a"})
     with pytest.raises(BertkitError, match=r"the DataFrame cannot be read: .*unique") as raised:

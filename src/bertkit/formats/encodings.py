@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 from bertkit.errors import usage_error
 
 UTF_8 = "utf-8"
+_UTF_8_NAMES = (UTF_8, "utf-8-sig")
+"""Python's names of its two forms; the second has a byte order mark."""
 
 _WESTERN = "cp1252"
 _MANY_BYTES = re.compile(rb"[\x80-\xff]{4}")
@@ -16,11 +19,17 @@ _LETTERS = re.compile(r"\w{1,20}")
 
 
 def check_encoding(name: str) -> str:
-    """``name``, if Python has an encoding of this name whose lines end with the byte of a line feed."""
+    """``name``, if Python has an encoding of this name whose lines end with the byte of a line feed.
+
+    Every spelling of UTF-8, such as ``utf8`` and ``utf-8-sig``, becomes ``UTF_8``, with which a byte order mark is left
+    out.
+    """
     try:
+        if codecs.lookup(name).name in _UTF_8_NAMES:
+            return UTF_8
         if "\na".encode(name) == b"\na":
             return name
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         raise usage_error(f"no encoding is called {name}. Give one such as cp1252, cp1251 or shift_jis.") from error
     raise usage_error(f"--encoding {name} is not supported. Convert the file: iconv -f {name} -t UTF-8")
 

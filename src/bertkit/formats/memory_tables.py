@@ -43,10 +43,10 @@ def write_memory_table(table: object, folder: Path, name: str) -> Path:
     """
     splits = _splits(table)
     if not splits:
-        path = folder / f"{name}-{_digest([table])}.jsonl"
+        path = folder / f"{name}-{_digest({'': table})}.jsonl"
         _write_lines(table, path)
         return path
-    path = folder / f"{name}-{_digest(splits.values())}"
+    path = folder / f"{name}-{_digest(splits)}"
     for split, rows in splits.items():
         _write_lines(rows, path / f"{split}.jsonl")
     return path
@@ -66,9 +66,11 @@ def _splits(value: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value) if is_dict else {}
 
 
-def _digest(tables: Iterable[object]) -> str:
+def _digest(tables: Mapping[str, object]) -> str:
+    """The beginning of the hash of the tables and their names."""
     digest = hashlib.sha256()
-    for table in tables:
+    for name, table in tables.items():
+        digest.update(name.encode())  # so that a row that moves to another split changes the hash
         for lines in _lines(table):
             digest.update(lines.encode())
     return digest.hexdigest()[:8]
