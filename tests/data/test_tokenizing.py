@@ -56,6 +56,22 @@ def test_a_sentence_in_byte_level_bpe_keeps_the_space_before_it(tmp_path: Path) 
     assert len(chunk.sentence_lengths) == 2
 
 
+@pytest.mark.parametrize("text", ["So\0me words. \0 More\0\0 words.\n\n\0", "Some words. More words."])
+def test_byte_level_bpe_keeps_the_character_nul(tmp_path: Path, text: str) -> None:
+    """No text is unknown to it, and decoding restores the text."""
+    tokenizer = byte_bpe.train(["Some words. More words."] * 3, vocab_size=299)
+    tokenizer.save(tmp_path)
+    file = TokenizerFile(tmp_path / "tokenizer.json", tokenizer.vocab_size, tokenizer.unk_id)
+    chunks = [TextChunk(0, text), TextChunk(1, "Words."), TextChunk(2, " ")]
+    first, second = ChunkTokenizer(file).tokenize(chunks, 500)
+    sentences = chunks[0].sentences()
+    expected = [tokenizer.encode(f" {each}" if place else each).ids for place, each in enumerate(sentences)]
+    assert first.tokens.tolist() == [id for ids in expected for id in ids]
+    assert first.sentence_lengths.tolist() == [len(ids) for ids in expected]
+    assert second.tokens.tolist() == tokenizer.encode("Words.").ids
+    assert tokenizer.decode(first.tokens.tolist()).count("\0") == text.count("\0")
+
+
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_if_the_vocabulary_allows(tmp_path: Path, vocab_size: int, dtype: type) -> None:
     assert TokenizerFile(tmp_path, vocab_size, 0).dtype is dtype

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bertkit.batch import Feature
 from bertkit.checkpoint import elmo as bilm
 from bertkit.data.features import collate
-from bertkit.text.characters import spell_sentence
+from bertkit.text.characters import spell_word
 
 Array = NDArray[np.float64]
 
@@ -124,7 +124,7 @@ def files(tmp_path: Path) -> tuple[Path, Mapping[str, Any]]:
 def test_every_layer_equals_the_published_arithmetic(files: tuple[Path, Mapping[str, Any]]) -> None:
     options, weights = files
     elmo = bilm.load(options, weights).eval()
-    spelled = [spell_sentence(sentence, length=13) for sentence in SENTENCES]
+    spelled = [np.stack([spell_word(word, length=13) for word in ("<S>", *each, "</S>")]) for each in SENTENCES]
     features = [Feature(ids, np.zeros(len(ids), dtype=np.int64)) for ids in spelled]
     assert [len(feature) for feature in features] == [6, 3, 5]
     layers = elmo(collate(features, pad_id=0), output_hidden_states=True).layers

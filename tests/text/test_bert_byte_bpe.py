@@ -12,6 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from bertkit.errors import BertkitError
 from bertkit.text.bert_byte_bpe import BertByteBPE
 from bertkit.text.loading import load_tokenizer
+from bertkit.text.normalization import BertSpecialTokens
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -66,6 +67,39 @@ def test_a_saved_tokenizer_is_the_same(folder: Path, tmp_path: Path) -> None:
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
     assert theirs("the fox", "an ox").input_ids[0] == ours.cls_id
     assert (theirs.mask_token_id, theirs.pad_token_id) == (ours.mask_id, ours.pad_id)
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_tokens_that_another_file_adds_are_saved(folder: Path, tmp_path: Path, special: bool) -> None:
+    """``tokenizer_config.json`` may add tokens that ``tokenizer.json`` lacks; they have embeddings of their own."""
+    plain = load_tokenizer(folder)
+    added = {str(plain.vocab_size): {"content": "zebra", "normalized": False, "special": special}}
+    names = {f"{name}_token": token for name, token in BertSpecialTokens()._asdict().items()}
+    config = {**names, "added_tokens_decoder": added, "tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    ours = BertByteBPE.load(folder)
+    ours.save(tmp_path / "again")
+    again = load_tokenizer(tmp_path / "again")
+    ids = ours.encode("a zebra fox").ids
+    assert plain.vocab_size in ids
+    assert again.encode("a zebra fox").ids == ids
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "again").encode("a zebra fox")[1:-1] == ids
+    assert plain.fingerprint != ours.fingerprint == again.fingerprint == BertByteBPE.load(folder).fingerprint
+
+
+def test_a_file_without_a_normalizer_has_a_fingerprint(folder: Path) -> None:
+    content = json.loads((folder / "tokenizer.json").read_text())
+    del content["normalizer"]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    assert len(load_tokenizer(folder).fingerprint) == 64
+
+
+@pytest.mark.parametrize("model", [None, [], {"type": "BPE", "vocab": None, "merges": []}])
+def test_a_file_without_a_vocabulary_is_one_line(folder: Path, model: object) -> None:
+    content = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps({**content, "model": model}))
+    with pytest.raises(BertkitError, match="is not a tokenizer"):
+        BertByteBPE.load(folder)
 
 
 def test_subwords_that_begin_a_word_have_a_space(folder: Path) -> None:

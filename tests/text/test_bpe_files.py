@@ -58,6 +58,21 @@ def test_a_merge_needs_two_tokens(tmp_path: Path, merge: object) -> None:
         read_folder(tmp_path, "GPT", ())
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"merges": []}, "is not a vocabulary"),
+        ({"merges": [], "vocab": None}, "is not a vocabulary"),
+        ({"merges": [], "vocab": ["f"]}, "is not a vocabulary"),
+        ({"merges": None, "vocab": VOCABULARY}, 'has no "model" with merges'),
+    ],
+)
+def test_a_damaged_model_is_one_line(tmp_path: Path, model: object, message: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model}), encoding="utf-8")
+    with pytest.raises(BertkitError, match=message):
+        read_folder(tmp_path, "RoBERTa", ())
+
+
 def test_a_line_that_is_no_merge_is_named(tmp_path: Path) -> None:
     write(tmp_path, OPENAI, "#version: 0.2\nf o\nfox\n")
     with pytest.raises(BertkitError, match=r'vocab_40000\.bpe, line 3: "fox" is not a merge of two tokens'):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH, spell_sentence, spell_word
+from bertkit.text.characters import NO_WORD, NUM_CHARACTERS, WORD_LENGTH, spell_word
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,9 @@ def test_a_long_word_is_truncated_by_bytes_and_keeps_its_end_marker() -> None:
     assert spell_word("aé", length=4).tolist() == [259, 98, 196, 260]
 
 
-def test_a_sentence_has_a_marker_word_at_each_end() -> None:
-    padding = [261, 261]
-    assert spell_sentence(["ab", "c"], length=5).tolist() == [
-        [259, 257, 260, *padding],
-        [259, 98, 99, 260, 261],
-        [259, 100, 260, *padding],
-        [259, 258, 260, *padding],
-    ]
-    assert spell_sentence([]).shape == (2, WORD_LENGTH)
+def test_the_words_that_begin_and_end_a_sentence_are_one_character() -> None:
+    assert spell_word("<S>", length=5).tolist() == [259, 257, 260, 261, 261]
+    assert spell_word("</S>", length=5).tolist() == [259, 258, 260, 261, 261]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=99))

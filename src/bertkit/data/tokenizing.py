@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -57,12 +58,16 @@ class ChunkTokenizer:
     The sentences of a chunk are given to the library as one text, separated by a token that no vocabulary has. Each
     sentence alone would give the same ids and take 9 % longer. In byte-level BPE a space belongs to the word after it;
     there every sentence of a chunk but the first has a space before it, as in its text.
+
+    The token is the character NUL, which BERT's rules drop from a text. Where a tokenizer keeps it, sentences are given
+    to the library one by one if any of them has it.
     """
 
     def __init__(self, tokenizer: TokenizerFile) -> None:
         self.tokenizer = tokenizer
         backend = Tokenizer.from_file(str(tokenizer.file))
-        self._keeps_spaces = isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel)
+        self._between_sentences = " " * isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel)
+        self._drops_nul = backend.normalizer is not None and not backend.normalizer.normalize_str(BREAK)
         self._encoder = TextEncoder(backend)
 
     def tokenize(self, chunks: Sequence[TextChunk], block_characters: int) -> list[TokenizedBlock]:
@@ -75,11 +80,30 @@ class ChunkTokenizer:
         ]
 
     def _tokenize_batch(self, chunks: Sequence[TextChunk], block_characters: int) -> Iterator[TokenizedBlock]:
-        between = BREAK + " " * self._keeps_spaces
         sentences = [chunk.sentences() for chunk in chunks]
-        texts = [between.join(map(_without_break, each)) + BREAK for each in sentences]
-        for chunk, each, ids in zip(chunks, sentences, self._encoder.encode(texts), strict=True):
+        for chunk, each, ids in zip(chunks, sentences, self._encode(sentences), strict=True):
             yield from self._split(chunk.number, cut_blocks(each, block_characters), ids)
+
+    def _encode(self, chunks: Sequence[Sequence[str]]) -> list[NDArray[np.uint32]]:
+        """The ids of the sentences of each chunk, with a break after every sentence."""
+        if not self._drops_nul and any(BREAK in sentence for each in chunks for sentence in each):
+            return [self._encode_one_by_one(each) for each in chunks]
+        between = BREAK + self._between_sentences
+        return self._encoder.encode(
+            [between.join(sentence.replace(BREAK, "") for sentence in each) + BREAK for each in chunks]
+        )
+
+    def _encode_one_by_one(self, sentences: Sequence[str]) -> NDArray[np.uint32]:
+        texts = [self._between_sentences * (number > 0) + sentence for number, sentence in enumerate(sentences)]
+        encoded = self._without_break.encode_batch_fast(texts, add_special_tokens=False)
+        return np.array([id for each in encoded for id in (*each.ids, self._encoder.break_id)], dtype=np.uint32)
+
+    @cached_property
+    def _without_break(self) -> Tokenizer:
+        """The tokenizer without the token between sentences."""
+        backend = Tokenizer.from_file(str(self.tokenizer.file))
+        backend.encode_special_tokens = True
+        return backend
 
     def _split(self, number: int, blocks: list[Block], tokens: NDArray[np.uint32]) -> Iterator[TokenizedBlock]:
         """The blocks of one chunk, whose ``tokens`` have a break after every sentence."""
@@ -107,8 +131,3 @@ def _batches(chunks: Sequence[TextChunk]) -> Iterator[Sequence[TextChunk]]:
         end = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
         yield chunks[start:end]
         start = end
-
-
-def _without_break(sentence: str) -> str:
-    """The sentence without the character NUL, which separates sentences here; BERT's rules drop it from any text."""
-    return sentence.replace(BREAK, "")

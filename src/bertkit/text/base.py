@@ -158,7 +158,7 @@ def extends(larger: BaseTokenizer, base: BaseTokenizer) -> bool:
 
 def _fingerprint(description: Description, special_tokens: Sequence[str], size: int) -> str:
     """SHA-256 of the rules and the first ``size`` entries of the vocabulary."""
-    parts = {name: description[name] for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
+    parts = {name: description.get(name) for name in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
     vocabulary = {token: id for token, id in description["model"]["vocab"].items() if id < size}
     parts["model"] = {**description["model"], "vocab": vocabulary}
     parts["added_tokens"] = [token for token in description["added_tokens"] if token["id"] < size]

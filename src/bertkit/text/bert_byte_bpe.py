@@ -49,13 +49,15 @@ class BertByteBPE(BaseTokenizer):
         if not isinstance(splitting, dict) or splitting.get("type") != "ByteLevel":
             raise data_error(f"{file} does not split text into bytes; bertkit reads ModernBERT's byte-level BPE only.")
         config = read_config(file.parent)
-        vocabulary = description.get("model", {}).get("vocab", {})
-        return cls(
-            description, str(file), read_added_tokens(file.parent, config, description.get("added_tokens"), vocabulary)
-        )
+        model = description.get("model")
+        vocabulary = model.get("vocab") if isinstance(model, dict) else None
+        known = vocabulary if isinstance(vocabulary, dict) else {}  # a file without one is refused by the constructor
+        added = read_added_tokens(file.parent, config, description.get("added_tokens"), known)
+        return cls(description, str(file), added)
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` as it was read, and its configuration; Hugging Face reads them."""
+        """Write ``tokenizer.json`` as it was read, with all added tokens, and its configuration; Hugging Face reads
+        them."""
         specials = {f"{name}_token": token for name, token in BertSpecialTokens()._asdict().items()}
         inputs = ["input_ids", "attention_mask"]
         config = {**specials, "model_input_names": inputs, "tokenizer_class": "PreTrainedTokenizerFast"}
@@ -66,4 +68,9 @@ class BertByteBPE(BaseTokenizer):
         return self.decode([id]).removeprefix(" "), not self.id_to_token(id).startswith(_SPACE)
 
     def _describe(self) -> Description:
-        return self._description
+        """The content that was read, with the tokens that other files of the folder add, and their flags."""
+        special = {*BertSpecialTokens(), *self._added.special}
+        listed = super()._describe()["added_tokens"]
+        for token in listed:
+            token["special"] = token["content"] in special
+        return {**self._description, "added_tokens": listed}

@@ -68,10 +68,10 @@ def vocabulary_and_merges(description: Description) -> dict[str, str]:
 def _read_tokenizer_json(file: Path, name: str, config: Mapping[str, object]) -> BpeFiles:
     description = read_json(file)
     model = description.get("model") if isinstance(description, dict) else None
-    if not isinstance(model, dict) or "merges" not in model:
+    if not isinstance(model, dict) or not isinstance(model.get("merges"), list):
         raise data_error(f'{file} is not a tokenizer of {name}: it has no "model" with merges.')
     added = {each["content"]: each["id"] for each in _listed(description, file)}
-    vocabulary = _check_vocabulary({**model["vocab"], **added}, file)
+    vocabulary = _check_vocabulary({**_check_vocabulary(model.get("vocab"), file), **added}, file)
     return BpeFiles(
         file=file,
         vocabulary=vocabulary,

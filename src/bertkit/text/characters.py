@@ -19,8 +19,6 @@ Letters: T words, C characters of a word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,8 +42,3 @@ def spell_word(word: str, *, length: int = WORD_LENGTH) -> NDArray[np.int64]:
     ids = np.full(length, NO_CHARACTER, dtype=np.int64)
     ids[: len(characters) + 2] = [BEGIN_WORD, *characters, END_WORD]
     return ids
-
-
-def spell_sentence(words: Sequence[str], *, length: int = WORD_LENGTH) -> NDArray[np.int64]:
-    """(T + 2, C) the ids of a sentence: ``<S>``, its words, and ``</S>``."""
-    return np.stack([spell_word(word, length=length) for word in ("<S>", *words, "</S>")])
