@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from transformers.activations import ACT2FN
 
 from bertkit.checkpoint.config import (
@@ -91,6 +92,19 @@ def test_labels_are_written_and_read() -> None:
 def test_a_config_without_labels_has_none() -> None:
     assert labels_from_hf({}, "config.json") == []
     assert labels_from_hf({"id2label": None}, "config.json") == []
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_config_with_the_number_of_classes_alone_numbers_them(count: int) -> None:
+    theirs = transformers.BertConfig.from_dict({"num_labels": count})
+    assert labels_from_hf({"num_labels": count}, "config.json") == list(theirs.id2label.values())
+    assert labels_from_hf({"num_labels": count, "id2label": {"0": "dry"}}, "config.json") == ["dry"]
+
+
+@pytest.mark.parametrize("count", [0, -1, "3", 1e9, 10**9])
+def test_a_number_of_classes_is_a_whole_number(count: object) -> None:
+    with pytest.raises(BertkitError, match=r"^config\.json: num_labels is .*; it must be a whole number from 1 to"):
+        labels_from_hf({"num_labels": count}, "config.json")
 
 
 @pytest.mark.parametrize(

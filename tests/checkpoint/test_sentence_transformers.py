@@ -160,6 +160,29 @@ def test_what_would_give_other_vectors_is_refused(tmp_path: Path, file: str, con
         read_embedding(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_lower_casing_before_a_cased_tokenizer_is_refused(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece, library: Any
+) -> None:
+    """The library lower-cases texts itself, so that its vectors would be others."""
+    (tmp_path / "cased").mkdir()
+    (tmp_path / "cased" / "vocab.txt").write_text("\n".join([*tokenizer.vocabulary, "A", "B"]), encoding="utf-8")
+    (tmp_path / "cased" / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    cased = WordPiece.load(tmp_path / "cased")
+    for name, each in (("uncased", tokenizer), ("kept", cased)):
+        folder = tmp_path / f"{name}-out"
+        save_model(folder, Model(encoder, {}), each, metadata={}, embedding=SentenceEmbedding())
+        (folder / "bertkit.json").unlink()
+        file = folder / "sentence_bert_config.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "do_lower_case": True}))
+    assert read_embedding(tmp_path / "uncased-out") == SentenceEmbedding(max_length=41)
+    ours = load(tmp_path / "uncased-out").embed(["A b"])
+    theirs = library.SentenceTransformer(str(tmp_path / "uncased-out"), device="cpu").encode(["A b"])
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+    with pytest.raises(BertkitError, match="do_lower_case is true, and the tokenizer keeps upper case"):
+        load(tmp_path / "kept-out").embed(["A b"])
+
+
 def test_a_folder_without_flags_has_the_mean(tmp_path: Path) -> None:
     write_embedding(tmp_path, SentenceEmbedding(pool="max"), hidden_size=14, positions=41)
     (tmp_path / "1_Pooling" / "config.json").write_text('{"word_embedding_dimension": 14}')

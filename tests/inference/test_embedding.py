@@ -12,7 +12,7 @@ from bertkit.encoders import gpt
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError
 from bertkit.inference import embedding
-from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, Vectors, embed, hidden_states
+from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder, Vectors, check_layers, embed, hidden_states
 from bertkit.text.wordpiece import WordPiece
 
 
@@ -95,3 +95,10 @@ def test_hidden_states_are_those_of_all_layers(encoder: Bert, tokenizer: WordPie
     expected = torch.stack(states_of(encoder, tokenizer, SENTENCES[1]))
     assert found.shape == (3, len(feature), 14)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_layers_are_a_list_of_whole_numbers() -> None:
+    assert check_layers(np.array([-1, 2])) == check_layers(range(-1, 3, 3)) == (-1, 2)
+    for layers in (-1, "-1", [1.0], [None], None):
+        with pytest.raises(BertkitError, match=r"layers is .*; it must be a list of whole numbers, such as \[-1\]"):
+            check_layers(layers)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bertkit.inference.prediction_files import STREAM
 from bertkit.options.description import list_options
 from bertkit.options.inference import FillOptions, PredictOptions
+from bertkit.options.inputs import STREAM
 
 
 def test_fill_shows_five_words_by_default() -> None:

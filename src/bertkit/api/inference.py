@@ -10,8 +10,9 @@ from bertkit.api.verb import verb
 from bertkit.errors import usage_error
 from bertkit.inference.fill import Filling
 from bertkit.inference.pipeline import load
-from bertkit.inference.prediction_files import STREAM, predict_file
+from bertkit.inference.prediction_files import predict_file
 from bertkit.options.inference import FillOptions, PredictOptions
+from bertkit.options.inputs import STREAM
 from bertkit.report.progress import Progress
 from bertkit.results import Results
 from bertkit.task_types.input_columns import choose_columns, with_encoding

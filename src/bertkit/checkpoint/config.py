@@ -18,6 +18,8 @@ MULTI_LABEL = "multi_label_classification"
 _PROBLEMS = (None, "regression", "single_label_classification", MULTI_LABEL)
 """The values of ``problem_type``; transformers knows no others."""
 
+_MOST_LABELS = 100_000
+
 
 def config_to_hf(config: EncoderConfig) -> dict[str, object]:
     """The content of ``config.json`` for an encoder, without the keys that depend on the heads."""
@@ -109,8 +111,11 @@ def number_to_hf(*, sigmoid: bool = False) -> dict[str, object]:
 
 
 def labels_from_hf(content: Mapping[str, Any], source: str) -> list[str]:
-    """The class names in the ``content`` of a ``config.json``, by number; empty if it names none."""
-    names = content.get("id2label") or {}
+    """The class names in the ``content`` of a ``config.json``, by number; empty if it names none.
+
+    With ``num_labels`` alone they are LABEL_0 and so on, as in Hugging Face.
+    """
+    names = content.get("id2label") or _number_labels(content.get("num_labels"), source)
     found = [names.get(str(number)) for number in range(len(names))] if isinstance(names, Mapping) else [None]
     if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in found):
         raise data_error(f"{source}: id2label must map the numbers from 0 on to names.")
@@ -118,6 +123,14 @@ def labels_from_hf(content: Mapping[str, Any], source: str) -> list[str]:
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:
         raise data_error(f'{source}: id2label has the name "{repeated[0]}" twice. Give each class its own name.')
     return labels
+
+
+def _number_labels(count: object, source: str) -> dict[str, str]:
+    if count is None:
+        return {}
+    if not isinstance(count, int) or not 1 <= count <= _MOST_LABELS:
+        raise data_error(f"{source}: num_labels is {count}; it must be a whole number from 1 to {_MOST_LABELS:,}.")
+    return {str(number): f"LABEL_{number}" for number in range(count)}
 
 
 def architectures_from_hf(content: Mapping[str, Any], source: str) -> list[str]:

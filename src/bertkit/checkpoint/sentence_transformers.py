@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from bertkit.errors import data_error
 from bertkit.nn.text_pooling import Pooling
 from bertkit.storage.atomic import read_json, read_object, write_json
+from bertkit.text.loading import load_tokenizer
 
 MODULES = "modules.json"
 
@@ -35,6 +37,7 @@ _FLAGS: Mapping[str, str] = {
 """The compact name of each kind of pooling, and its flag in the other form."""
 
 _POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
+_LETTERS = " ".join(ascii_uppercase)
 _LONGEST = 1_000_000
 """A larger ``model_max_length`` is how transformers writes that there is no limit."""
 
@@ -55,7 +58,8 @@ class SentenceEmbedding:
 def read_embedding(folder: Path) -> SentenceEmbedding | None:
     """What the folder says; None for one of another library, and for that of a CrossEncoder, which makes no vectors.
 
-    Raises a data error for a kind of pooling, a module or a prompt that bertkit does not have: vectors would differ.
+    Raises a data error for a kind of pooling, a module, a prompt or a lower-casing that bertkit does not have: vectors
+    would differ.
     """
     if not (folder / MODULES).is_file():
         return None
@@ -68,6 +72,7 @@ def read_embedding(folder: Path) -> SentenceEmbedding | None:
             "Normalize."
         )
     _refuse_prompt(folder / _MODEL_CONFIG)
+    _refuse_lower_casing(folder)
     pool = _read_pooling(folder / _POOLING_FOLDER / _CONFIG)
     return SentenceEmbedding(pool=pool, normalize="Normalize" in kinds, max_length=_read_max_length(folder))
 
@@ -137,6 +142,19 @@ def _read_max_length(folder: Path) -> int | None:
         if isinstance(value, int) and 2 < value <= _LONGEST:
             return value
     return None
+
+
+def _refuse_lower_casing(folder: Path) -> None:
+    """Raise a data error if texts are lower-cased before a tokenizer that would keep upper case."""
+    file = folder / _TRANSFORMER_CONFIG
+    if not (file.is_file() and read_object(file).get("do_lower_case")):
+        return
+    tokenizer = load_tokenizer(folder)
+    if tokenizer.encode(_LETTERS).ids != tokenizer.encode(_LETTERS.lower()).ids:
+        raise data_error(
+            f"{file}: do_lower_case is true, and the tokenizer keeps upper case, which bertkit passes on. Give every "
+            "text in lower case, and set do_lower_case to false."
+        )
 
 
 def _refuse_prompt(file: Path) -> None:

@@ -26,6 +26,12 @@ _ROWS_AT_ONCE = 1024
 TEXT_TYPES = ("string", "large_string")
 
 
+def require_parquet(purpose: str) -> tuple[ModuleType, ModuleType]:
+    """``pyarrow`` and ``pyarrow.parquet``; where they are missing, a usage error that begins with ``purpose``."""
+    arrow, parquet = (require(module, extra="parquet", purpose=purpose) for module in ("pyarrow", "pyarrow.parquet"))
+    return arrow, parquet
+
+
 def parquet_names(path: Path) -> tuple[str, ...]:
     """The columns of a Parquet file."""
     with _open_parquet(path) as file:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error, did_you_mean
-from bertkit.formats.arrow import TEXT_TYPES, check_names, list_values, unpacked_size
+from bertkit.formats.arrow import TEXT_TYPES, check_names, list_values, require_parquet, unpacked_size
 from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
-from bertkit.optional import require
 from bertkit.storage.json_text import parse_json
 
 LONGEST_RECORD = 1 << 27
@@ -115,8 +114,7 @@ def _choose_field(texts: list[str], place: str) -> str:
 def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, log: DecodingLog) -> Iterator[str]:
     """The text of each row, in bounded memory whatever the size of the row groups. A text that is null is empty."""
     path = stream.path
-    pyarrow = require("pyarrow", extra="parquet", purpose=str(path))
-    parquet = require("pyarrow.parquet", extra="parquet", purpose=str(path))
+    pyarrow, parquet = require_parquet(str(path))
     try:
         with _seekable(stream) as file:
             options = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}

@@ -5,6 +5,7 @@ Letters: L layers, N heads, T tokens.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def read_attention(pipeline: Pipeline, text: str, pair: str | None = None) -> At
     return AttentionMaps(tokens, weights, feature.num_truncated)
 
 
-def _record(encoder: Encoder, run: Any) -> NDArray[np.float32]:
+def _record(encoder: Encoder, run: Callable[[], object]) -> NDArray[np.float32]:
     """(L, N, T, T) of the layers that ``run`` computes."""
     layers = [module for module in encoder.modules() if isinstance(module, SelfAttention)]
     if not layers:

@@ -54,6 +54,14 @@ class EmbeddingSettings:
             raise usage_error("layers is empty; it must name a layer at least, such as -1 for the last.")
 
 
+def check_layers(layers: object) -> tuple[int, ...]:
+    """The numbers of layers that a caller gives; a usage error for anything but whole numbers in a list."""
+    chosen: list[Any] = list(layers) if isinstance(layers, Iterable) else [None]
+    if all(isinstance(layer, int | np.integer) for layer in chosen):
+        return tuple(map(int, chosen))
+    raise usage_error(f"layers is {layers!r}; it must be a list of whole numbers, such as [-1] for the last.")
+
+
 class TextEmbedder(nn.Module):
     """An encoder whose output is one vector per row."""
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -22,8 +21,8 @@ from numpy.typing import NDArray
 
 from bertkit import config
 from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.formats.arrow import require_parquet
 from bertkit.inference.embedding import EmbeddingSettings, Vectors
-from bertkit.optional import require
 from bertkit.results import Result
 from bertkit.storage.checksums import read_checked
 from bertkit.storage.json_text import parse_json
@@ -37,6 +36,7 @@ BLOCK_BYTES = 1 << 25
 """What is read at a time."""
 
 _METADATA = b"bertkit"
+_PARQUET = "vectors in .parquet"
 _ADVICE = "Make it again with: bertkit embed"
 
 
@@ -69,7 +69,7 @@ def check_suffix(output: Path) -> None:
         known = " and ".join(FORMATS)
         raise usage_error(f'{output}: no format named "{suffix}".{did_you_mean(suffix, FORMATS)} There are: {known}.')
     if suffix == ".parquet":
-        _arrow()
+        require_parquet(_PARQUET)
 
 
 def record_path(vectors: Path) -> Path:
@@ -106,7 +106,7 @@ class TextHash:
 
 def write_parquet(path: Path, record: EmbeddingRecord, texts: Iterable[str], vectors: Vectors) -> None:
     """Write the columns of texts and of their vectors, block by block."""
-    arrow, parquet = _arrow()
+    arrow, parquet = require_parquet(_PARQUET)
     metadata = {_METADATA: json.dumps(config.to_json(record)).encode()}
     schema = arrow.schema(
         [(record.text, arrow.string()), (COLUMN, arrow.list_(arrow.float32(), record.dimension))], metadata=metadata
@@ -210,15 +210,8 @@ def _blocks_of(vectors: NDArray[np.float32]) -> Iterator[Vectors]:
 
 
 def _readable_parquet(path: Path) -> Any:
-    _, parquet = _arrow()
+    _, parquet = require_parquet(_PARQUET)
     try:
         return parquet.ParquetFile(path)
     except (OSError, ValueError) as error:
         raise data_error(f"{path} is not a complete Parquet file: {str(error).rstrip('.')}. {_ADVICE}") from error
-
-
-def _arrow() -> tuple[ModuleType, ModuleType]:
-    arrow, parquet = (
-        require(module, extra="parquet", purpose="vectors in .parquet") for module in ("pyarrow", "pyarrow.parquet")
-    )
-    return arrow, parquet

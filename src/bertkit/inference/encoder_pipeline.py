@@ -22,6 +22,7 @@ from bertkit.inference.embedding import (
     TextEmbedder,
     TokenStates,
     Vectors,
+    check_layers,
     embed,
     encoder_fingerprint,
     hidden_states,
@@ -184,7 +185,7 @@ def settings_for(
     """These settings, with those of the model's training where they are None."""
     stated = pipeline.embedding
     normalize = stated.normalize if normalize is None else normalize
-    return EmbeddingSettings(pool=pool or stated.pool, layers=tuple(layers), normalize=normalize)
+    return EmbeddingSettings(pool=pool or stated.pool, layers=check_layers(layers), normalize=normalize)
 
 
 def describe_vectors(

@@ -24,6 +24,7 @@ from bertkit.inference.partial_records import keep_first, keep_intact, read_reco
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predict import BATCHES_IN_A_CHUNK
 from bertkit.inference.prediction_formats import find_writer, names_answers_by_id, write_object
+from bertkit.options.inputs import STREAM
 from bertkit.storage.atomic import explain_writing, write_file
 from bertkit.storage.checksums import fingerprint_of
 from bertkit.storage.json_log import format_record, open_log
@@ -33,8 +34,6 @@ from bertkit.training.interrupts import Interrupted, Interrupts
 
 Report = Callable[[int], None]
 """Called with the number of finished rows."""
-
-STREAM = Path("-")
 
 _FURTHER_FIELDS = ("scores", "num_truncated")
 """What records of predictions may have besides the columns of a table."""

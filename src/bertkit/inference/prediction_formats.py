@@ -10,11 +10,10 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import TextIO
 
 from bertkit.errors import did_you_mean, usage_error
-from bertkit.optional import require
+from bertkit.formats.arrow import require_parquet
 from bertkit.task_types import AnswerColumns
 
 Records = Iterable[Mapping[str, object]]
@@ -30,6 +29,7 @@ _HALF_CHARACTERS = "backslashreplace"
 """Half a character, which JSON can spell and UTF-8 cannot, is written as JSON spells it."""
 
 _CONTROL_STARTS = ("\t", "\r", "\n")
+_PARQUET = "writing .parquet"
 
 
 def find_writer(output: Path) -> Writer:
@@ -39,7 +39,7 @@ def find_writer(output: Path) -> Writer:
         known = ", ".join(_WRITERS)
         raise usage_error(f'{output}: no format named "{suffix}".{did_you_mean(suffix, _WRITERS)} There are: {known}.')
     if suffix == ".parquet":
-        _require_arrow()
+        require_parquet(_PARQUET)
     return _WRITERS[suffix]
 
 
@@ -82,16 +82,9 @@ def _write_tsv(records: Records, path: Path, columns: AnswerColumns) -> None:
 
 
 def _write_parquet(records: Records, path: Path, columns: AnswerColumns) -> None:
-    arrow, parquet = _require_arrow()
+    arrow, parquet = require_parquet(_PARQUET)
     rows = [{name: _encodable(record.get(name)) for name in columns.columns} for record in records]
     parquet.write_table(arrow.Table.from_pylist(rows), path)
-
-
-def _require_arrow() -> tuple[ModuleType, ModuleType]:
-    arrow, parquet = (
-        require(module, extra="parquet", purpose="writing .parquet") for module in ("pyarrow", "pyarrow.parquet")
-    )
-    return arrow, parquet
 
 
 def _encodable(value: object) -> object:

@@ -20,7 +20,7 @@ from bertkit.options.job import AnyPath
 from bertkit.storage.locations import require_any, require_data, require_files, require_model, require_texts
 from bertkit.storage.remote import RemotePath, is_url, to_path
 
-STREAM = "-"
+STREAM = Path("-")
 """stdin or stdout in place of a file."""
 
 _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".gz")
@@ -83,7 +83,7 @@ def check_inputs(options: Any) -> None:
     for name, kind in inputs.items():
         value = getattr(options, name)
         values = value if isinstance(value, list | tuple) else [value]
-        paths = [_to_path(each, kind) for each in values if isinstance(each, str | Path) and str(each) != STREAM]
+        paths = [_to_path(each, kind) for each in values if isinstance(each, str | Path) and Path(each) != STREAM]
         _CHECKS[kind](paths)
     output = getattr(options, "output", None)
     if output is not None and "output" not in inputs and is_url(output):

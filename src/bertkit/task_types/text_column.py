@@ -10,9 +10,8 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, require_text
+from bertkit.options.inputs import STREAM
 from bertkit.task_types.columns import guess_texts
-
-STREAM = Path("-")
 
 
 @dataclass(frozen=True)

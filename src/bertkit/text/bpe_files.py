@@ -71,7 +71,7 @@ def _read_tokenizer_json(file: Path, name: str, config: Mapping[str, object]) ->
     if not isinstance(model, dict) or not isinstance(model.get("merges"), list):
         raise data_error(f'{file} is not a tokenizer of {name}: it has no "model" with merges.')
     added = {each["content"]: each["id"] for each in _listed(description, file)}
-    vocabulary = _check_vocabulary({**_check_vocabulary(model.get("vocab"), file), **added}, file)
+    vocabulary = _check_vocabulary(_check_vocabulary(model.get("vocab"), file) | added, file)
     return BpeFiles(
         file=file,
         vocabulary=vocabulary,
