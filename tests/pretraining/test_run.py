@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from bertkit.checkpoint.model_folder import ModelFolder
 from bertkit.encoders.bert import BertConfig
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking
+from bertkit.pretraining import job
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.run import pretrain, read_begun, resume
 from bertkit.report.progress import Progress
@@ -46,6 +48,18 @@ def test_a_resume_in_either_phase_or_between_them_is_bit_exact(
     pretrain(replace(run, save_every=1, keep_checkpoints=10), Progress("quiet"))
     for step in (5, 7, 8):
         assert outcome(resume_at(step, run.output, tmp_path / f"broken-{step}")) == outcome(run.output)
+
+
+def test_the_seconds_are_those_of_all_parts(run: PretrainRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds_per_look, folder in ((1000.0, run.output), (1.0, tmp_path / "broken")):
+        clock = itertools.count(step=seconds_per_look)
+        monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda clock=clock: next(clock)))
+        if folder == run.output:
+            pretrain(replace(run, save_every=1, keep_checkpoints=10), Progress("quiet"))
+        else:
+            resume_at(5, run.output, folder)
+    assert read_run(run.output)["seconds"] == pytest.approx(11_000)
+    assert read_run(tmp_path / "broken")["seconds"] == pytest.approx(5_000 + 6)
 
 
 def test_left_to_right_pretraining_without_next_sentences(run: PretrainRun, capsys: pytest.CaptureFixture[str]) -> None:

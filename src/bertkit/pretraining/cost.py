@@ -13,7 +13,7 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 
 
 class PretrainingCost(NamedTuple):
-    """Parameters of the model, floating-point operations of all steps, and seconds."""
+    """Parameters of the model, floating-point operations of all steps, and seconds of all parts of the run."""
 
     parameters: int
     flop: float

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 import torch
 
@@ -28,12 +29,31 @@ from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import default_device
 
 
+@dataclass(slots=True)
+class Stopwatch:
+    """The seconds that a run takes, evaluations and checkpoints included, without those between a stop and a resume.
+
+    ``before`` are those up to the checkpoint that a resume continues from, ``begin`` is when this part began.
+    """
+
+    before: float = 0.0
+    begin: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of all parts so far."""
+        return self.before + time.monotonic() - self.begin
+
+
 @dataclass(frozen=True, kw_only=True)
 class PretrainingJob:
     """All that one process of a run needs.
 
     ``identity`` is what checkpoints and the record keep of the run; ``notes`` are lines about its first
-    weights and its held-out text.
+    weights and its held-out text. ``watch`` runs from the time when the job is built.
     """
 
     run: PretrainRun
@@ -44,6 +64,7 @@ class PretrainingJob:
     group: ProcessGroup
     identity: RunIdentity
     notes: list[str]
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     @property
     def total(self) -> float:

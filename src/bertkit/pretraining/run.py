@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +39,8 @@ from bertkit.training.precision import choose_precision, default_device, device_
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PretrainResult(Result):
     """The result of a pre-training. ``heldout`` has every loss and accuracy on held-out rows, by name.
+
+    ``seconds`` are those of all parts of a run that was resumed; of a part that was killed, up to its last checkpoint.
 
     ``before`` has the same of the model that the run continued from; it is empty for new weights.
     """
@@ -172,9 +173,8 @@ def _describe_rest(job: PretrainingJob) -> str:
 
 def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     """Train, then write the model, its card, the plot of the losses, and how the run ended."""
-    begin = time.monotonic()
     heldout = train(job, folder, interrupts, progress)
-    seconds = time.monotonic() - begin
+    seconds = job.watch.seconds
     before = evaluation_before(folder)
     save_current_model(job, folder.model, heldout)
     if folder.writes:

@@ -36,6 +36,7 @@ def save_state(job: PretrainingJob, folder: RunFolder) -> int:
             "step": state.step,
             "skipped_in_a_row": state.skipped_in_a_row,
             "elapsed": state.elapsed,
+            "seconds": job.watch.seconds,
             **job.identity,
         }
         if job.run.shard:
@@ -60,6 +61,8 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
     if job.group.size > 1:
         groups.pop("encoder_state", None)  # saved by the first process, for its own rows only
     job.state.restore(groups, int(saved["step"]), int(saved["skipped_in_a_row"]), float(saved.get("elapsed", 0.0)))
+    # Earlier versions wrote only the seconds of timed runs.
+    job.watch.before = float(saved.get("seconds", saved.get("elapsed", 0.0)))
 
 
 def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:
