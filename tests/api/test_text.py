@@ -168,3 +168,25 @@ def test_a_folder_is_its_text_files_for_every_verb(
     manifest = api.prepare([folder], tokenizer=tmp_path / "tok", output=tmp_path / "data", progress="plain")
     assert [source.documents for source in manifest.sources] == [1, 1]
     assert capsys.readouterr().err.count(skipped) == 2
+
+
+def test_the_field_of_records_is_named_for_every_verb_that_reads_texts(tmp_path: Path) -> None:
+    """The error about several fields says so."""
+    records = tmp_path / "papers.jsonl"
+    records.write_text("".join(f'{{"title": "{number}", "abstract": "{text}"}}\n' for number, text in enumerate(TEXTS)))
+    with pytest.raises(BertkitError, match=r"which field is the text\? .* Name one with --field"):
+        api.tokenizer_train([records], output=tmp_path / "tok", vocab_size=290, progress="quiet")
+    assert api.corpus_check([records]).problems
+    assert not api.corpus_check([records], field="abstract").problems
+    api.tokenizer_train([records], output=tmp_path / "tok", field="abstract", vocab_size=290, progress="quiet")
+    assert [each.token for each in api.tokenizer_show(tmp_path / "tok", "mill")] == ["mill"]
+    (fit,) = api.tokenizer_compare([tmp_path / "tok"], texts=[records], field="abstract")
+    assert fit.unknown == 0
+
+
+def test_bytes_that_are_not_utf8_are_replaced_on_request(file: Path, tmp_path: Path) -> None:
+    file.write_bytes(file.read_bytes() + "caf\xe9".encode("latin-1"))
+    with pytest.raises(BertkitError, match=r"is not UTF-8.* with --on-bad-bytes replace"):
+        api.tokenizer_train([file], output=tmp_path / "tok", vocab_size=290, progress="quiet")
+    api.tokenizer_train([file], output=tmp_path / "tok", on_bad_bytes="replace", vocab_size=290, progress="quiet")
+    assert len(api.tokenizer_compare([tmp_path / "tok"], texts=[file], on_bad_bytes="replace")) == 1

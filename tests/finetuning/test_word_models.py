@@ -62,9 +62,7 @@ def glove(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(elmo: Path, glove: Path, tmp_path: Path) -> Path:
-    return build_word_model(
-        "tagger", tmp_path / "tagger", elmo=elmo, vectors=glove, reader_settings={"filters": ((2, 3),)}, settings=SMALL
-    )
+    return build_word_model("tagger", tmp_path / "tagger", elmo=elmo, vectors=glove, settings=SMALL)
 
 
 def weights(encoder: torch.nn.Module) -> dict[str, Tensor]:
@@ -88,11 +86,10 @@ def test_weights_of_elmo_and_vectors_are_copied(folder: Path, elmo: Path, words:
 
 
 def test_a_model_without_elmo_has_no_input_for_it(words: WordLevel, glove: Path, tmp_path: Path) -> None:
-    reads = {"filters": ()}
-    build_word_model("tagger", tmp_path / "m", vectors=glove, words=words, reader_settings=reads, settings=SMALL)
+    build_word_model("tagger", tmp_path / "m", vectors=glove, words=words, settings=SMALL)
     encoder = ModelFolder.open(tmp_path / "m").load_encoder()
     assert isinstance(encoder, WordEncoder)
-    assert encoder.words.width == 5
+    assert encoder.words.width == 5 + 128, "the vector and the published network of characters"
     assert encoder.words.elmo is None
 
 
@@ -110,10 +107,8 @@ def test_each_seed_initialises_all_weights_that_were_not_copied(folder: Path, tm
 def test_vectors_can_be_trained_on_a_corpus(words: WordLevel, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the river near the bridge\n\nMiller saw Stone\n" * 9, encoding="utf-8")
     prepare([tmp_path / "a.txt"], tokenizer=words, output=tmp_path / "data", heldout=0.0)
-    build_word_model(
-        "tagger", tmp_path / "m", vectors=tmp_path / "data", reader_settings={"vector_size": 13}, settings=SMALL
-    )
-    assert ModelFolder.open(tmp_path / "m").config.words.vector_size == 13
+    build_word_model("tagger", tmp_path / "m", vectors=tmp_path / "data", settings=SMALL)
+    assert ModelFolder.open(tmp_path / "m").config.words.vector_size == 50, "as the published tagger"
     assert ModelFolder.open(tmp_path / "m").metadata["vectors"]["trained"] is True
     others = train(["other words"], word_length=WORD_LENGTH)
     with pytest.raises(BertkitError, match="prepared with another vocabulary"):

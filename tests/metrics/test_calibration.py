@@ -14,8 +14,8 @@ def test_bins_are_those_of_scikit_learn() -> None:
     generator = np.random.default_rng(13)
     confidences = generator.random(997)
     correct = generator.random(997) < confidences**2
-    accuracies, means = calibration_curve(correct, confidences, n_bins=7)
-    bins = reliability(confidences, correct, bins=7)
+    accuracies, means = calibration_curve(correct, confidences, n_bins=10)
+    bins = reliability(confidences, correct)
     assert [each.accuracy for each in bins] == pytest.approx(accuracies.tolist())
     assert [each.confidence for each in bins] == pytest.approx(means.tolist())
     assert sum(each.count for each in bins) == 997

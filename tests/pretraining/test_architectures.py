@@ -217,14 +217,21 @@ def test_the_verb(data: Path, architecture: str) -> None:
 @pytest.mark.parametrize("architecture", ["gpt"])
 def test_a_tokenizer_that_hides_nothing_is_refused_where_words_are_hidden(data: Path) -> None:
     vocab_size = json.loads((data / "manifest.json").read_text())["vocab_size"]
-    encoder = BertConfig(
-        vocab_size=vocab_size, hidden_size=14, num_heads=2, num_layers=1, intermediate_size=37, pad_id=0
-    )
+    encoder = configure_architecture("modernbert", "2/16/2", vocab_size=vocab_size)
+    run = published_run(data, data.parent / "run", encoder, steps=1)
     with pytest.raises(BertkitError, match="this tokenizer has no mask token"):
-        pretrain(
-            PretrainRun(data=data, output=data.parent / "run", encoder=encoder, steps=1, batch_size=5),
-            Progress("quiet"),
-        )
+        pretrain(run, Progress("quiet"))
+
+
+@pytest.mark.parametrize(("other", "kind"), [("bert", "wordpiece"), ("roberta", "byte-bpe"), ("elmo", "words")])
+@pytest.mark.parametrize("architecture", ["gpt"])
+def test_a_vocabulary_of_another_kind_is_refused(data: Path, tmp_path: Path, other: str, kind: str) -> None:
+    """The tokenizer of the model folder could not be read."""
+    encoder = configure_architecture(other, {"elmo": "2/14/28"}.get(other, "1/14/2"), vocab_size=99)
+    run = published_run(data, tmp_path / "run", encoder, steps=1)
+    with pytest.raises(BertkitError, match=f"another kind than that of .* tokenizer train FILE... --kind {kind} and"):
+        pretrain(run, Progress("quiet"))
+    assert not run.output.exists()
 
 
 @pytest.mark.parametrize("architecture", ["roberta"])

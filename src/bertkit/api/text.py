@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,7 +51,9 @@ class TokenView(Result):
 def corpus_check(options: CorpusCheckOptions) -> CorpusReport:
     """The report: ``.lines()`` for a person, ``.problems`` that keep a file from being prepared."""
     found = existing_texts(options.files)
-    report = inspect_files(found.files, against=_paths(options.against), near_duplicates=options.near_duplicates)
+    report = inspect_files(
+        found.files, options.field, against=_paths(options.against), near_duplicates=options.near_duplicates
+    )
     return replace(report, skipped=tuple(found.describe_skipped()))
 
 
@@ -73,7 +75,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         open_output_folder(output, FILES, overwrite=options.overwrite)  # another process may have finished since
         _say_skipped(bar, found)
         bar.say(f"learning {options.vocab_size:,} subwords from {len(found.files):,} files")
-        texts = read_texts(found.files, share=options.sample)
+        texts = _read_texts(found.files, options)
         trained = (
             _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)
         )
@@ -140,7 +142,12 @@ def tokenizer_compare(options: TokenizerCompareOptions) -> Results[TokenizerFit]
     """One result per tokenizer, in the order in which they were given."""
     found = existing_texts(options.texts)
     tokenizers = {str(path): load_tokenizer(path) for path in options.tokenizers}
-    return compare_tokenizers(tokenizers, read_texts(found.files, share=options.sample))
+    return compare_tokenizers(tokenizers, _read_texts(found.files, options))
+
+
+def _read_texts(files: Iterable[Path], options: TokenizerTrainOptions | TokenizerCompareOptions) -> Iterator[str]:
+    reading = ReadOptions(field=options.field, on_bad_bytes=options.on_bad_bytes)
+    return read_texts(files, reading, share=options.sample)
 
 
 @verb(PrepareOptions)

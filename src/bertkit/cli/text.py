@@ -29,9 +29,8 @@ def corpus_check(options: CorpusCheckOptions, *, json: bool, verbosity: Verbosit
     show_json(report) if json else show_lines(report.lines())
     if report.problems:
         raise SystemExit(BAD_DATA)
-    verbosity.suggest(
-        "bertkit", "tokenizer", "train", *_shorten(options.files), "--vocab-size", report.vocab_size, "-o", "TOK"
-    )
+    files = [*_shorten(options.files), *_name_field(options.field)]
+    verbosity.suggest("bertkit", "tokenizer", "train", *files, "--vocab-size", report.vocab_size, "-o", "TOK")
 
 
 def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> None:
@@ -40,7 +39,10 @@ def tokenizer_train(options: TokenizerTrainOptions, *, verbosity: Verbosity) -> 
 
     trained = api.tokenizer_train(**vars(options))
     show_lines([f"{options.output}: {trained.vocab_size:,} subwords"])
-    verbosity.suggest("bertkit", "prepare", *_shorten(options.files), "--tokenizer", options.output, "-o", "DATA")
+    files = [*_shorten(options.files), *_name_field(options.field)]
+    if options.on_bad_bytes != "error":
+        files += ["--on-bad-bytes", options.on_bad_bytes]
+    verbosity.suggest("bertkit", "prepare", *files, "--tokenizer", options.output, "-o", "DATA")
 
 
 def tokenizer_show(options: TokenizerShowOptions, *, json: bool) -> None:
@@ -95,6 +97,10 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
 def _shorten(files: Sequence[object]) -> Sequence[object]:
     """The files of a suggested command, or FILE... instead of a screen full of them."""
     return files if len(files) <= _MOST_SHOWN else ("FILE...",)
+
+
+def _name_field(field: str | None) -> Sequence[object]:
+    return () if field is None else ("--field", field)
 
 
 def _is_model(path: Path) -> bool:

@@ -33,6 +33,9 @@ _SMOOTHING = 0.75
 """Power of the context frequencies, so that rare contexts do not dominate (Levy et al. 2015, section 3.2)."""
 
 _POWER_ITERATIONS = 3
+_SEED = 0
+"""The table is cached beside the corpus, so it must not depend on the seed of a run."""
+
 LEAST_TOKENS = 10_000
 """With fewer tokens than this, the counts are mostly zeros and ones and the table is noise."""
 
@@ -79,7 +82,7 @@ def count_cooccurrences(corpus: Corpus) -> Cooccurrence:
     return Cooccurrence(frequency, contexts, left.reshape(shape), right.reshape(shape))
 
 
-def embed_tokens(counts: Cooccurrence, dimensions: int, *, seed: int = 0) -> NDArray[np.float32]:
+def embed_tokens(counts: Cooccurrence, dimensions: int) -> NDArray[np.float32]:
     """(V, D) one vector per token, from the counts: rows of nearly equal length around a mean of zero.
 
     The singular values enter with the power 1/2. A rare token has a shorter vector, as its counts are noisy: lengths
@@ -88,7 +91,7 @@ def embed_tokens(counts: Cooccurrence, dimensions: int, *, seed: int = 0) -> NDA
     information = np.concatenate([_mutual_information(side) for side in (counts.left, counts.right)], axis=1)
     rank = min(dimensions, min(information.shape))
     left_vectors, values, _ = load("sklearn.utils.extmath").randomized_svd(
-        information, n_components=rank, n_oversamples=32, n_iter=_POWER_ITERATIONS, random_state=seed
+        information, n_components=rank, n_oversamples=32, n_iter=_POWER_ITERATIONS, random_state=_SEED
     )
     vectors = np.zeros((len(information), dimensions), dtype=np.float32)
     vectors[:, :rank] = left_vectors * np.sqrt(values)

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -130,21 +130,21 @@ class CorpusReport(Result):
 
 def inspect_files(
     files: Sequence[Path],
-    reading: ReadOptions | None = None,
+    field: str | None = None,
     *,
     against: Sequence[Path] = (),
     near_duplicates: bool = False,
 ) -> CorpusReport:
     """Read ``files`` completely and count; a file that cannot be read is reported and does not stop the others.
 
-    Bytes that are not UTF-8 are counted, whatever ``reading`` says about them. Texts of the evaluation files
-    ``against`` are looked for. With ``near_duplicates`` documents that repeat most of an earlier one are counted.
+    ``field`` has the text of a record. Bytes that are not UTF-8 are counted. Texts of the evaluation files ``against``
+    are looked for. With ``near_duplicates`` documents that repeat most of an earlier one are counted.
     """
     if not files:
         raise usage_error("name at least one text file to check, such as texts.jsonl.")
     for file in files:
         kind_of(file)
-    reading = replace(reading or ReadOptions(), on_bad_bytes="replace")
+    reading = ReadOptions(field=field, on_bad_bytes="replace")
     texts = EvaluationTexts(against)
     lines, near = _LineCounter(), Repetitions("near") if near_duplicates else None
     inspected = [_inspect(file, reading, _Tally(texts, lines, near)) for file in files]

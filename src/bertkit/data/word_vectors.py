@@ -63,7 +63,7 @@ def read_vectors(path: Path, words: Sequence[str]) -> WordVectors:
     return _fill(known, words, width, str(path))
 
 
-def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0) -> WordVectors:
+def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5) -> WordVectors:
     """Vectors for the vocabulary of ``corpus``, trained on its sentences by gensim: skip-grams, 5 words on either side.
 
     Needs ``bertkit[vectors]``. gensim runs one thread, so that the same corpus gives the same vectors.
@@ -71,7 +71,7 @@ def train_vectors(corpus: Corpus, width: int, *, epochs: int = 5, seed: int = 0)
     words = [str(number) for number in range(corpus.manifest.vocab_size)]
     gensim = require("gensim.models", extra="vectors", purpose="training word vectors")
     model = gensim.Word2Vec(
-        _Sentences(corpus), vector_size=width, window=5, sg=1, min_count=1, workers=1, epochs=epochs, seed=seed
+        _Sentences(corpus), vector_size=width, window=5, sg=1, min_count=1, workers=1, epochs=epochs, seed=_RANDOM_SEED
     )
     known = {word: model.wv[word] for word in words if word in model.wv}
     return _fill(known, words, width, str(corpus.folder))

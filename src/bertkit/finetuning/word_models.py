@@ -25,7 +25,7 @@ WORD_MODEL = "word-model"
 """The ``kind`` of such a folder in ``bertkit.json``."""
 
 _VECTOR_SIZE = 100
-"""Size of the vectors that are trained here, if no size is given."""
+"""Size of the vectors that are trained here, if the published network has none."""
 
 
 def list_word_models() -> dict[str, EncoderSpec]:
@@ -41,22 +41,20 @@ def build_word_model(
     elmo: Path | None = None,
     vectors: Path | None = None,
     words: WordLevel | None = None,
-    reader_settings: Mapping[str, object] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> Path:
     """Write the model folder ``output`` of the encoder ``name``, and return it.
 
     ``elmo`` is the model folder of an ELMo; ``vectors`` is a file in GloVe's text format, or a corpus prepared as words
     to train vectors on. The network has no input for the one that is not given. ``words`` is the vocabulary, if it is
-    not ELMo's. ``reader_settings`` are fields of ``WordReaderConfig`` that differ from the published network, such as
-    the ``vector_size`` to train, and ``settings`` fields of the encoder's own configuration.
+    not ELMo's. ``settings`` are fields of the encoder's configuration that differ from the published network.
     """
     spec = _find(name)
     elmo_folder = None if elmo is None else ModelFolder.open(elmo)
     elmo_encoder = None if elmo_folder is None else _load_elmo(elmo_folder)
     words = words or _find_words(elmo_folder, vectors)
     assert issubclass(spec.encoder, WordEncoder)
-    fields = {**spec.encoder.reader_defaults, **(reader_settings or {})}
+    fields = dict(spec.encoder.reader_defaults)
     size = fields.get("vector_size") or _VECTOR_SIZE
     assert isinstance(size, int)
     table = None if vectors is None else _find_vectors(vectors, words, size)

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from bertkit.errors import data_error
 
+_BINS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:
@@ -28,13 +30,13 @@ class Bin:
     accuracy: float
 
 
-def reliability(confidences: ArrayLike, correct: ArrayLike, *, bins: int = 10) -> list[Bin]:
-    """Bins of equal width from 0 to 1, from ``confidences`` (N,) and ``correct`` (N,); empty bins are left out."""
+def reliability(confidences: ArrayLike, correct: ArrayLike) -> list[Bin]:
+    """Ten bins of equal width from 0 to 1, from ``confidences`` (N,) and ``correct`` (N,); empty bins are left out."""
     probabilities, is_correct = np.asarray(confidences, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     assert probabilities.shape == is_correct.shape and probabilities.ndim == 1
     if not len(probabilities):
         raise data_error("there is nothing to calibrate: no prediction has a probability.")
-    edges = np.linspace(0, 1, bins + 1)
+    edges = np.linspace(0, 1, _BINS + 1)
     numbers = np.searchsorted(edges[1:-1], probabilities)
     found = []
     for number in np.unique(numbers).tolist():

@@ -26,6 +26,8 @@ class CorpusCheckOptions(Options):
     """Dev and test files: count how many of their texts share 13 words in sequence with the corpus."""
     near_duplicates: bool = False
     """Count documents that repeat at least 80 % of an earlier one."""
+    field: str | None = None
+    """Key or column that holds the text of a record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,10 @@ class TokenizerTrainOptions(JobOptions):
     stripped]"""
     sample: ShareAboveZero = 1.0
     """Learn from this share of the text, drawn at random: memory and time grow with the number of different words."""
+    field: str | None = None
+    """Key or column that holds the text of a record."""
+    on_bad_bytes: Literal["error", "replace"] = "error"
+    """Stop at bytes that are not UTF-8, or replace them."""
     overwrite: bool = False
     """Replace the tokenizer in OUTPUT."""
 
@@ -76,6 +82,10 @@ class TokenizerCompareOptions(Options):
     """Text files, or folders of them, that no tokenizer was trained on."""
     sample: ShareAboveZero = 1.0
     """Read this share of the text, drawn at random."""
+    field: str | None = None
+    """Key or column that holds the text of a record."""
+    on_bad_bytes: Literal["error", "replace"] = "error"
+    """Stop at bytes that are not UTF-8, or replace them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -21,12 +22,24 @@ from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
 from bertkit.task_types.pretraining import DataReport, report_data
+from bertkit.text.bpe import BPE
+from bertkit.text.byte_bpe import ByteLevelBPE
+from bertkit.text.wordpiece import WordPiece
+from bertkit.text.words import WordLevel
 from bertkit.training import sharding
 from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
 from bertkit.training.fit import TrainingState
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import default_device
+
+_KINDS: Mapping[type[WordPiece | BPE | ByteLevelBPE | WordLevel], str] = {
+    WordPiece: "wordpiece",
+    BPE: "bpe",
+    ByteLevelBPE: "byte-bpe",
+    WordLevel: "words",
+}
+"""The ``--kind`` of a tokenizer."""
 
 
 @dataclass(slots=True)
@@ -160,6 +173,7 @@ def check_division(run: PretrainRun, processes: int) -> None:
 
 def check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     """Check that the encoder fits the tokenizer and has enough positions; ELMo has neither vocabulary nor positions."""
+    _check_kind(run, tokenizer)
     vocab_size = getattr(run.encoder, "vocab_size", tokenizer.vocab_size)
     if vocab_size != tokenizer.vocab_size and not (run.from_model and vocab_size > tokenizer.vocab_size):
         raise usage_error(f"encoder.vocab_size is {vocab_size}; {run.data} has {tokenizer.vocab_size} subwords.")
@@ -180,6 +194,18 @@ def check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
     positions = getattr(run.encoder, "max_positions", longest)
     if longest > positions:
         raise usage_error(f"encoder.max_positions is {positions}; sequences of {longest} need more.")
+
+
+def _check_kind(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
+    """Check that the architecture, which may have tokenizers of one kind only, reads the one in its model folder."""
+    spec = spec_of_config(run.encoder)
+    for kind, name in _KINDS.items():
+        if spec.load_tokenizer == kind.load and not isinstance(tokenizer, kind):
+            raise usage_error(
+                f"{run.data} was prepared with a vocabulary of another kind than that of {spec.title}. Choose the "
+                f"--architecture that has this one, or make one with bertkit tokenizer train FILE... --kind {name} "
+                "and prepare the texts with it."
+            )
 
 
 def build_pretraining_model(run: PretrainRun) -> Model:

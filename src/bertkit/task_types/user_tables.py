@@ -115,18 +115,18 @@ def guess(
     columns_given = (text, label, kind) != (None, None, None)
     if not columns_given and is_squad(first):
         return _guess_questions(paths, name)
-    tables = {path: Table(path, encoding=encoding, keeps_rows=True) for path in paths["train"][:1]}
-    table = tables[first]
+    opened = TaskFiles(encoding=encoding)
+    table = opened.table(first)
     if not columns_given and has_question_columns(table):
         return _guess_questions(paths, name)
     if not columns_given and holds_tags(first, encoding):
         return _guess_tags(paths, name, max_length)
     if kind is None and (choices := find_choices(table.columns)):
         columns = find_columns(table, choices, prompt=text, label=label)
-        chosen, sentence = _build_choices(table, _files(columns, paths, tables, encoding), choices, max_length)
+        chosen, sentence = _build_choices(table, _files(columns, paths, opened), choices, max_length)
         return Guess(task=replace(chosen, name=name), sentence=sentence)
     columns = guess_columns(table, text=text, pair=pair, label=label)
-    files = _files(columns, paths, tables, encoding)
+    files = _files(columns, paths, opened)
     labels = collect_labels(files.read(first.name, "train"))
     column = _examine_labels(first, columns, labels, kind)
     if fold_labels and column.kind != "number":
@@ -220,23 +220,21 @@ def _split_of(files: Sequence[Path], columns: Columns) -> Split:
     return Split(files=tuple(str(file.resolve()) for file in files), columns=columns)
 
 
-def _files(
-    columns: Columns, paths: Mapping[str, Sequence[Path]], opened: Mapping[Path, Table], encoding: str
-) -> TaskFiles:
-    """The splits that have files, with their opened tables; test files need no label column."""
+def _files(columns: Columns, paths: Mapping[str, Sequence[Path]], opened: TaskFiles) -> TaskFiles:
+    """The splits that have files, with their tables, which ``opened`` opens; test files need no label column."""
     splits: dict[str, Split] = {}
     tables: dict[Path, Table] = {}
     for split, files in paths.items():
         if files:
             found = columns
-            own = [opened.get(file) or Table(file, encoding=encoding, keeps_rows=True) for file in files]
+            own = [opened.table(file) for file in files]
             if split == "test" and columns.label not in own[0].columns:
                 found = replace(found, label=None)
             if any(found.id not in table.columns for table in own):
                 found = replace(found, id=None)
             splits[split] = replace(_split_of(files, found), may_lack_labels=True)
             tables |= {file.resolve(): table for file, table in zip(files, own, strict=True)}
-    made = TaskFiles(splits=splits, encoding=encoding)
+    made = replace(opened, splits=splits)
     made.adopt(tables)
     return made
 
