@@ -38,6 +38,11 @@ def data_error(message: str) -> BertkitError:
     return BertkitError(message, exit_code=BAD_DATA)
 
 
+def count_of(number: int, noun: str) -> str:
+    """``1 text``, ``2,000 texts``: a number with its noun, whose plural ends in s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def list_names(names: Sequence[str]) -> str:
     """The first names of a list, with commas, and how many more there are."""
     more = len(names) - _SHOWN_NAMES

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.server.running import save_tiny_models
+from tests.server.running import LENGTH, save_tiny_models
 from tests.tiny_bert import make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import save_model
@@ -14,6 +16,7 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency, explain
 from bertkit.model import Model
+from bertkit.task_types.regression import Numbers, RegressionTask
 
 TEXT = "seven wide rivers ran past the mill"
 
@@ -65,10 +68,39 @@ def test_a_token_like_padding_contributes_nothing(folder: Path) -> None:
     assert places
 
 
+def test_a_number_is_on_the_scale_of_predictions(folder: Path) -> None:
+    pipeline = load(folder / "ranker")
+    assert isinstance(pipeline.task, RegressionTask)
+    pipeline.task = replace(pipeline.task, numbers=Numbers(unit=10.0, origin=100.0))
+    (predicted,) = pipeline.predict([(TEXT, "the mill")])
+    found = explain(pipeline, TEXT, "the mill")
+    assert found.prediction == f"{predicted.label:.3f}"
+    check(found)
+
+
+@pytest.mark.parametrize("changes", [{"longest": 2}, {"null": True, "threshold": -99.0}, {}])
+def test_the_answer_is_that_of_the_model(folder: Path, changes: dict[str, Any]) -> None:
+    pipeline = load(folder / "questions")
+    pipeline.task = replace(pipeline.task, **changes)
+    found = explain(pipeline, "who ran", TEXT)
+    assert found.prediction == (pipeline.answer("who ran", TEXT).text or "no answer")
+    check(found)
+
+
+def test_what_was_not_read_is_counted(folder: Path) -> None:
+    assert explain(load(folder / "reviews"), TEXT).num_truncated == 0
+    tokens = len(load(folder / "reviews").tokenizer.encode(TEXT * 9).ids)
+    assert explain(load(folder / "reviews"), TEXT * 9).num_truncated == tokens - (LENGTH - 2)
+    words = load(folder / "words")
+    assert explain(words, f"[MASK] {TEXT * 9}").num_truncated == tokens + 1 - (words.max_length - 2)
+
+
 def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
     for name, text, message in (
         ("words", TEXT, r"write \[MASK\] in place of one"),
         ("questions", "who", "give the text with the answer as --pair"),
+        ("names", "", "has no word that the model reads"),
+        ("names", TEXT * 9, "longer than a window of 33 tokens: shorten it"),
         ("choices", TEXT, "cannot explain multiple-choice yet"),
         ("words", f"{TEXT} " * 99 + "[MASK]", r"the masked word is behind the \d+ tokens that are read: shorten it"),
     ):
@@ -76,6 +108,8 @@ def test_what_cannot_be_explained_is_one_line(folder: Path) -> None:
             explain(load(folder / name), text)
     with pytest.raises(BertkitError, match="reads one text: leave out --pair"):
         explain(load(folder / "words"), "the [MASK] ran", "the mill")
+    with pytest.raises(BertkitError, match="tags words and reads one text: leave out --pair"):
+        explain(load(folder / "names"), TEXT, "the mill")
 
 
 def test_a_task_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from bertkit.inference.pipeline import load
 from bertkit.inference.saliency import Saliency
 from bertkit.inference.saliency import explain as explain_prediction
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
-from bertkit.report.explanation_pages import render_attention, render_saliency
+from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.storage.atomic import write_file
 from bertkit.storage.outputs import check_output
 
@@ -21,20 +21,20 @@ _MOST_TOKENS = 128
 
 @verb(AttentionOptions)
 def attention(options: AttentionOptions) -> AttentionMaps:
-    """``.tokens``, and the ``.weights`` (layers, heads, tokens, tokens)."""
+    """``.tokens``, and the ``.weights`` (layers, heads, tokens, tokens); ``.num_truncated`` tokens are not read."""
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
     maps = read_attention(load(options.model), options.text, options.pair)
     if len(maps.tokens) > _MOST_TOKENS:
         raise usage_error(f"the text has {len(maps.tokens)} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
-    notes = [f"{maps.num_truncated} tokens at the end were left out."] if maps.num_truncated else []
+    notes = describe_truncation(maps.num_truncated)
     _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
     return maps
 
 
 @verb(ExplainOptions)
 def explain(options: ExplainOptions) -> Saliency:
-    """``.prediction``, ``.tokens`` and their ``.contributions`` to the score."""
+    """``.prediction``, ``.tokens`` and their ``.contributions`` to it; ``.num_truncated`` tokens are not read."""
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
     found = explain_prediction(load(options.model), options.text, options.pair)
@@ -43,7 +43,8 @@ def explain(options: ExplainOptions) -> Saliency:
         f"{found.contributions.sum():.3f}; the score of the text is {found.difference:.3f} above that of padding."
     )
     name = Path(options.model).name
-    page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=[sentence])
+    notes = [sentence, *describe_truncation(found.num_truncated)]
+    page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=notes)
     _write(output, page)
     return found
 

@@ -10,7 +10,7 @@ Letters: T tokens, S steps, H hidden width.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,25 +19,30 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch, Feature, Outputs, id_of
 from bertkit.checkpoint.model_folder import ModelFolder
-from bertkit.contracts import TokenEmbedding, Tokens
+from bertkit.contracts import OutputArrays, TokenEmbedding, Tokens
 from bertkit.data.features import assemble, collate
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.pipeline import Pipeline, build_masked_lm, task_for
 from bertkit.inference.texts import check_text
 from bertkit.model import Model
-from bertkit.task_types import QuestionAnsweringTask, SpanExample, TaggingTask, TextExample, TextTask
+from bertkit.task_types import QuestionAnsweringTask, RegressionTask, SpanExample, TaggingTask, TextExample, TextTask
+from bertkit.task_types.windows import find_candidates
 from bertkit.training.evaluation import evaluation_mode
 
 STEPS = 64
 _STEPS_AT_A_TIME = 16
+
+_Pick = Callable[[Outputs], Tensor]
+"""From the outputs for S rows to the score (S) that is explained."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Saliency:
     """``contributions`` (T) of the ``tokens`` (T) to the score of ``prediction``; their sum is nearly ``difference``.
 
-    The score is a logit, or a number for a regression; ``difference`` is the score of the text minus that of padding.
+    The score is a logit, or a number for a regression on the scale on which the model was trained; ``difference`` is
+    the score of the text minus that of padding. ``num_truncated`` tokens at the end of the text are not read.
     """
 
     prediction: str
@@ -45,21 +50,23 @@ class Saliency:
     contributions: NDArray[np.float64]
     score: float
     difference: float
+    num_truncated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An input, and what of the outputs is explained: ``name`` is that of the prediction."""
+    """An input, and what is explained: from the outputs ``find`` gives the prediction and how to pick its score."""
 
     feature: Feature
-    find: Callable[[Mapping[str, Tensor]], tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]]
+    find: Callable[[Outputs], tuple[str, _Pick]]
 
 
 def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Saliency:
     """The contribution of each token to what the model predicts for a text.
 
-    ``second`` is the second text of a pair, or the context of a question. For a text with a mask it is the best word
-    of the first mask, for a tagger the tag of the word that is most certainly in a name.
+    ``second`` is the second text of a pair, or the context of a question. For a text with a mask the prediction is the
+    best word of the first mask, for a tagger the tag of the word that is most certainly in a name, for several labels
+    the one with the highest score.
     """
     check_text(text, "text")
     model, target = _prepare(pipeline, text, second)
@@ -73,14 +80,14 @@ def explain(pipeline: Pipeline, text: str, second: str | None = None) -> Salienc
             prediction, pick = target.find(_flatten(model(batch)))
         contributions, ends = _integrate(model, encoder.token_embedding, batch, pick, tokenizer.pad_id)
     tokens = tuple(tokenizer.id_to_token(id_of(id)) for id in target.feature.input_ids.tolist())
-    return Saliency(prediction, tokens, contributions, ends[1], ends[1] - ends[0])
+    return Saliency(prediction, tokens, contributions, ends[1], ends[1] - ends[0], target.feature.num_truncated)
 
 
 def _integrate(
     model: Model,
     embedding: nn.Embedding,
     batch: Batch,
-    pick: Callable[[Mapping[str, Tensor]], Tensor],
+    pick: _Pick,
     pad_id: int,
 ) -> tuple[NDArray[np.float64], tuple[float, float]]:
     """The contributions (T), and the scores of padding and of the text."""
@@ -105,7 +112,7 @@ def _score(
     embedding: nn.Embedding,
     batch: Batch,
     embedded: Tensor,
-    pick: Callable[[Mapping[str, Tensor]], Tensor],
+    pick: _Pick,
 ) -> Tensor:
     """The score (S,) of rows whose embeddings are ``embedded`` (S, T, H)."""
     count = len(embedded)
@@ -134,27 +141,88 @@ def _prepare(pipeline: Pipeline, text: str, second: str | None) -> tuple[Model, 
             raise usage_error("the model fills in words and reads one text: leave out --pair.")
         return folder.load_model(build_masked_lm).eval(), _explain_mask(pipeline, text)
     task = pipeline.task
-    model = folder.load_model(task.objectives).eval()
-    tokenizer = pipeline.tokenizer
     if isinstance(task, TextTask):
-        reader = task_for(pipeline, pair=second is not None)
-        (feature, *others) = reader.encode(TextExample("0", text, second), tokenizer)
-        if others:
-            raise usage_error(f"the text is longer than a window of {task.max_length} tokens: shorten it.")
-        if feature.lengths is not None:
-            raise usage_error("explain cannot explain a model that reads a pair in both orders yet.")
-        return model, _Target(feature, lambda outputs: _pick_class(task, outputs))
-    if isinstance(task, QuestionAnsweringTask):
-        if second is None:
-            raise usage_error("the model answers questions: give the text with the answer as --pair.")
-        (feature, *others) = task.encode(SpanExample("0", text, check_text(second, "pair")), tokenizer)
-        if others:
-            raise usage_error(f"the text is longer than a window of {task.max_length} tokens: shorten it.")
-        return model, _Target(feature, lambda outputs: _pick_span(pipeline, feature, outputs))
-    if isinstance(task, TaggingTask) and not task.crf:
-        feature = task.encode(task.reader.read_line("0", text), tokenizer)[0]
-        return model, _Target(feature, lambda outputs: _pick_tag(task, feature, outputs))
-    raise usage_error(f"explain cannot explain {task.pipeline_tag} yet.")
+        target = _explain_text(pipeline, task, TextExample("0", text, second))
+    elif isinstance(task, QuestionAnsweringTask):
+        target = _explain_answer(pipeline, task, text, second)
+    elif isinstance(task, TaggingTask) and not task.crf:
+        if second is not None:
+            raise usage_error("the model tags words and reads one text: leave out --pair.")
+        target = _explain_tag(pipeline, task, text)
+    else:
+        raise usage_error(f"explain cannot explain {task.pipeline_tag} yet.")
+    return folder.load_model(task.objectives).eval(), target
+
+
+def _explain_text(pipeline: Pipeline, task: TextTask, example: TextExample) -> _Target:
+    reader = task_for(pipeline, pair=example.second is not None)
+    (feature, *others) = reader.encode(example, pipeline.tokenizer)
+    if others:
+        raise _too_long(task.max_length)
+    if feature.lengths is not None:
+        raise usage_error("explain cannot explain a model that reads a pair in both orders yet.")
+
+    def find(outputs: Outputs) -> tuple[str, _Pick]:
+        if isinstance(task, RegressionTask):
+            number = task.decode(example, [feature], [_to_arrays(outputs)]).label
+            return f"{number:.3f}", lambda found: found["value"]
+        best = int(outputs["logits"][0].argmax())
+        return task.labels[best], lambda found: found["logits"][:, best]
+
+    return _Target(feature, find)
+
+
+def _explain_answer(pipeline: Pipeline, task: QuestionAnsweringTask, question: str, context: str | None) -> _Target:
+    if context is None:
+        raise usage_error("the model answers questions: give the text with the answer as --pair.")
+    example = SpanExample("0", question, check_text(context, "pair"))
+    features = task.encode(example, pipeline.tokenizer)
+    if len(features) > 1:
+        raise _too_long(task.max_length)
+    (offsets,) = (feature.offsets for feature in features)
+    assert offsets is not None
+
+    def find(outputs: Outputs) -> tuple[str, _Pick]:
+        """The answer, which is the best span with its text, or no answer, whose score is that of the first token."""
+        arrays, owned = [_to_arrays(outputs)], task.encoder.owned(features)
+        answer = task.decode(example, features, arrays).text
+        start = end = 0
+        if answer:
+            spans = find_candidates(features, arrays, owned, n_best=task.n_best, longest=task.longest)
+            places = ((span.start, span.end) for span in spans)
+            start, end = next(each for each in places if context[offsets[each[0], 0] : offsets[each[1], 1]] == answer)
+        return answer or "no answer", lambda found: found["start"][:, start] + found["end"][:, end]
+
+    return _Target(features[0], find)
+
+
+def _explain_tag(pipeline: Pipeline, task: TaggingTask, text: str) -> _Target:
+    features = task.encode(task.reader.read_line("0", text), pipeline.tokenizer)
+    if len(features) > 1:
+        raise _too_long(task.max_length)
+    (offsets,) = (feature.offsets for feature in features)
+    assert offsets is not None
+    words = torch.from_numpy(np.flatnonzero(offsets[:, 1]))
+    names = [number for number, label in enumerate(task.labels) if label != "O"]
+    if not len(words):
+        raise usage_error("the text has no word that the model reads: there is no tag to explain.")
+
+    def find(outputs: Outputs) -> tuple[str, _Pick]:
+        shares = outputs["logits"][0].softmax(dim=-1)[words][:, names]
+        word, name = divmod(int(shares.argmax()), len(names))
+        place, best = int(words[word]), names[name]
+        return task.labels[best], lambda found: found["logits"][:, place, best]
+
+    return _Target(features[0], find)
+
+
+def _too_long(length: int) -> BertkitError:
+    return usage_error(f"the text is longer than a window of {length} tokens: shorten it.")
+
+
+def _to_arrays(outputs: Outputs) -> OutputArrays:
+    """The outputs of the only row."""
+    return {name: tensor[0].numpy() for name, tensor in outputs.items()}
 
 
 def _explain_mask(pipeline: Pipeline, text: str) -> _Target:
@@ -169,42 +237,11 @@ def _explain_mask(pipeline: Pipeline, text: str) -> _Target:
     place = feature.input_ids.tolist().index(tokenizer.mask_id)
     targets = np.full(len(feature), -100)
     targets[place] = tokenizer.mask_id
-    labelled = Feature(feature.input_ids, feature.segment_ids, {"mlm": targets}, feature.offsets)
+    labelled = replace(feature, labels={"mlm": targets})
 
-    def find(outputs: Mapping[str, Tensor]) -> tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]:
+    def find(outputs: Outputs) -> tuple[str, _Pick]:
         best = int(outputs["logits"].reshape(-1, outputs["logits"].shape[-1])[0].argmax())
         word = tokenizer.id_to_token(best)
         return word, lambda found: found["logits"].reshape(-1, found["logits"].shape[-1])[:, best]
 
     return _Target(labelled, find)
-
-
-def _pick_class(task: TextTask, outputs: Mapping[str, Tensor]) -> tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]:
-    if "logits" not in outputs:
-        return f"{float(outputs['value'][0]):.3f}", lambda found: found["value"]
-    best = int(outputs["logits"][0].argmax())
-    return task.labels[best], lambda found: found["logits"][:, best]
-
-
-def _pick_span(
-    pipeline: Pipeline, feature: Feature, outputs: Mapping[str, Tensor]
-) -> tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]:
-    context = torch.from_numpy(np.asarray(feature.segment_ids) == 1)
-    context[-1] = False
-    start = int(outputs["start"][0].masked_fill(~context, float("-inf")).argmax())
-    after = context & (torch.arange(len(context)) >= start)
-    end = int(outputs["end"][0].masked_fill(~after, float("-inf")).argmax())
-    words = pipeline.tokenizer.decode(feature.input_ids[start : end + 1].tolist())
-    return words, lambda found: found["start"][:, start] + found["end"][:, end]
-
-
-def _pick_tag(
-    task: TaggingTask, feature: Feature, outputs: Mapping[str, Tensor]
-) -> tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]:
-    assert feature.offsets is not None
-    words = torch.from_numpy(np.flatnonzero(feature.offsets[:, 1]))
-    names = [number for number, label in enumerate(task.labels) if label != "O"]
-    shares = outputs["logits"][0].softmax(dim=-1)[words][:, names]
-    word, name = divmod(int(shares.argmax()), len(names))
-    place, best = int(words[word]), names[name]
-    return task.labels[best], lambda found: found["logits"][:, place, best]

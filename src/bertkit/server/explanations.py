@@ -9,7 +9,7 @@ from typing import Any
 from bertkit.errors import BertkitError
 from bertkit.inference.attention_maps import AttentionMaps, read_attention
 from bertkit.inference.saliency import Saliency, explain
-from bertkit.report.explanation_pages import render_attention, render_saliency
+from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.server.call import Call
 from bertkit.server.endpoint import Reply
 from bertkit.server.errors import invalid, overloaded, unable
@@ -51,14 +51,18 @@ async def show_attention(call: Call, _: None) -> object:
     """``GET /attention?model=NAME&text=TEXT``: what each head attends to."""
     model, text, pair = _read(call)
     (maps,) = await call.run(model, Attention(model), [(text, pair)])
-    return _reply(render_attention(maps.tokens, maps.weights, model=model.name, notes=[]))
+    notes = describe_truncation(maps.num_truncated)
+    return _reply(render_attention(maps.tokens, maps.weights, model=model.name, notes=notes))
 
 
 async def show_explanation(call: Call, _: None) -> object:
     """``GET /explain?model=NAME&text=TEXT``: which tokens the prediction rests on."""
     model, text, pair = _read(call)
     found = await _explain(call.service, model, text, pair)
-    page = render_saliency(found.tokens, found.contributions, model=model.name, prediction=found.prediction, notes=[])
+    notes = describe_truncation(found.num_truncated)
+    page = render_saliency(
+        found.tokens, found.contributions, model=model.name, prediction=found.prediction, notes=notes
+    )
     return _reply(page)
 
 
