@@ -12,10 +12,12 @@ from bertkit.errors import (
     WRONG_USAGE,
     BertkitError,
     DivergenceError,
+    count_of,
     data_error,
     did_you_mean,
     list_names,
     usage_error,
+    verb_of,
 )
 
 
@@ -50,3 +52,8 @@ def test_the_nearest_known_word_is_suggested() -> None:
 def test_a_long_list_of_names_is_cut() -> None:
     assert list_names(["a", "b"]) == "a, b"
     assert list_names([str(number) for number in range(1040)]).endswith(", 38, 39 and 1,000 more")
+
+
+def test_a_noun_and_its_verb_agree_with_their_number() -> None:
+    found = [f"{count_of(number, 'row')} {verb_of(number, 'has', 'have')}" for number in (0, 1, 2, 1040)]
+    assert found == ["0 rows have", "1 row has", "2 rows have", "1,040 rows have"]

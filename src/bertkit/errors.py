@@ -43,6 +43,11 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def verb_of(number: int, singular: str, plural: str) -> str:
+    """The form of a verb after ``count_of(number, ...)``: ``has`` or ``have``."""
+    return singular if number == 1 else plural
+
+
 def list_names(names: Sequence[str]) -> str:
     """The first names of a list, with commas, and how many more there are."""
     more = len(names) - _SHOWN_NAMES

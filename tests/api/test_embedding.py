@@ -36,6 +36,6 @@ def test_layers_are_numbers_with_commas(workspace: Path, tmp_path: Path) -> None
         BertkitError, match='layers is "last"; it must be whole numbers with commas, such as -4,-3,-2,-1'
     ):
         api.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="last")
-    with pytest.raises(BertkitError, match="layer 9 does not exist: the model has 1 layers"):
+    with pytest.raises(BertkitError, match="layer 9 does not exist: the model has 1 layer,"):
         api.embed(workspace / "run", workspace / "reviews.csv", output=tmp_path / "v.npy", layers="-1,9")
     assert not list(tmp_path.iterdir())

@@ -25,5 +25,5 @@ def test_truncated_examples_are_counted_and_the_remedy_is_named(
         model.classify("river stone early garden")
         report_truncated(model, bar)
     shown = capsys.readouterr().err
-    assert shown.startswith("1 examples were cut to 4 tokens, as in training.")
+    assert shown.startswith("1 example was cut to 4 tokens, as in training.")
     assert "--set task." in shown

@@ -43,8 +43,8 @@ def test_squad_scores_are_shown(questions: Path, tmp_path: Path, capsys: pytest.
     scores = dict(line.split() for line in printed.out.splitlines()[1:])
     assert float(scores["exact_match"]) == 0.0
     assert float(scores["f1"]) == pytest.approx(100 / 3, abs=1e-3)
-    assert "1 questions have no prediction and count as wrong: b" in printed.err
-    assert "1 predictions belong to no question and are ignored: c" in printed.err
+    assert "1 question without a prediction, counted as wrong: b" in printed.err
+    assert "1 prediction of no question, ignored: c" in printed.err
     assert run_json(capsys, "squad", "score", questions, tmp_path / "p.json", "--json") == {
         "exact_match": 0.0,
         "f1": pytest.approx(100 / 3),

@@ -13,7 +13,7 @@ from bertkit.cli import app
 def test_speeds_and_ratios_are_shown(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("bench", "prepare", workspace / "a.txt", "--tokenizer", workspace / "tok", "--against", "tokenizers")
     printed = capsys.readouterr()
-    assert printed.out.startswith("preparing 0.0 MB of text in 1 files")
+    assert printed.out.startswith("preparing 0.0 MB of text in 1 file on")
     assert "bertkit is faster" in printed.out
     assert "1.00 x" in printed.out
     assert "round 3 of 3" in printed.err

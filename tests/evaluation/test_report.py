@@ -110,7 +110,7 @@ def test_truncated_texts_are_noted() -> None:
         predict("sad", 0.9),
     ]
     found = evaluate_predictions(CLASSES, "dev", make_examples("sad", "sad", "glad"), answers)
-    assert found.notes == ["2 of 3 texts were truncated at their ends, by 13 tokens in all"]
+    assert found.notes == ["2 of 3 texts were truncated at the end, by 13 tokens in all"]
 
 
 @pytest.mark.parametrize("answer", ["sad", "glad"])

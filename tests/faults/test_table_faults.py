@@ -191,15 +191,15 @@ def test_rows_that_are_left_out_or_unusual_are_counted(here: Path) -> None:
     task = guess(here / "train.csv", dev=here / "dev.csv").task
     notes = task.reader.notes()
     assert notes == [
-        "1 rows of train have no label and are left out",
-        "1 examples of train have an empty text, and are kept",
+        "1 row of train has no label and is left out",
+        "1 example of train has an empty text, and is kept",
         '2 ids of train occur more than once (the first is "7"), 1 of them with different labels; every row counts',
-        "1 rows of dev have no label and are left out",
-        "1 examples of dev have an empty text, and are kept",
+        "1 row of dev has no label and is left out",
+        "1 example of dev has an empty text, and is kept",
         'every example of dev has the label "good": there is nothing to learn',
-        '1 ids of dev occur more than once (the first is "1"); every row counts',
+        '1 id of dev occurs more than once (the first is "1"); every row counts',
         "2 of 3 dev examples have a text that is also in train, so the scores are too high",
-        "1 texts of train occur with different labels",
+        "1 text of train occurs with different labels",
     ]
     assert (len(task.examples("train")), len(task.examples("dev"))) == (33, 3), "nothing else is dropped"
 
@@ -272,7 +272,7 @@ def test_repeated_ids_of_new_input_are_all_answered_in_order(here: Path) -> None
     predict_file(model, here / "in.csv", here / "out.jsonl", lambda done: None)
     assert model.task.reader.inspect_input(here / "in.csv") == (
         3,
-        ['1 ids of in.csv occur more than once (the first is "7"); every row counts'],
+        ['1 id of in.csv occurs more than once (the first is "7"); every row counts'],
     )
     records = [json.loads(line) for line in (here / "out.jsonl").read_text().splitlines()]
     assert [(record["id"], record["label"]) for record in records] == [("7", "one"), ("7", "two"), ("", "three")]

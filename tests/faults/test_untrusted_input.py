@@ -301,7 +301,7 @@ def test_missing_null_odds_are_reported_and_taken_as_zero(
     assert app.run([*command, "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["best_f1"] == pytest.approx(100)
-    assert "2 questions have no null odds, which are taken as 0: a, c" in shown.err
+    assert "2 questions without null odds, which are taken as 0: a, c" in shown.err
 
 
 NO_RECORDS = [

@@ -77,6 +77,6 @@ def test_a_folder_is_its_text_files_in_sorted_order(tmp_path: Path) -> None:
 
 def test_a_folder_without_text_is_an_error(tmp_path: Path) -> None:
     touch(tmp_path / "a.png")
-    with pytest.raises(BertkitError, match="has no file of text among 1 files") as caught:
+    with pytest.raises(BertkitError, match="has no file of text among 1 file") as caught:
         find_text_files([tmp_path])
     assert caught.value.exit_code == BAD_DATA

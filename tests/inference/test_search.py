@@ -57,7 +57,7 @@ def test_a_text_finds_itself_first_and_has_its_text(stored: StoredVectors, pipel
     (shown,) = add_texts([best], open_text_column(tmp_path / "texts.txt"), stored.record)
     assert shown.text == TEXTS[42]
     (tmp_path / "texts.txt").write_text("another file\n")
-    with pytest.raises(BertkitError, match=r"texts\.txt has 1 texts and there are 97 vectors"):
+    with pytest.raises(BertkitError, match=r"texts\.txt has 1 text, and there are 97 vectors"):
         add_texts([best], open_text_column(tmp_path / "texts.txt"), stored.record)
 
 

@@ -28,8 +28,8 @@ def test_repeated_ids_are_counted_and_every_row_counts(tmp_path: Path) -> None:
     rows = [("a", "p", "x", "y", "0"), ("a", "q", "x", "y", "1"), ("b", "r", "x", "y", "0")]
     path = write_csv(tmp_path / "t.csv", ["id", "prompt", "A", "B", "label"], *rows)
     task = guess(path, dev=path).task
-    sentence = 'occur more than once (the first is "a"), 1 of them with different labels; every row counts'
-    assert [f"1 ids of {split} {sentence}" in task.reader.notes() for split in ("train", "dev")] == [True, True]
+    sentence = 'occurs more than once (the first is "a"), 1 of them with different labels; every row counts'
+    assert [f"1 id of {split} {sentence}" in task.reader.notes() for split in ("train", "dev")] == [True, True]
     assert len(task.examples("dev")) == 3
     assert task.score(task.examples("dev"), choose([0, 1, 1])) == {"accuracy": pytest.approx(2 / 3)}
 

@@ -46,5 +46,5 @@ def test_new_input_is_counted_and_repeated_ids_are_mentioned(task: TextClassific
     (tmp_path / "new.csv").write_text("id,text\n1,a\n2,b\n1,c\n")
     assert task.reader.inspect_input(tmp_path / "new.csv") == (
         3,
-        ['1 ids of new.csv occur more than once (the first is "1"); every row counts'],
+        ['1 id of new.csv occurs more than once (the first is "1"); every row counts'],
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bertkit.api.paths import given_path, optional_path
 from bertkit.api.verb import verb
-from bertkit.errors import usage_error
+from bertkit.errors import count_of, usage_error, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.inference.embedding_files import Report, embed_file
@@ -39,7 +39,8 @@ def embed(options: EmbedOptions) -> EmbeddingRecord:
         record = embed_file(model, source, Path(options.output), settings, start=start, overwrite=options.overwrite)
         if model.num_truncated:
             bar.finish()
-            bar.say(f"{model.num_truncated:,} texts were cut to the {model.max_length:,} tokens, as the model reads.")
+            cut = f"{count_of(model.num_truncated, 'text')} {verb_of(model.num_truncated, 'was', 'were')} cut"
+            bar.say(f"{cut} to the {count_of(model.max_length, 'token')} that the model reads.")
     return record
 
 

@@ -17,7 +17,7 @@ from bertkit.data.prepare import prepare as prepare_files
 from bertkit.data.remote_output import RemoteOutput
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
-from bertkit.errors import usage_error
+from bertkit.errors import count_of, usage_error
 from bertkit.formats.text_files import TextFiles
 from bertkit.options.job import AnyPath
 from bertkit.options.text import (
@@ -74,7 +74,7 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
     with Progress(options.progress) as bar, locked_output(output):
         open_output_folder(output, FILES, overwrite=options.overwrite)  # another process may have finished since
         _say_skipped(bar, found)
-        bar.say(f"learning {options.vocab_size:,} subwords from {len(found.files):,} files")
+        bar.say(f"learning {options.vocab_size:,} subwords from {count_of(len(found.files), 'file')}")
         texts = _read_texts(found.files, options)
         trained = (
             _train(options, texts) if base is None else wordpiece.train_more(texts, base, vocab_size=options.vocab_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bertkit.errors import count_of, verb_of
 from bertkit.inference.pipeline import Pipeline
 from bertkit.report.progress import Progress
 
@@ -10,7 +11,8 @@ def report_truncated(model: Pipeline, bar: Progress) -> None:
     """Say how many examples were truncated, if any were, and how to avoid it."""
     if model.num_truncated:
         bar.finish()
+        cut = f"{count_of(model.num_truncated, 'example')} {verb_of(model.num_truncated, 'was', 'were')} cut"
         bar.say(
-            f"{model.num_truncated:,} examples were cut to {model.task.max_length} tokens, as in training. "
+            f"{cut} to {model.task.max_length} tokens, as in training. "
             f"{model.task.advise_on_truncation()} in its fine-tuning."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.evaluation import GlueSubmitOptions, GlueTableOptions, SquadScoreOptions
 
 _SHOWN_IDS = 20
@@ -43,11 +44,11 @@ def squad_score(options: SquadScoreOptions, *, json: bool, verbosity: Verbosity)
 
     result = api.squad_score(**vars(options))
     show_json(result.scores) if json else show_table(("score", "value"), result.scores.items())
-    for ids, problem in (
-        (result.missing, "questions have no prediction and count as wrong"),
-        (result.unknown, "predictions belong to no question and are ignored"),
-        (result.without_odds, "questions have no null odds, which are taken as 0"),
+    for ids, noun, problem in (
+        (result.missing, "question", "without a prediction, counted as wrong"),
+        (result.unknown, "prediction", "of no question, ignored"),
+        (result.without_odds, "question", "without null odds, which are taken as 0"),
     ):
         if ids:
             more = f" and {len(ids) - _SHOWN_IDS:,} more" if len(ids) > _SHOWN_IDS else ""
-            verbosity.say(f"{len(ids):,} {problem}: {', '.join(ids[:_SHOWN_IDS])}{more}")
+            verbosity.say(f"{count_of(len(ids), noun)} {problem}: {', '.join(ids[:_SHOWN_IDS])}{more}")

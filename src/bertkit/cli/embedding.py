@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bertkit.cli.output import show_json, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.embedding import EmbedOptions, SearchOptions
 
 
@@ -14,7 +15,7 @@ def embed(options: EmbedOptions, *, verbosity: Verbosity) -> None:
     from bertkit import api
 
     record = api.embed(**vars(options))
-    verbosity.say(f"{record.rows:,} vectors of {record.dimension:,} numbers in {options.output}")
+    verbosity.say(f"{count_of(record.rows, 'vector')} of {count_of(record.dimension, 'number')} in {options.output}")
     texts = () if Path(options.output).suffix.lower() == ".parquet" else ("--texts", str(options.input))
     verbosity.suggest("bertkit", "search", options.output, "a query", "--model", options.model, *texts)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bertkit.cli.output import show_json, show_lines, show_parts, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.evaluation import CompareOptions, EvaluateOptions
 
 
@@ -21,7 +22,7 @@ def evaluate(options: EvaluateOptions, *, json: bool, verbosity: Verbosity) -> N
         show_table(("score", "value", "from", "to"), rows)
         show_lines(
             [
-                f"{evaluation.examples:,} examples, computed in {evaluation.precision}; 95 % intervals from "
+                f"{count_of(evaluation.examples, 'example')}, computed in {evaluation.precision}; 95 % intervals from "
                 f"{evaluation.resamples:,} resamples"
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bertkit.cli.output import show_json, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.inference import FillOptions, PredictOptions
 
 
@@ -24,4 +25,4 @@ def predict(options: PredictOptions, *, verbosity: Verbosity) -> None:
     from bertkit import api
 
     count = api.predict(**vars(options))
-    verbosity.say(f"{count:,} predictions in {options.output}")
+    verbosity.say(f"{count_of(count, 'prediction')} in {options.output}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.pretraining import PretrainOptions
 from bertkit.report.progress import describe_duration
 
@@ -26,7 +27,7 @@ def pretrain(options: PretrainOptions, *, json: bool, verbosity: Verbosity) -> N
     if json:
         show_json(result)
     else:
-        show_lines([f"{result.folder}: {result.steps:,} steps in {describe_duration(result.seconds)}"])
+        show_lines([f"{result.folder}: {count_of(result.steps, 'step')} in {describe_duration(result.seconds)}"])
         if result.before:
             rows = [(name, result.before[name], after) for name, after in result.heldout.items()]
             show_table(("held out", "before", "after"), rows)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bertkit.cli.output import show_json, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.records import ConfigShowOptions, TrackOptions
 
 
@@ -15,7 +16,7 @@ def track(options: TrackOptions, *, verbosity: Verbosity) -> None:
 
     count = api.track(**vars(options))
     folder = Path(options.run) / "tensorboard"
-    verbosity.say(f"{count:,} records in {folder}")
+    verbosity.say(f"{count_of(count, 'record')} in {folder}")
     verbosity.suggest("tensorboard", "--logdir", folder)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bertkit.cli.output import show_json, show_lines, show_table
 from bertkit.cli.verbosity import Verbosity
+from bertkit.errors import count_of
 from bertkit.options.speed import (
     BenchFinetuneOptions,
     BenchInferenceOptions,
@@ -46,7 +47,7 @@ def bench_inference(options: BenchInferenceOptions, *, json: bool, verbosity: Ve
     if json:
         show_json(speed)
         return
-    show_lines([f"{speed.processor}, threads: {speed.threads}, {speed.texts:,} texts, {speed.clock}"])
+    show_lines([f"{speed.processor}, threads: {speed.threads}, {count_of(speed.texts, 'text')}, {speed.clock}"])
     rows = [
         (each.system, each.texts_per_second, each.long_texts_per_second, each.one_text_ms, each.cosine)
         for each in speed.systems

@@ -23,7 +23,7 @@ from safetensors.numpy import save
 
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
-from bertkit.errors import data_error
+from bertkit.errors import count_of, data_error
 from bertkit.results import Result
 from bertkit.storage.atomic import write_file
 from bertkit.storage.checksums import read_checked, require_format, sha256_of, write_checked
@@ -124,7 +124,7 @@ class Manifest(Result):
         return [
             f"documents           {self.documents:,}",
             f"sentences           {self.sentences:,}",
-            f"tokens              {self.tokens:,} in {len(self.shards):,} shards",
+            f"tokens              {self.tokens:,} in {count_of(len(self.shards), 'shard')}",
             f"held out            {self.heldout_tokens:,} tokens ({self.heldout_tokens / self.tokens:.2%})",
             f"unknown tokens      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
             f"empty documents     {self.empty_documents:,} skipped",

@@ -22,6 +22,7 @@ from bertkit.inference.pipeline import Pipeline, task_for
 from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
 from bertkit.task_types import FileTask, TextTask
+from bertkit.task_types.held_out import describe_unlabelled
 
 REPORT_FILES = ("report.html", "report.json")
 
@@ -142,7 +143,7 @@ def _notes(labelled: LabelledSplit) -> list[str]:
     """How many rows were left out, and the task's notes on its files, which may be missing on this machine."""
     task, split = labelled.task, labelled.split
     unlabelled = sum(example.label is None for example in task.reader.rows(split)) if split in task.files.splits else 0
-    notes = [f"{unlabelled:,} rows of {split} have no label and are left out"] if unlabelled else []
+    notes = describe_unlabelled(split, unlabelled)
     try:
         return list(dict.fromkeys([*notes, *task.reader.notes()]))
     except BertkitError as error:

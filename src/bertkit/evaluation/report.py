@@ -8,6 +8,7 @@ from typing import Any
 
 from bertkit import config
 from bertkit.contracts import E, Example, P
+from bertkit.errors import count_of, verb_of
 from bertkit.finetuning.baselines import Baseline
 from bertkit.inference.runtime import ResolvedPrecision
 from bertkit.metrics.bootstrap import percentile_interval
@@ -201,4 +202,5 @@ def _describe_truncation(reports: Sequence[ExampleReport]) -> list[str]:
     lost = [report.num_truncated for report in reports if report.num_truncated]
     if not lost:
         return []
-    return [f"{len(lost):,} of {len(reports):,} texts were truncated at their ends, by {sum(lost):,} tokens in all"]
+    texts = f"{len(lost):,} of {count_of(len(reports), 'text')} {verb_of(len(lost), 'was', 'were')} truncated"
+    return [f"{texts} at the end, by {count_of(sum(lost), 'token')} in all"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bertkit.errors import data_error, did_you_mean, usage_error
+from bertkit.errors import count_of, data_error, did_you_mean, usage_error
 from bertkit.formats.compression import COMPRESSIONS, suffix_of
 from bertkit.storage.remote import RemotePath
 
@@ -52,7 +52,7 @@ class TextFiles:
         if not self.skipped:
             return []
         shown = ", ".join([*map(str, self.skipped[:3]), *(["..."] if len(self.skipped) > 3 else [])])
-        return [f"skipped {len(self.skipped):,} {'files' if self.skipped[1:] else 'file'} without text: {shown}"]
+        return [f"skipped {count_of(len(self.skipped), 'file')} without text: {shown}"]
 
 
 def find_text_files(paths: Sequence[Path]) -> TextFiles:
@@ -69,7 +69,7 @@ def find_text_files(paths: Sequence[Path]) -> TextFiles:
         below = list(_walk(path))
         readable = [each for each in below if _reads_from_folder(each)]
         if not readable:
-            raise data_error(f"{path} has no file of text among {len(below):,} files. {_READABLE}")
+            raise data_error(f"{path} has no file of text among {count_of(len(below), 'file')}. {_READABLE}")
         files += readable
         skipped += sorted(set(below) - set(readable))
     return TextFiles(files=tuple(files), skipped=tuple(skipped))

@@ -22,7 +22,7 @@ from bertkit.batch import Batch, EncoderOutput, Feature, Outputs
 from bertkit.contracts import Encoder, Tokenizer
 from bertkit.data.features import assemble
 from bertkit.encoder_types.architectures import spec_of_encoder
-from bertkit.errors import usage_error
+from bertkit.errors import count_of, usage_error
 from bertkit.inference.predict import run_features
 from bertkit.nn.text_pooling import Pooling, pool_states
 from bertkit.results import Result
@@ -70,7 +70,7 @@ class TextEmbedder(nn.Module):
         for layer in settings.layers:
             if not -encoder.num_layers - 1 <= layer <= encoder.num_layers:
                 raise usage_error(
-                    f"layer {layer} does not exist: the model has {encoder.num_layers} layers, from 1 to "
+                    f"layer {layer} does not exist: the model has {count_of(encoder.num_layers, 'layer')}, from 1 to "
                     f"{encoder.num_layers}; 0 is its embeddings, -1 the last."
                 )
         if settings.pool == "cls" and encoder.causal:

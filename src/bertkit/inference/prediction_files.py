@@ -17,7 +17,7 @@ from itertools import islice, repeat
 from pathlib import Path
 
 from bertkit.contracts import Example
-from bertkit.errors import usage_error
+from bertkit.errors import count_of, usage_error
 from bertkit.escaping import to_json
 from bertkit.formats.lines import decode_lines
 from bertkit.inference.partial_records import keep_first, keep_intact, read_records
@@ -101,7 +101,8 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
             if done % _ROWS_BETWEEN_REPORTS == 0:
                 report(done)
             if interrupts.requested:
-                raise Interrupted(interrupts.requested, f"stopped after {done:,} rows. Continue with the same command.")
+                stopped = f"stopped after {count_of(done, 'row')}. Continue with the same command."
+                raise Interrupted(interrupts.requested, stopped)
     report(done)
     return done
 

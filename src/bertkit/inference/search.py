@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors, TextHash
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
 from bertkit.results import Result, Results
@@ -59,7 +59,8 @@ def add_texts(neighbours: Sequence[Neighbour], source: TextColumn, record: Embed
             found[texts.count] = text
     if texts.count != record.rows:
         raise data_error(
-            f"{source.path} has {texts.count:,} texts and there are {record.rows:,} vectors: they are not of this file."
+            f"{source.path} has {count_of(texts.count, 'text')}, and there {verb_of(record.rows, 'is', 'are')} "
+            f"{count_of(record.rows, 'vector')}: the vectors are of another file."
         )
     if record.texts_sha256 not in ("", texts.hexdigest()):
         raise data_error(f"{source.path} has other texts, or another order, than when it was embedded. Embed it again.")

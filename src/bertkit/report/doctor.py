@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from bertkit._version import __version__
+from bertkit.errors import count_of
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.training.memory import host_memory
 from bertkit.training.precision import (
@@ -63,7 +64,8 @@ class Diagnosis:
         return [
             f"bertkit     {self.bertkit} on Python {self.python}, {self.system}",
             f"device      {self.device}{memory}: {self.device_reason}",
-            f"processor   {self.processor}, {self.cores} cores, {self.threads} threads for PyTorch",
+            f"processor   {self.processor}, {count_of(self.cores, 'core')}, "
+            f"{count_of(self.threads, 'thread')} for PyTorch",
             f"memory      {_gigabytes(self.memory_total)}, {_gigabytes(self.memory_available)} of it free",
             f"speed       {speeds}",
             f"precision   {self.precision}, the default: {self.reason}",

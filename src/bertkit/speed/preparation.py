@@ -18,7 +18,7 @@ from typing import Any
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.prepare import prepare
 from bertkit.data.sources import read_texts
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import count_of, data_error, usage_error
 from bertkit.formats.compression import suffix_of
 from bertkit.optional import require
 from bertkit.options.speed import PreparationPeer
@@ -49,9 +49,10 @@ def compare_preparation(
         say(f"round {number + 1} of {rounds}")
         for name, measure in systems.items():
             speeds[name].append(megabytes / measure())
+    cores = count_of(count_cores(), "core")
     return compare(
         speeds,
-        work=f"preparing {megabytes:,.1f} MB of text in {len(files):,} files on {count_cores()} cores",
+        work=f"preparing {megabytes:,.1f} MB of text in {count_of(len(files), 'file')} on {cores}",
         unit="MB",
         clock="wall time",
         left_out=left_out,
@@ -73,7 +74,7 @@ def peer_systems(
     other = next((file for file in files if suffix_of(file) not in _DATASETS_READERS), None)
     if other is not None:
         raise usage_error(f"--against datasets is for .txt and .jsonl files, and {other} is another.")
-    yield f"datasets.map, {count_cores()} processes", partial(time_datasets, files, tokenizer)
+    yield f"datasets.map, {count_of(count_cores(), 'process')}", partial(time_datasets, files, tokenizer)
 
 
 def time_own(files: Sequence[Path], tokenizer: SubwordTokenizer) -> float:

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
+from bertkit.errors import count_of, verb_of
+
 
 @runtime_checkable
 class Labelled(Protocol):
@@ -95,7 +97,8 @@ def describe_held_out(train: Sequence[object], held: Sequence[object], *, share:
 
 def describe_unlabelled(split: str, count: int) -> list[str]:
     """A sentence if some rows of a split have no label."""
-    return [f"{count:,} rows of {split} have no label and are left out"] if count else []
+    left_out = f"{verb_of(count, 'has', 'have')} no label and {verb_of(count, 'is', 'are')} left out"
+    return [f"{count_of(count, 'row')} of {split} {left_out}"] if count else []
 
 
 def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> list[str]:
@@ -109,7 +112,8 @@ def describe_repeated_ids(split: str, rows: Iterable[tuple[str, object]]) -> lis
     differing = sum(len(set(found) - {None}) > 1 for found in repeated.values())
     contradicting = f", {differing:,} of them with different labels" if differing else ""
     first = f'(the first is "{next(iter(repeated))}")'
-    return [f"{len(repeated):,} ids of {split} occur more than once {first}{contradicting}; every row counts"]
+    occur = f"{count_of(len(repeated), 'id')} of {split} {verb_of(len(repeated), 'occurs', 'occur')}"
+    return [f"{occur} more than once {first}{contradicting}; every row counts"]
 
 
 def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list[str]:
@@ -125,5 +129,6 @@ def describe_overlap(train: Sequence[Labelled], dev: Sequence[Labelled]) -> list
         )
     contradictions = sum(len(each) > 1 for each in labels.values())
     if contradictions:
-        notes.append(f"{contradictions:,} texts of train occur with different labels")
+        occur = verb_of(contradictions, "occurs", "occur")
+        notes.append(f"{count_of(contradictions, 'text')} of train {occur} with different labels")
     return notes

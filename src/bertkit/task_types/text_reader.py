@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bertkit.errors import count_of, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, sniff
@@ -90,9 +91,10 @@ class TextReader(Reader[TextExample]):
         labelled = [example for example in rows if example.label is not None]
         notes += describe_unlabelled(split, len(rows) - len(labelled))
         if broken := sum(table.broken for table in tables):
-            notes.append(f"{broken:,} broken rows of {split} are left out")
+            notes.append(f"{count_of(broken, 'broken row')} of {split} {verb_of(broken, 'is', 'are')} left out")
         if empty := sum(_lacks_text(example) for example in labelled):
-            notes.append(f"{empty:,} examples of {split} have an empty text, and are kept")
+            kept = f"{verb_of(empty, 'has', 'have')} an empty text, and {verb_of(empty, 'is', 'are')} kept"
+            notes.append(f"{count_of(empty, 'example')} of {split} {kept}")
         notes += _describe_single_class(split, labelled)
         if columns.id is not None:
             notes += describe_repeated_ids(split, ((example.id, example.label) for example in rows))
