@@ -175,7 +175,7 @@ def test_refused_bodies_leave_no_memory(server: Server) -> None:
     before = read_memory(os.getpid())
     for _ in range(30):
         assert status_of(exchange(server.address, wrong_json(body))) == 422
-    assert read_memory(os.getpid()) - before < 50 * MEGABYTE
+    assert read_memory(os.getpid()) - before < 10 * MEGABYTE
 
 
 def test_silent_and_slow_clients_do_not_hold_up_others(server: Server) -> None:

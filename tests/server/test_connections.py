@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Iterator
@@ -75,3 +76,48 @@ def test_a_client_that_does_not_read_is_cut_off(strict: Server) -> None:
                 time.sleep(0.01)
         assert time.monotonic() - begin < 20
     assert get(strict, "/health").status_code == 200
+
+
+def test_a_header_without_end_is_refused_by_its_length(server: Server) -> None:
+    with connect(server) as connection:
+        connection.sendall(b"GET /live HTTP/1.1\r\nhost: x\r\nlong: ")
+        with contextlib.suppress(OSError):  # the answer comes before all of it is sent
+            for _ in range(100):
+                connection.sendall(b"a" * 10_000)
+        assert b" 400 " in connection.recv(1000).split(b"\r\n")[0]
+    assert get(server, "/health").status_code == 200
+
+
+def test_an_answer_comes_in_one_piece(server: Server) -> None:
+    with connect(server) as connection:
+        connection.sendall(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert connection.recv(10_000).endswith(b"}")
+
+
+def test_requests_that_do_not_wait_for_answers_get_them_in_order(server: Server) -> None:
+    body = b'{"inputs": "the river"}'
+    post = b"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+    with connect(server) as connection:
+        connection.sendall(post % (len(body), body) + b"GET /nosuch HTTP/1.1\r\nhost: x\r\n\r\n")
+        answer = b""
+        while b" 404 " not in answer:
+            answer += connection.recv(10_000)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_client_that_would_rather_speak_http2_gets_its_answer(server: Server) -> None:
+    body = b'{"inputs": "the river"}'
+    head = (
+        b"POST /embed HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n"
+        b"http2-settings: AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA\r\ncontent-type: application/json\r\n"
+    )
+    with connect(server) as connection:
+        connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_server_is_no_proxy(server: Server) -> None:
+    with connect(server) as connection:
+        connection.sendall(b"CONNECT other:443 HTTP/1.1\r\nhost: other:443\r\n\r\n")
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 400 ")
+    assert get(server, "/health").status_code == 200

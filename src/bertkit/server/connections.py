@@ -1,42 +1,81 @@
-"""Deadlines of a connection: for the headers of a request, and for a client that does not read its answer."""
+"""Limits of a connection: the size and the deadline of headers, and a deadline for a client that does not read."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from httptools import HttpParserUpgrade, HttpRequestParser
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bertkit.server.limits import Limits
 
+_HEADER_BYTES = 65_536
 
-class LimitedProtocol(H11Protocol):
+
+class LimitedProtocol(HttpToolsProtocol):
     """HTTP with absolute deadlines; the body has its own, in ``reading``.
 
     A connection on which no complete header arrives within ``header_seconds`` is closed, whether the client is silent
-    or sends a byte per second. One whose client leaves sent bytes unread for ``write_seconds`` is cut off. Between two
-    requests the keep-alive time of uvicorn applies. A client that closes its sending half counts as gone.
+    or sends a byte per second, and so is one whose header is longer than 64 KB. One whose client leaves sent
+    bytes unread for ``write_seconds`` is cut off. Between two requests the keep-alive time of uvicorn applies. A client
+    that closes its sending half counts as gone.
     """
 
     limits = Limits()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.parser: HttpRequestParser = _RefusingUpgrades(self)
         self._header_timer: asyncio.TimerHandle | None = None
+        self._header_bytes = 0
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first header."""
-        super().connection_made(transport)
+        super().connection_made(MergedWrites(transport, self.loop))
         self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
         """Start the deadline of a header when its first bytes arrive, and end it when the header is complete."""
         if self._header_timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_header_timer()
+        self._header_bytes += len(data)
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._header_bytes > _HEADER_BYTES:
+            self.send_400_response("The header is too long.")
+        elif self.cycle is not None and not self.cycle.response_complete:
             self._end_header_timer()
+
+    def on_headers_complete(self) -> None:
+        """Start the request; one that asks for another protocol comes here again, see ``refuse_upgrade``."""
+        self._header_bytes = 0
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """What has arrived belongs to a body, which has a limit of its own."""
+        self._header_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request has arrived."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def refuse_upgrade(self, rest: bytes) -> None:
+        """Read a header again that asks for another protocol, without that wish; ``rest`` came after it.
+
+        Clients such as Java's ask for HTTP/2 in every request and take HTTP/1.1 (RFC 9110, section 7.8). The parser
+        would not read the body of such a request. CONNECT, which makes a proxy of a server, is an error.
+        """
+        if self.parser.get_method() == b"CONNECT":
+            self.send_400_response("This is no proxy.")
+            return
+        head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        head += [b"%s: %s" % header for header in self.headers if header[0] not in (b"connection", b"upgrade")]
+        self.parser = _RefusingUpgrades(self)
+        self.parser.feed_data(b"\r\n".join(head) + b"\r\n\r\n" + rest)
 
     def pause_writing(self) -> None:
         """Start the deadline for reading what was sent."""
@@ -71,6 +110,74 @@ class LimitedProtocol(H11Protocol):
         self._header_timer = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+class _RefusingUpgrades(HttpRequestParser):
+    """The parser of ``protocol``, for which no request leaves HTTP/1.1."""
+
+    def __init__(self, protocol: LimitedProtocol) -> None:
+        super().__init__(protocol)
+        self.set_dangerous_leniencies(
+            lenient_data_after_close=True
+        )  # as uvicorn has it: an old client may send an empty line
+        self._protocol = protocol
+
+    def feed_data(self, data: Any) -> None:
+        """Parse what has arrived."""
+        try:
+            super().feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            self._protocol.refuse_upgrade(data[upgrade.args[0] :])
+
+
+class MergedWrites(asyncio.Transport):
+    """``transport``, where all that is written before the loop goes on is sent at once.
+
+    uvicorn writes the head of an answer and its body one after the other. Each would be a system call that wakes the
+    client up: 0.12 ms of the 1.2 that a request takes besides the model (AMD EPYC).
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send ``data`` with all else that is written now."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(bytes(data))
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        """Close the connection when everything has been sent."""
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection now."""
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed or about to be."""
+        return self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        """Receive nothing until ``resume_reading``."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+        self._transport.resume_reading()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Of the socket, such as its addresses."""
+        return self._transport.get_extra_info(name, default)
 
 
 def limit_connections(limits: Limits) -> type[LimitedProtocol]:

@@ -158,6 +158,8 @@ async def _while_connected(work: Awaitable[object], receive: Receive, seconds: f
     finally:
         task.cancel()
         watch.cancel()
+        # An error of the task has this frame in its traceback, and would keep the body in memory in a reference cycle.
+        del task, watch
 
 
 def _reply(answer: object) -> Reply:
