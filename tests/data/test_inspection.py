@@ -178,3 +178,10 @@ def test_short_documents_that_repeat_count_among_the_near_duplicates(tmp_path: P
     path = write(tmp_path / "a.jsonl", '{"text": "Two words."}\n' * 3)
     counts = inspect_files([path], near_duplicates=True).counts
     assert (counts.duplicates, counts.near_duplicates) == (2, 2)
+
+
+def test_an_evaluation_file_in_another_encoding_is_to_be_converted(tmp_path: Path) -> None:
+    """``corpus check`` has no ``--encoding``."""
+    dev = write(tmp_path / "dev.csv", "text\ncaf\u00e9 is here\n".encode("cp1252"))
+    with pytest.raises(BertkitError, match=r"dev\.csv, line 2: .* Convert the file \(iconv -f cp1252 -t UTF-8\)\.$"):
+        inspect_files([write(tmp_path / "a.txt", "One.")], against=[dev])

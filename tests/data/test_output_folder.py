@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.data.output_folder import JOB, lock_output, start_job
-from bertkit.data.shards import MANIFEST
+from bertkit.data.output_folder import JOB, emptied_by_errors, lock_output, start_job
+from bertkit.data.shards import MANIFEST, TOKENIZER
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import TEMPORARY_PREFIX
 from bertkit.storage.checksums import read_record
@@ -82,3 +82,38 @@ def test_a_file_of_another_program_is_refused(tmp_path: Path, content: str) -> N
     with pytest.raises(BertkitError, match=r"was not written by bertkit prepare|is not a JSON object"):
         start_job(tmp_path, WANTED)
     assert (tmp_path / JOB).read_text() == content
+
+
+def test_an_error_before_the_first_shard_leaves_nothing(tmp_path: Path) -> None:
+    output = tmp_path / "data"
+    with pytest.raises(BertkitError, match="no text"), lock_output(output), emptied_by_errors(output):
+        start_job(output, WANTED)
+        (output / TOKENIZER).mkdir()
+        (output / TOKENIZER / "tokenizer.json").touch()
+        (output / "train-00000.safetensors").touch()  # the disk was full at the next one
+        raise BertkitError("no text")
+    assert not output.exists()
+    output.mkdir()
+    with pytest.raises(BertkitError, match="no text"), lock_output(output), emptied_by_errors(output):
+        start_job(output, WANTED)
+        raise BertkitError("no text")
+    assert list(output.iterdir()) == [], "a folder of the user stays"
+
+
+def test_an_interrupted_job_and_one_with_a_finished_shard_continue(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), lock_output(tmp_path), emptied_by_errors(tmp_path):
+        start_job(tmp_path, WANTED)
+        raise KeyboardInterrupt
+    assert read_record(tmp_path / JOB) == WANTED
+    with pytest.raises(BertkitError, match="died"), lock_output(tmp_path), emptied_by_errors(tmp_path):
+        (tmp_path / "journal-00000.json").touch()
+        raise BertkitError("a worker died")
+    assert read_record(tmp_path / JOB) == WANTED
+
+
+def test_shards_of_an_earlier_command_are_not_deleted(tmp_path: Path) -> None:
+    start_job(tmp_path, WANTED)
+    (tmp_path / "train-00003.safetensors").touch()
+    with pytest.raises(BertkitError, match="full"), lock_output(tmp_path), emptied_by_errors(tmp_path):
+        raise BertkitError("the disk is full")
+    assert {path.name for path in tmp_path.iterdir()} == {JOB, "train-00003.safetensors"}

@@ -134,3 +134,14 @@ def test_a_cluster_needs_a_folder_that_its_nodes_see(memory: Any, file: Path, to
     with pytest.raises(BertkitError, match="--engine ray needs an output folder that all nodes see"):
         prepare([file], tokenizer=tokenizer, output=TARGET, engine="ray")
     assert not uploaded(memory)
+
+
+def test_a_job_that_fails_gives_the_target_back(memory: Any, tmp_path: Path, file: Path, tokenizer: WordPiece) -> None:
+    blank = tmp_path / "blank.txt"
+    blank.write_text(" \n")
+    with pytest.raises(BertkitError, match="there is no text"):
+        prepare([blank], tokenizer=tokenizer, output=TARGET)
+    assert not uploaded(memory)
+    assert not RemoteOutput(TARGET).folder.exists()
+    prepare([file], tokenizer=tokenizer, output=TARGET)
+    assert MANIFEST in uploaded(memory)

@@ -420,6 +420,7 @@ class TestNothingToRead:
         with pytest.raises(BertkitError, match=f"there is no text in .*{name}") as caught:
             prepare([tmp_path / name], tokenizer=tokenizer, output=tmp_path / "data")
         assert caught.value.exit_code == 3
+        assert not (tmp_path / "data").exists()
 
     def test_one_document_is_enough_without_pairs(self, tmp_path: Path, tokenizer: WordPiece) -> None:
         # Less than a unit: a document across two shards is a document in each.

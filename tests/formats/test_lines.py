@@ -97,6 +97,26 @@ def test_the_error_for_text_that_is_not_western_asks_for_its_encoding(tmp_path: 
     path = tmp_path / "a.txt"
     path.write_bytes("\u043e\u0447\u0435\u043d\u044c\n".encode("cp1251"))
     with pytest.raises(BertkitError, match=r"is not UTF-8\. Name the encoding of the file, such as --encoding cp1251"):
-        Lines(path).peek().__next__()
+        Lines(path, "utf-8").peek().__next__()
     with pytest.raises(BertkitError, match=r"is not SHIFT_JIS\. Name the encoding"):
         next(Lines(path, "shift_jis").read())
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "advice"),
+    [
+        (
+            "caf\u00e9\n",
+            "cp1252",
+            r'; it reads as Windows-1252 \("caf\u00e9"\)\. Convert the file \(iconv -f cp1252 -t UTF-8\)\.$',
+        ),
+        ("\u043e\u0447\u0435\u043d\u044c\n", "cp1251", r"is not UTF-8\. Convert the file \(iconv -f OLD -t UTF-8\)\.$"),
+    ],
+)
+def test_where_no_encoding_can_be_named_the_file_is_to_be_converted(
+    tmp_path: Path, text: str, encoding: str, advice: str
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(BertkitError, match=advice), open_lines(path) as lines:
+        list(lines)

@@ -126,3 +126,17 @@ def test_a_json_list_of_records_is_a_table_and_not_questions(here: Path) -> None
     task = guess(path).task
     assert isinstance(task, TextClassificationTask)
     assert len(task.examples("train")) == 36
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.csv", "question,context,answer\nCaf\u00e9?,the caf\u00e9,caf\u00e9\n"),
+        ("t.conll", "Caf\u00e9 B-LOC\nis O\n\n"),
+    ],
+)
+def test_an_encoding_is_refused_for_questions_and_tags(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode("cp1252") * 9)
+    with pytest.raises(BertkitError, match=r"--encoding is for tables of texts; .* iconv -f cp1252 -t UTF-8"):
+        guess(path, encoding="cp1252")

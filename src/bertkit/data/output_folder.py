@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bertkit.data.shard_writer import forget_journal, has_journal
-from bertkit.data.shards import MANIFEST, Corpus
+from bertkit.data.shards import MANIFEST, TOKENIZER, Corpus
 from bertkit.errors import BertkitError, usage_error
 from bertkit.storage.atomic import (
     TEMPORARY_PREFIX,
@@ -22,15 +23,18 @@ from bertkit.storage.outputs import require_writable
 JOB = "prepare.json"
 """The file that records the job of a folder; it is written before the first shard."""
 
+_SHARDS = "*.safetensors"
+
 
 @contextmanager
 def lock_output(output: Path) -> Iterator[None]:
-    """Make and lock the folder until the context ends.
+    """Make and lock the folder until the context ends; a new one that an error leaves empty is removed.
 
     Raises a usage error if it cannot be written, is locked by another process, or has files of other programs.
     """
     with ExitStack() as stack:
         with explain_output(output):
+            is_new = not output.exists()
             output.mkdir(parents=True, exist_ok=True)
             try:
                 stack.enter_context(exclusive_lock(output))
@@ -41,7 +45,31 @@ def lock_output(output: Path) -> Iterator[None]:
             raise usage_error(f"{output} is not empty and was not made by bertkit prepare. Choose another -o folder.")
         with explain_writing(output):
             remove_temporaries(output)
+        try:
+            yield
+        except BertkitError:
+            if is_new:
+                with suppress(OSError):  # it has something
+                    output.rmdir()
+            raise
+
+
+@contextmanager
+def emptied_by_errors(output: Path) -> Iterator[None]:
+    """Delete the record of the job and its tokenizer if an error ends the context before the first shard is finished.
+
+    A job that is interrupted keeps them, and so does one with shards: both continue with the same command.
+    """
+    had_shards = any(output.glob(_SHARDS))
+    try:
         yield
+    except BertkitError:
+        if not had_shards and not has_journal(output):
+            with suppress(OSError):  # the error matters more
+                shutil.rmtree(output / TOKENIZER, ignore_errors=True)
+                for path in (*output.glob(_SHARDS), output / JOB):
+                    path.unlink(missing_ok=True)
+        raise
 
 
 def _is_temporary(path: Path) -> bool:

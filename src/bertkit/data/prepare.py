@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from bertkit import config
 from bertkit.contracts import SubwordTokenizer
 from bertkit.data.cleaning import Cleaning, Dropped, find_dropped
-from bertkit.data.output_folder import lock_output, start_job
+from bertkit.data.output_folder import emptied_by_errors, lock_output, start_job
 from bertkit.data.remote_output import RemoteOutput
 from bertkit.data.shard_writer import ShardWriter, forget_journal
 from bertkit.data.shards import TOKENIZER, DroppedRecord, Manifest, read_manifest, write_manifest
@@ -56,7 +56,8 @@ def prepare(
     """Prepare ``files`` into the folder ``output``; a share of ``heldout`` of the tokens is kept for evaluation.
 
     A folder that the same command has finished is left as it is, and one that it has begun is completed. A folder with
-    other content is refused with a usage error. Output with a URL is written on this machine first, and uploaded.
+    other content is refused with a usage error. An error before the first shard is finished leaves nothing.
+    Output with a URL is written on this machine first, and uploaded.
     """
     reading, cleaning = reading or ReadOptions(), cleaning or Cleaning()
     _check(files)
@@ -64,7 +65,7 @@ def prepare(
     if engine == "ray":
         _require_cluster(remote)
     output = output if remote is None else remote.folder
-    with lock_output(output), nullcontext() if remote is None else remote.uploading():
+    with lock_output(output), nullcontext() if remote is None else remote.uploading(), ExitStack() as stack:
         # Input that has changed since an interruption makes this another job, which ``start_job`` refuses.
         hashes = {str(file): _hash(file) for file in files}
         job = _job(hashes, tokenizer, heldout, reading, cleaning)
@@ -72,6 +73,7 @@ def prepare(
             return finished_before
         if not start_job(output, job):
             return read_manifest(output)
+        stack.enter_context(emptied_by_errors(output))
         write_tokenizer(output / TOKENIZER, tokenizer.save)
         writer = ShardWriter.resume(output, heldout=heldout)
         advance = report or (lambda done, total: None)
@@ -83,8 +85,7 @@ def prepare(
         # After a restart the units of finished shards are read again, because their documents must be numbered and
         # hashed, but not tokenized again.
         finished = writer.units
-        if engine == "local":
-            workers = workers or _default_workers(reader.total_bytes)
+        workers = workers or (_default_workers(reader.total_bytes) if engine == "local" else None)
         units = (replace(unit, tokenized=at >= finished) for at, unit in enumerate(reader.units()))
         for unit, result in work_all(units, UnitWorker(tokenizer_file, dropped.lines), workers, engine):
             blocks = reader.accept(unit, result)

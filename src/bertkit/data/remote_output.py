@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bertkit.data.output_folder import JOB
+from bertkit.data.shard_writer import has_journal
 from bertkit.data.shards import MANIFEST, Manifest, read_manifest
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.storage.checksums import encode_checked
 from bertkit.storage.remote import RemotePath
 
@@ -52,9 +53,18 @@ class RemoteOutput:
 
     @contextmanager
     def uploading(self) -> Iterator[None]:
-        """Upload the folder when the context ends without an error, if its job has begun, and delete it."""
+        """Upload the folder when the context ends without an error, if its job has begun, and delete it.
+
+        After an error before the first shard is finished, the record of the job at the target is deleted.
+        """
         try:
             yield
+        except BertkitError:
+            if self._is_begun and not has_journal(self.folder):
+                self._is_begun = False
+                with suppress(BertkitError):  # the error matters more
+                    _beside(self.target, JOB).unlink()
+            raise
         finally:
             if not self._is_begun:  # nothing was written into it
                 with suppress(OSError):

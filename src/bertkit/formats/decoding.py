@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.encodings import guess_encoding
+from bertkit.formats.encodings import advise_on_conversion
 
 BadBytes = Literal["error", "replace"]
 
@@ -118,11 +118,9 @@ def _with_end(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _not_utf8(place: str, data: bytes, at: int) -> BertkitError:
-    guess = guess_encoding(data, at)
-    name, seen = ("OLD", "") if guess is None else (guess[0], f'; it reads as Windows-1252 ("{guess[1]}")')
     return data_error(
-        f"{place} is not UTF-8{seen}. Convert the file (iconv -f {name} -t UTF-8), or replace such bytes and count "
-        "them with --on-bad-bytes replace."
+        f"{place} is not UTF-8{advise_on_conversion(data, at)}, or replace such bytes and count them with "
+        "--on-bad-bytes replace."
     )
 
 

@@ -49,3 +49,10 @@ def guess_encoding(content: bytes, at: int) -> tuple[str, str] | None:
     words = (match for match in _LETTERS.finditer(before + after) if match.start() <= len(before) < match.end())
     word = next((match[0] for match in words), after[:1])
     return _WESTERN, word
+
+
+def advise_on_conversion(content: bytes, at: int) -> str:
+    """What bytes that are not UTF-8 may be, and how to convert their file, to be put after ``is not UTF-8``."""
+    guess = guess_encoding(content, at)
+    name, seen = ("OLD", "") if guess is None else (guess[0], f'; it reads as Windows-1252 ("{guess[1]}")')
+    return f"{seen}. Convert the file (iconv -f {name} -t UTF-8)"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import expansion_error, most_unpacked
-from bertkit.formats.encodings import UTF_8, guess_encoding
+from bertkit.formats.encodings import UTF_8, advise_on_conversion, guess_encoding
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
@@ -38,9 +38,10 @@ def at_line(path: Path, line: int) -> str:
 
 
 @contextmanager
-def open_lines(path: Path, encoding: str = UTF_8) -> Iterator[Iterator[str]]:
+def open_lines(path: Path, encoding: str | None = None) -> Iterator[Iterator[str]]:
     """The lines of a file with their ends, without a byte order mark.
 
+    ``encoding`` is what the user may name; None is UTF-8 in a command without that option.
     Only a line feed ends a line: U+2028 and the like are characters of the text.
     """
     try:
@@ -59,7 +60,7 @@ class Lines:
     ``peek`` keeps what it reads, and ``read`` continues from there. Every further reading opens the file again.
     """
 
-    def __init__(self, path: Path, encoding: str = UTF_8) -> None:
+    def __init__(self, path: Path, encoding: str | None = None) -> None:
         self.path = path
         self.encoding = encoding
         self._head: list[str] = []
@@ -94,12 +95,12 @@ class Lines:
             raise
 
 
-def _all_lines(path: Path, encoding: str) -> Iterator[str]:
+def _all_lines(path: Path, encoding: str | None) -> Iterator[str]:
     with open_lines(path, encoding) as lines:
         yield from lines
 
 
-def decode_lines(path: Path, file: BufferedIOBase, encoding: str = UTF_8) -> Iterator[str]:
+def decode_lines(path: Path, file: BufferedIOBase, encoding: str | None = None) -> Iterator[str]:
     """The lines of an open ``file``, each read when it is asked for; ``path`` names it in errors."""
     number = size = 0
     try:
@@ -113,26 +114,27 @@ def decode_lines(path: Path, file: BufferedIOBase, encoding: str = UTF_8) -> Ite
         raise data_error(f"{at_line(path, number + 1)}: cannot be read ({error}). The file is damaged.") from error
 
 
-def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
+def _decode(path: Path, number: int, line: bytes, encoding: str | None) -> str:
     if len(line) == _LONGEST_LINE:
         raise data_error(f"{at_line(path, number)}: more than {_LONGEST_LINE:,} bytes without a line end.")
     known = next((kind for start, kind in _OTHER_FORMATS if line.startswith(start)), None) if number == 1 else None
     if known is not None:
         raise data_error(f"{path} is {known}.")
+    name = encoding or UTF_8
     try:
-        text = line.decode("utf-8-sig" if number == 1 and encoding == UTF_8 else encoding)
+        text = line.decode("utf-8-sig" if number == 1 and name == UTF_8 else name)
     except UnicodeDecodeError as error:
         place = f"{at_line(path, number)}: byte {error.start + 1:,} of the line"
-        raise data_error(
-            f"{place} is not {encoding.upper()}{_advise_on_encoding(line, error.start, encoding)}"
-        ) from error
+        raise data_error(f"{place} is not {name.upper()}{_advise_on_encoding(line, error.start, encoding)}") from error
     if "\0" in text:
         raise data_error(f"{at_line(path, number)}: a NUL character. The file is damaged, or is not UTF-8 text.")
     return text
 
 
-def _advise_on_encoding(line: bytes, at: int, encoding: str) -> str:
+def _advise_on_encoding(line: bytes, at: int, encoding: str | None) -> str:
     """The end of the error about a byte that cannot be decoded: what it may be, and what to do."""
+    if encoding is None:
+        return f"{advise_on_conversion(line, at)}."
     guess = guess_encoding(line, at) if encoding == UTF_8 else None
     if guess is None:
         return ". Name the encoding of the file, such as --encoding cp1251, or save it as UTF-8."

@@ -25,7 +25,6 @@ from bertkit.formats.arrow import (
     parquet_rows,
 )
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import Lines, at_line
 from bertkit.storage.json_text import parse_json
 
@@ -75,12 +74,13 @@ def require_text(cell: str, column: str, path: Path, line: int) -> str:
 class Table:
     """A file as named columns. It is opened and its format guessed once; ``rows`` reads it from the first row.
 
+    ``encoding`` is what the user may name; None is UTF-8 in a command without that option.
     With ``keeps_rows`` the cells of a complete reading stay in memory and serve later readings of the same columns.
     ``broken`` counts the rows that the last reading left out.
     """
 
     def __init__(
-        self, path: Path, form: Format | None = None, *, encoding: str = UTF_8, keeps_rows: bool = False
+        self, path: Path, form: Format | None = None, *, encoding: str | None = None, keeps_rows: bool = False
     ) -> None:
         self.path = path
         self.keeps_rows = keeps_rows
@@ -177,7 +177,7 @@ class Table:
         return "Fix the row."
 
 
-def sniff(path: Path, encoding: str = UTF_8) -> Format:
+def sniff(path: Path, encoding: str | None = None) -> Format:
     """The format of a file, guessed from its name and its first thousand lines.
 
     The delimiter is the one that splits the first line into the most cells. In tab-separated files quotes are plain

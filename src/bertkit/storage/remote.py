@@ -30,7 +30,7 @@ class _RemoteFile(io.BufferedReader):
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]
-    """A file or a folder of a file system of fsspec. What pathlib reads works; ``upload`` writes.
+    """A file or a folder of a file system of fsspec. What pathlib reads works; ``upload`` writes, ``unlink`` deletes.
 
     Raises a usage error if there is no such file system or its package is missing, and a data error if it refuses.
     """
@@ -79,6 +79,12 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         """Write the content of a file of this machine here; folders are made where the file system has them."""
         with self._explained("written") as files:
             files.put_file(str(file), str(self))
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Delete the file."""
+        with self._explained("deleted") as files:
+            if not missing_ok or files.exists(str(self)):
+                files.rm_file(str(self))
 
     def _beside(self, files: Any, name: str) -> RemotePath:
         return RemotePath(files.unstrip_protocol(name))

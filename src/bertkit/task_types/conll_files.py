@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bertkit.errors import data_error
 from bertkit.formats.compression import suffix_of
-from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.task_types.task_files import Columns
 
@@ -59,7 +58,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
         yield _sentence(first, document, rows, tagged)
 
 
-def holds_tags(path: Path, encoding: str = UTF_8) -> bool:
+def holds_tags(path: Path, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, by the end of its name or by its first lines."""
     suffix = suffix_of(path)
     if not path.is_file() or suffix in _TABLE_SUFFIXES:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.options.inputs import STREAM
@@ -40,7 +39,7 @@ class TextColumn:
             yield text
 
 
-def open_text_column(path: Path, name: str | None = None, *, encoding: str = UTF_8) -> TextColumn:
+def open_text_column(path: Path, name: str | None = None, *, encoding: str | None = None) -> TextColumn:
     """The column ``name`` of a table, or else the one that looks like its text; of a ``.txt``, its lines."""
     if path == STREAM:
         raise usage_error("stdin can be read only once, and the texts are read twice: save them in a file first.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from bertkit.errors import data_error
+from bertkit.errors import data_error, usage_error
 from bertkit.formats.encodings import UTF_8
 from bertkit.formats.lines import at_line
 from bertkit.formats.splits import find_splits
@@ -114,12 +114,15 @@ def guess(
         return Guess(task=similarity, sentence=sentence)
     columns_given = (text, label, kind) != (None, None, None)
     if not columns_given and is_squad(first):
+        _refuse_encoding(first, encoding)
         return _guess_questions(paths, name)
     opened = TaskFiles(encoding=encoding)
     table = opened.table(first)
     if not columns_given and has_question_columns(table):
+        _refuse_encoding(first, encoding)
         return _guess_questions(paths, name)
     if not columns_given and holds_tags(first, encoding):
+        _refuse_encoding(first, encoding)
         return _guess_tags(paths, name, max_length)
     if kind is None and (choices := find_choices(table.columns)):
         columns = find_columns(table, choices, prompt=text, label=label)
@@ -136,6 +139,14 @@ def guess(
     task = _build(first, files, column, max_length, pair=columns.second is not None, fold_labels=fold_labels)
     _check_rows(task, files.splits.keys() - {"train"})
     return Guess(task=replace(task, name=name), sentence=_describe(table, columns, column))
+
+
+def _refuse_encoding(path: Path, encoding: str) -> None:
+    """Raise a usage error for an encoding of a file of questions or tags, which is read as UTF-8."""
+    if encoding != UTF_8:
+        raise usage_error(
+            f"--encoding is for tables of texts; {path} has questions or tags. Convert it: iconv -f {encoding} -t UTF-8"
+        )
 
 
 def _check_rows(task: FileTask, splits: Iterable[str]) -> None:
