@@ -247,3 +247,24 @@ def test_a_json_list_that_is_not_a_table(tmp_path: Path, content: str, message: 
     path.write_text(content)
     with pytest.raises(BertkitError, match=message):
         list(Table(path).rows("a"))
+
+
+def test_quotes_after_a_space_delimit_a_cell(tmp_path: Path) -> None:
+    rows = read(tmp_path / "t.csv", b'"text", "label"\n"One, two.", "a"\n"Three ""four"".", "b"\n')
+    assert rows == [("One, two.", "a"), ('Three "four".', "b")]
+    assert Table(tmp_path / "t.csv").columns == ("text", "label")
+    assert read(tmp_path / "u.csv", b'id,text\n1, "So" he said.\n') == [("1", ' "So" he said.')]
+
+
+def test_spaces_around_a_name_do_not_belong_to_it(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text, label \nOne., a\n", encoding="utf-8")
+    table = Table(tmp_path / "t.csv")
+    assert table.columns == ("text", "label")
+    assert [row.cells for row in table.rows("label")] == [[" a"]]
+
+
+def test_empty_columns_at_the_end_need_no_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,label,,\nOne.,a,,\nTwo.,b,,\nThree.,a,,\n", encoding="utf-8")
+    table = Table(tmp_path / "t.csv")
+    assert table.columns == ("text", "label", "", "")
+    assert [row.cells for row in table.rows("text", "label")] == [["One.", "a"], ["Two.", "b"], ["Three.", "a"]]

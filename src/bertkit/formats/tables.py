@@ -48,7 +48,8 @@ class Format:
     """How a file is split into cells.
 
     ``names`` are the columns of a file that does not name them itself. ``skips_broken`` leaves out, and counts, rows of
-    the wrong width; it is for published files that are known to have some.
+    the wrong width; it is for published files that are known to have some. With ``spaces`` those after a delimiter do
+    not belong to the cell.
     """
 
     kind: Literal["delimited", "jsonl", "json", "parquet", "dataset", "lines"] = "delimited"
@@ -56,6 +57,7 @@ class Format:
     quotes: bool = False
     names: tuple[str, ...] = ()
     skips_broken: bool = False
+    spaces: bool = False
 
 
 class Structure(str):
@@ -205,8 +207,10 @@ def _guess_format(path: Path, lines: Lines) -> Format:
         return Format(kind="lines", names=("text",))
     delimiter = max(_DELIMITERS, key=lambda mark: len(next(_readable_rows(path, sample, mark, quotes=True), ())))
     quotes = delimiter != "\t" or _has_quoted_cells(path, sample)
+    spaces = quotes and any(f'{delimiter} "' in line for line in sample)
+    spaces = spaces and _has_one_width(path, sample, Format(delimiter=delimiter, quotes=True, spaces=True))
     first, *others = [*_readable_rows(path, sample, delimiter, quotes=quotes)] or [()]
-    return Format(delimiter=delimiter, quotes=quotes, names=_number_nameless(first, others))
+    return Format(delimiter=delimiter, quotes=quotes, spaces=spaces, names=_number_nameless(first, others))
 
 
 def _readable_rows(path: Path, sample: Sequence[str], delimiter: str, *, quotes: bool) -> Iterator[Sequence[str]]:
@@ -222,17 +226,22 @@ def _has_quoted_cells(path: Path, sample: Sequence[str]) -> bool:
     """Whether a tab-separated sample can be read as quoted cells, all rows of one width."""
     if not any(line.startswith('"') or '\t"' in line for line in sample):
         return False
+    return _has_one_width(path, sample, Format(quotes=True))
+
+
+def _has_one_width(path: Path, sample: Sequence[str], form: Format) -> bool:
+    """Whether all rows of a sample can be read and have equally many cells."""
     try:
-        widths = {len(row.cells) for row in _split_rows(path, iter(sample), Format(quotes=True))}
+        return len({len(row.cells) for row in _split_rows(path, iter(sample), form)}) == 1
     except BertkitError:
         return False
-    return len(widths) == 1
 
 
 def _number_nameless(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """``("1", "2", ...)`` if the first row looks like data; () if it looks like names, or recurs as a whole."""
     columns = [set(cells) for cells in zip(*others, strict=False)]
-    recurs = [cell in cells for cell, cells in zip(first, columns, strict=False)]
+    # A cell without a name is that of an empty column, as spreadsheets write them at the end of a row.
+    recurs = [cell in cells for cell, cells in zip(first, columns, strict=False) if cell.strip()]
     is_data = any(map(_is_number, first)) or (any(recurs) and not all(recurs))
     return tuple(str(place + 1) for place in range(len(first))) if is_data else ()
 
@@ -258,7 +267,9 @@ def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
     first = next(_split_rows(path, lines.peek(), form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
-    return check_names(path, first.cells)
+    names = tuple(cell.strip() for cell in first.cells)
+    check_names(path, [name for name in names if name])
+    return names
 
 
 def _line_rows(lines: Iterator[str]) -> Iterator[Row]:
@@ -274,7 +285,7 @@ def _split_rows(path: Path, lines: Iterator[str], form: Format) -> Iterator[Row]
                 yield Row(number, line.rstrip("\r\n").split(form.delimiter))
         return
     csv.field_size_limit(_LONGEST_FIELD)
-    reader = csv.reader(lines, delimiter=form.delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=form.delimiter, skipinitialspace=form.spaces, strict=True)
     begin = 1
     try:
         for cells in reader:
