@@ -68,6 +68,14 @@ def test_other_splits_of_the_same_rows_are_another_table(tmp_path: Path) -> None
         assert len(cells(folder / "train.jsonl")) == size
 
 
+def test_a_table_without_rows_is_named(tmp_path: Path) -> None:
+    for table, name in ((frame(text=[]), "task"), (dataset_dict(train=dataset([], [])), "train of task")):
+        with pytest.raises(BertkitError, match=f"^{name} is a table without rows") as raised:
+            write_memory_table(table, tmp_path, "task")
+        assert raised.value.exit_code == WRONG_USAGE
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
     table = frame(a=["x"], b=["y"]).rename(columns={"b": "a"})
     with pytest.raises(BertkitError, match=r"the DataFrame cannot be read: .*unique") as raised:

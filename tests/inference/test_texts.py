@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.inference.texts import check_plain_texts, check_text, check_texts
+from bertkit.inference.texts import check_plain_texts, check_text, check_texts, check_words
 
 
 class Frame:
@@ -63,3 +63,14 @@ def test_plain_texts_are_a_list_whatever_holds_them() -> None:
     assert check_plain_texts(text for text in ("a", "b")) == ["a", "b"]
     with pytest.raises(BertkitError, match=r"^texts\[1\] is \('a', 'b'\); it must be a text.$"):
         check_plain_texts(["a", ("a", "b")])
+
+
+def test_the_words_of_a_text_are_strings() -> None:
+    assert check_words(["the", "mill"]) == check_words(word for word in ("the", "mill")) == ("the", "mill")
+    for words, message in (
+        (["the", 3], r"text\[1\] is 3; it must be a text"),
+        (None, "text is None; .* a list of words"),
+    ):
+        with pytest.raises(BertkitError, match=message) as raised:
+            check_words(words)
+        assert raised.value.exit_code == WRONG_USAGE

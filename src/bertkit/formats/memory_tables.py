@@ -39,16 +39,16 @@ def write_memory_table(table: object, folder: Path, name: str) -> Path:
     """Write a table into ``folder`` and return the path: NAME-HASH.jsonl, or a folder of such files for a DatasetDict.
 
     The hash is that of the content, so that the same table has the same path again, and another table never replaces
-    it.
+    it. A table without rows is a usage error.
     """
     splits = _splits(table)
     if not splits:
         path = folder / f"{name}-{_digest({'': table})}.jsonl"
-        _write_lines(table, path)
+        _write_lines(table, path, name)
         return path
     path = folder / f"{name}-{_digest(splits)}"
     for split, rows in splits.items():
-        _write_lines(rows, path / f"{split}.jsonl")
+        _write_lines(rows, path / f"{split}.jsonl", f"{split} of {name}")
     return path
 
 
@@ -76,10 +76,12 @@ def _digest(tables: Mapping[str, object]) -> str:
     return digest.hexdigest()[:8]
 
 
-def _write_lines(table: object, path: Path) -> None:
+def _write_lines(table: object, path: Path, name: str) -> None:
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as file:
             file.writelines(_lines(table))
+            if not file.tell():
+                raise usage_error(f"{name} is a table without rows.")
 
     make_folder(path.parent)
     if not path.exists():

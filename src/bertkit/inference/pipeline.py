@@ -22,7 +22,7 @@ from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
 from bertkit.inference.huggingface_tasks import find_task
 from bertkit.inference.predict import BATCH_SIZE, run_examples, stream
-from bertkit.inference.texts import Text, check_text, check_texts
+from bertkit.inference.texts import Text, check_text, check_texts, check_words
 from bertkit.model import Model
 from bertkit.options.inputs import DataTable
 from bertkit.options.job import InferencePrecision
@@ -128,7 +128,7 @@ class Pipeline(EncoderPipeline):
     def tag(self, text: str | Sequence[str]) -> list[NamedEntity]:
         """The entities in a text, or in a list of words, with their characters in the words joined by spaces."""
         self._require("tag", "cannot tag words")
-        example = self.task.reader.read_line("1", text) if isinstance(text, str) else TagExample("1", tuple(text))
+        example = self.task.reader.read_line("1", text) if isinstance(text, str) else TagExample("1", check_words(text))
         (prediction,) = self.stream([example])
         return list(prediction.entities)
 

@@ -54,6 +54,13 @@ def check_text(text: object, name: str) -> str:
     return text
 
 
+def check_words(words: object) -> tuple[str, ...]:
+    """The words of one text; anything but a list of strings is a usage error."""
+    if not isinstance(words, Iterable):
+        raise usage_error(f"text is {_describe(words)}; it must be a text, or a list of words.")
+    return tuple(check_text(word, f"text[{number}]") for number, word in enumerate(words))
+
+
 def _check_element(text: object, name: str) -> Text:
     if isinstance(text, str):
         return text
