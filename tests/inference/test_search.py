@@ -61,6 +61,19 @@ def test_a_text_finds_itself_first_and_has_its_text(stored: StoredVectors, pipel
         add_texts([best], open_text_column(tmp_path / "texts.txt"), stored.record)
 
 
+def test_a_column_with_half_a_character_has_its_texts(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Parquet cannot hold it; the column beside the vectors is still that of the texts."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "texts.jsonl").write_text('{"text": "half \\ud83d"}\n{"text": "the mill"}\n')
+    source = open_text_column(tmp_path / "texts.jsonl")
+    embed_file(pipeline, source, tmp_path / "v.parquet", EmbeddingSettings(), start=lambda rows: lambda done: None)
+    stored = StoredVectors(tmp_path / "v.parquet")
+    for file in (stored.path, tmp_path / "texts.jsonl"):
+        found = add_texts(search(stored, "the mill", pipeline, top_k=2), open_text_column(file, "text"), stored.record)
+        assert found[0].text == "the mill"
+        assert str(found[1].text).startswith("half ")
+
+
 def test_texts_that_have_changed_since_are_not_shown(stored: StoredVectors, pipeline: Pipeline, tmp_path: Path) -> None:
     best = search(stored, TEXTS[42], pipeline, top_k=1)
     for texts in ([TEXTS[1], TEXTS[0], *TEXTS[2:]], [*TEXTS[:96], "a later text"]):

@@ -93,8 +93,11 @@ class TextHash:
         self._digest = hashlib.sha256()
 
     def add(self, text: str) -> None:
-        """Add the next text, with its length, so that no two lists of texts are equal."""
-        data = text.encode(errors="surrogatepass")
+        """Add the next text, with its length, so that no two lists of texts are equal.
+
+        Half a character counts as what ``write_parquet`` has in its place.
+        """
+        data = replace_surrogates(text).encode()
         self._digest.update(len(data).to_bytes(8))
         self._digest.update(data)
         self.count += 1
