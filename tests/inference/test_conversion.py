@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from bertkit.checkpoint.model_folder import ModelFolder, save_model
 from bertkit.encoders.bilstm_attention import tiny
 from bertkit.errors import BertkitError
-from bertkit.inference.conversion import convert, load_whole_model
+from bertkit.inference.conversion import convert, convert_to_sentence_transformers, load_whole_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.text.wordpiece import WordPiece, train
@@ -85,6 +85,17 @@ def test_tensors_that_are_unknown_here_are_listed(tmp_path: Path, tokenizer: Wor
     found = convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
     assert found.left_out == ("my_head.weight",)
     assert "left out, unknown here: my_head.weight" in found.lines()
+
+
+def test_heads_that_vectors_do_not_need_are_not_called_unknown(tmp_path: Path, tokenizer: WordPiece) -> None:
+    for name, heads in (("BertForPreTraining", "mlm, nsp"), ("BertModel", "")):
+        save_hf(tmp_path / name, name, tokenizer)
+        weights = tmp_path / name / "model.safetensors"
+        save_file({**load_file(weights), "my_head.weight": torch.ones(3)}, weights, metadata={"format": "pt"})
+        found = convert_to_sentence_transformers(ModelFolder.open(tmp_path / name), tmp_path / f"{name}-out")
+        assert (found.heads, found.left_out) == ((), ("my_head.weight",))
+        notes = [f"left out: the heads for {heads}, which vectors do not need"] if heads else []
+        assert found.lines()[1:] == [*notes, "left out, unknown here: my_head.weight"]
 
 
 def test_the_origin_is_recorded(tmp_path: Path, tokenizer: WordPiece) -> None:

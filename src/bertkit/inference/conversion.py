@@ -82,7 +82,7 @@ def convert_to_sentence_transformers(folder: ModelFolder, output: Path) -> Conve
     _require_others(folder)
     model = load_whole_model(folder)
     if folder.embedding is not None or find_task(folder) is None:
-        return _save(folder, Model(model.encoder, {}), output, folder.embedding or SentenceEmbedding())
+        return _save(folder, model, output, folder.embedding or SentenceEmbedding(), heads=False)
     if not set(model.objectives) <= _CROSS_ENCODER_HEADS or others_read(model) != "model":
         raise usage_error(
             f"{folder.path} has a head for {', '.join(model.objectives)} that sentence-transformers lacks; it has "
@@ -97,17 +97,27 @@ def _require_others(folder: ModelFolder) -> None:
 
 
 def _save(
-    folder: ModelFolder, model: Model, output: Path, embedding: SentenceEmbedding | None, origin: str | None = None
+    folder: ModelFolder,
+    whole: Model,
+    output: Path,
+    embedding: SentenceEmbedding | None,
+    origin: str | None = None,
+    *,
+    heads: bool = True,
 ) -> Conversion:
+    """Write the ``whole`` model, or its encoder alone without ``heads``."""
+    model = whole if heads else Model(whole.encoder, {})
     save_model(output, model, folder.tokenizer, metadata=_describe(folder, origin), embedding=embedding)
+    dropped = [name for name, head in whole.objectives.items() if not heads and [*head.parameters()]]
+    notes = [f"left out: the heads for {', '.join(dropped)}, which vectors do not need"] if dropped else []
     return Conversion(
         output=output,
         encoder=folder.spec.title,
         heads=tuple(model.objectives),
         parameters=sum(weight.numel() for weight in model.parameters()),
         is_for_a_task=find_task(folder) is not None,
-        notes=tuple(_explain(folder)),
-        left_out=_list_left_out(folder, model),
+        notes=(*_explain(folder), *notes),
+        left_out=_list_left_out(folder, whole),
     )
 
 
