@@ -12,6 +12,7 @@ from bertkit.task_types import RegressionTask, TextExample, from_record
 from bertkit.task_types.regression import Numbers
 from bertkit.task_types.similarity import TFIDF_COSINE, SimilarityTask, add_negatives, as_similarity
 from bertkit.task_types.text_task import Prediction
+from bertkit.task_types.user_tables import guess
 from bertkit.tasks.glue import sst2, stsb
 from bertkit.text.wordpiece import WordPiece
 
@@ -108,3 +109,16 @@ def test_an_evaluation_shows_the_error_on_the_scale_of_the_cosine() -> None:
     report = task.report(TextExample("1", "a mill", "a wheel", 5.0), Prediction(0.75))
     assert (report.gold, report.answer) == ("5", "0.75")
     assert report.error == pytest.approx(0.25)
+
+
+def test_scores_of_other_files_are_read_by_a_task_that_was_trained_on_pairs(tmp_path: Path) -> None:
+    train, other = tmp_path / "train.csv", tmp_path / "other.csv"
+    train.write_text("question,answer\n" + "".join(f"what is {row},the mill {row}\n" for row in range(9)))
+    other.write_text("question,answer,score\n" + "".join(f"what is {row},the mill {row},{row}\n" for row in range(5)))
+    task = guess(train, kind="similarity").task
+    assert task.metric == "roc_auc"
+    scored = task.with_files(dev=[other])
+    assert [example.label for example in scored.examples("dev")] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert scored.metric == "spearman"
+    again = task.with_files(dev=[train])
+    assert (again.metric, len(again.examples("dev"))) == ("roc_auc", 18)

@@ -50,6 +50,12 @@ def test_a_dev_file_may_have_scores_and_other_columns(tmp_path: Path) -> None:
     assert [example.label for example in task.examples("dev")] == [float(row) for row in range(7)]
 
 
+def test_two_columns_of_any_name_beside_a_score_are_the_texts(tmp_path: Path) -> None:
+    rows = [f"a river {row},a stream {row},{row % 5 + 1}" for row in range(40)]
+    _, sentence = guessed(table(tmp_path / "p.csv", "a,b,score", rows))
+    assert sentence == "text = b, pair = a, score = score (from 1 to 5)"
+
+
 def test_two_columns_of_any_name_are_the_texts(tmp_path: Path) -> None:
     task, _ = guessed(
         table(tmp_path / "p.csv", "left,right", [f"what is {row},an answer of {row}" for row in range(40)])

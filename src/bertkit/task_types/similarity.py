@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays, Tokenizer
@@ -18,6 +19,7 @@ from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.ranges import Range
 from bertkit.task_types.base import AnswerRecord, BaselineMethod, FileTask, check_pooling, refuse_unlabelled
 from bertkit.task_types.baselines import predict_cosines
+from bertkit.task_types.columns import label_by_name
 from bertkit.task_types.example_reports import ExampleReport
 from bertkit.task_types.regression import Numbers, RegressionTask, read_number
 from bertkit.task_types.text_reader import Answer, TextExample, TextReader
@@ -71,6 +73,19 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
             read_label=lambda cell, where: read_number(cell, where, self.numbers),
             unlabelled=1.0 if self.training == "pairs" else None,
         )
+
+    def with_files(self, **files: Sequence[str | Path]) -> Self:
+        """The same task with other files for some splits; a column of scores in them is read, and ranked."""
+        task = super().with_files(**files)
+        for split in files:
+            bound = task.files.splits[split]
+            names = task.files.table(Path(bound.files[0])).columns
+            score = label_by_name(name for name in names if name not in bound.columns.used())
+            if bound.columns.label is None and score is not None:
+                scored = replace(bound, columns=replace(bound.columns, label=score))
+                splits = {**task.files.splits, split: scored}
+                task = replace(task, metric="spearman", files=replace(task.files, splits=splits))
+        return task
 
     def examples(self, split: str) -> list[TextExample]:
         """The examples of a split; a dev set of pairs that all belong together gets as many negatives."""

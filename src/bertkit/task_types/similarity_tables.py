@@ -73,7 +73,8 @@ def _columns_of(table: Table, text: str | None, pair: str | None, label: str | N
             table.column_index(name)
     found = guess_texts(table, text=text, pair=pair)
     if found.second is None:
-        rest = [name for name in table.columns if name not in (found.first, found.id, label)]
+        score = label or label_by_name([name for name in table.columns if name not in (text, pair)])
+        rest = [name for name in table.columns if name not in (found.first, found.id, score)]
         if len(rest) != 1:
             raise usage_error(f"{table.path}: which column is the second text? Name both: --text COLUMN --pair COLUMN.")
         found = Columns(first=found.first, second=rest[0], id=found.id)
