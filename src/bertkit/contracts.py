@@ -300,13 +300,15 @@ class Objective(nn.Module, ABC):
 class PretrainingObjective(Objective):
     """An objective whose labels are made from the text itself; ``task.objectives`` names its file.
 
-    ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs: "pairs" of segments,
-    "streams" in which each row continues the row of the batch before, or "any".
-    ``pipeline_tag`` is Hugging Face's name for what such a model is for.
+    ``context`` is what the encoder must be, None for any. ``rows`` are the examples it needs: "pairs" of segments in
+    one row, "passages", which are the two halves of a text in two rows, "streams" in which each row continues the row
+    of the batch before, or "any". With ``compares_examples`` the loss of an example depends on the others of its
+    micro-batch. ``pipeline_tag`` is Hugging Face's name for what such a model is for.
     """
 
     context: ClassVar[Context | None] = None
-    rows: ClassVar[Literal["any", "pairs", "streams"]] = "any"
+    rows: ClassVar[Literal["any", "pairs", "passages", "streams"]] = "any"
+    compares_examples: ClassVar[bool] = False
     pipeline_tag: ClassVar[str] = "feature-extraction"
 
     @classmethod

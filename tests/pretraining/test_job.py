@@ -14,7 +14,7 @@ from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.pretraining.data import PretrainingData
 from bertkit.pretraining.job import build_job, build_pretraining_model
 from bertkit.pretraining.record import PretrainRun
-from bertkit.task_types.pretraining import PretrainingSource
+from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask
 from bertkit.text.loading import load_tokenizer
 from bertkit.training.averaging import AveragingConfig
 from bertkit.training.distributed import ProcessGroup
@@ -94,3 +94,10 @@ def test_a_corpus_without_heldout_text_is_named(mixed: PretrainRun, tmp_path: Pa
     assert isinstance(heldout, PretrainingSource)
     assert [round(each.share, 1) for each in heldout.mixture] == [0.7, 0.3]
     assert build_job(mixed).notes == []
+
+
+def test_a_comparison_within_micro_batches_is_said(run: PretrainRun) -> None:
+    compared = replace(run, task=PretrainingTask(objectives=("mlm", "passages")), long_seq_length=None)
+    assert not any("compares" in note for note in build_job(compared, ProcessGroup()).notes)
+    (note,) = build_job(replace(compared, micro_batch_size=2), ProcessGroup()).notes
+    assert note == f"passages compares the 2 examples of a micro-batch, not the {run.batch_size} of a batch"

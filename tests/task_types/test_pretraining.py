@@ -13,7 +13,7 @@ from tests.data.numbered_corpus import DOCUMENTS, corpus
 
 from bertkit.batch import IGNORE, Batch
 from bertkit.data.mixture import Mixture
-from bertkit.data.segment_pairs import Sampling
+from bertkit.data.segment_pairs import Sampling, SegmentPair
 from bertkit.errors import WRONG_USAGE, BertkitError
 from bertkit.objective_settings import Masking
 from bertkit.task_types.pretraining import PretrainingSource, PretrainingTask, report_data
@@ -74,3 +74,43 @@ def test_a_scheduled_masking_rate_follows_the_progress(source: PretrainingSource
     assert masked_share(scheduled.batch(0, everything)) == shares[0]
     again = [scheduled.at(0.25).batch(3, everything[rows]).input_ids[:1] for rows in (slice(0, 2), slice(0, 1))]
     assert torch.equal(*again)
+
+
+def test_a_text_is_cut_into_two_rows_that_are_masked_apart(source: PretrainingSource) -> None:
+    task = PretrainingTask(objectives=("mlm", "passages"), sampling=Sampling(short_sequences=0))
+    tokenizer = source.tokenizer
+    cut = PretrainingSource(task, Mixture((corpus(*DOCUMENTS),)), tokenizer, seq_length=34, seed=5)
+    whole = PretrainingSource(
+        replace(task, objectives=("mlm",)), Mixture((corpus(*DOCUMENTS),)), tokenizer, seq_length=32, seed=5
+    )
+    indices = np.array([3, 0, 5])
+    batch = cut.batch(1, indices)
+    assert batch.choices is not None
+    assert batch.input_ids.shape[1] <= 17
+    rows = iter(torch.where(batch.labels["mlm"] == IGNORE, batch.input_ids, batch.labels["mlm"]))
+    texts = [
+        [token for _ in range(count) for token in next(rows).tolist() if token < TOKENS]
+        for count in batch.choices.tolist()
+    ]
+    expected = whole.sampler.segments(1, indices)  # of the same number of tokens, so the same texts
+    assert texts == [segments.first.tolist() for segments in expected]
+    assert batch.labels["passages"].tolist() == [0 if count == 2 else IGNORE for count in batch.choices.tolist()]
+    assert 2 in batch.choices
+    alone = cut.batch(1, indices[2:])
+    width = alone.input_ids.shape[1]
+    assert torch.equal(batch.input_ids[-len(alone) :, :width], alone.input_ids)
+    masks = (batch.labels["mlm"] != IGNORE).int()
+    assert any(not torch.equal(masks[row], masks[row + 1]) for row in range(len(masks) - 1))
+
+
+def test_a_single_token_is_one_row_without_a_label(source: PretrainingSource) -> None:
+    feature = source.encode_passages(SegmentPair(np.array([7])))
+    assert feature.lengths is not None
+    assert feature.lengths.tolist() == [3]
+    assert feature.labels == {"passages": IGNORE}
+
+
+def test_passages_and_pairs_are_not_combined() -> None:
+    with pytest.raises(BertkitError, match="nsp, which puts two segments into a row, and passages, which") as caught:
+        PretrainingTask(objectives=("mlm", "nsp", "passages"))
+    assert caught.value.exit_code == WRONG_USAGE

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
 from bertkit.nn.text_pooling import Pooling, pool_states
+from bertkit.objectives._text_pairs import compare, find_rows, losses_of_own
 
 
 class ContrastiveSimilarity(Objective):
@@ -47,7 +48,7 @@ class ContrastiveSimilarity(Objective):
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``cosine`` (E,), and the ``first`` and ``second`` vectors (E, H) of length 1, in float32."""
         hidden = states.hidden_states.float()
-        first_rows, last_rows = (rows.to(hidden.device, non_blocking=True) for rows in _find_rows(batch))
+        first_rows, last_rows = (rows.to(hidden.device, non_blocking=True) for rows in find_rows(batch))
         vectors = F.normalize(pool_states(hidden, batch.attention_mask, self.pooling), dim=1)
         first, second = vectors[first_rows], vectors[last_rows]
         return {"cosine": (first * second).sum(dim=1), "first": first, "second": second}
@@ -59,34 +60,12 @@ class ContrastiveSimilarity(Objective):
         if self.temperature is None:
             losses = (outputs["cosine"].float() - labels).square()
         else:
-            logits = outputs["first"].float() @ outputs["second"].float().T / self.temperature
-            logits = logits.masked_fill(_find_equal_texts(batch), -torch.inf)
-            losses = F.cross_entropy(logits, torch.arange(len(logits), device=logits.device), reduction="none")
+            losses = losses_of_own(compare(outputs["first"], outputs["second"], batch, temperature=self.temperature))
         return {self.label: LossTerm(losses.masked_fill(~known, 0).sum(), self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """None: a correlation is no mean over examples."""
         return {}
-
-
-def _find_rows(batch: Batch) -> tuple[Int[Tensor, " E"], Int[Tensor, " E"]]:
-    """The first and the last row of every example, on the host."""
-    counts = batch.on_host.choices
-    if counts is None:
-        counts = torch.tensor([len(batch)])
-    last = counts.cumsum(0) - 1
-    return last - counts + 1, last
-
-
-def _find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:
-    """Where the first or the second texts of two examples are equal: such a second text is no negative."""
-    equal: Tensor | None = None
-    for rows in _find_rows(batch):
-        ids = batch.on_host.input_ids[rows]
-        same = (ids[:, None] == ids[None, :]).flatten(2).all(dim=2)
-        equal = same if equal is None else equal | same
-    assert equal is not None
-    return equal.fill_diagonal_(False).to(batch.input_ids.device, non_blocking=True)
 
 
 def tiny(hidden_size: int, batch: Batch) -> tuple[ContrastiveSimilarity, Batch]:

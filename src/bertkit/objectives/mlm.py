@@ -6,6 +6,7 @@ Letters: B examples, T tokens, H hidden width, V vocabulary, M masked positions 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -61,12 +62,7 @@ def mask_tokens(
     masked_ids = np.where(action < masking.mask, mask_id, ids)
     becomes_random = (action >= masking.mask) & (action < masking.mask + masking.random)
     masked_ids = np.where(becomes_random, rng.below("mlm.piece", vocab_size, width), masked_ids)
-    masked = Batch(
-        input_ids=torch.from_numpy(np.where(chosen, masked_ids, ids)),
-        segment_ids=batch.segment_ids,
-        attention_mask=batch.attention_mask,
-        labels=batch.labels,
-    )
+    masked = replace(batch, input_ids=torch.from_numpy(np.where(chosen, masked_ids, ids)))
     return masked.with_labels(mlm=torch.from_numpy(np.where(chosen, ids, IGNORE)))
 
 

@@ -133,7 +133,7 @@ def build_job(
         report=report_data(phases[0].source),
         group=group,
         identity=run_identity(run),
-        notes=[*notes, *_list_without_heldout(data.heldout)],
+        notes=[*notes, *_list_without_heldout(data.heldout), *_count_compared(run, group.size)],
     )
 
 
@@ -143,6 +143,17 @@ def _list_without_heldout(heldout: Mixture) -> list[str]:
     if not 0 < len(missing) < len(heldout.corpora):
         return []
     return [f"no held-out text in {' and '.join(map(str, missing))}: it is that of the other corpora"]
+
+
+def _count_compared(run: PretrainRun, processes: int) -> list[str]:
+    """With how few others the loss of an example is computed, where a batch is divided and that makes a difference."""
+    names = [each.label for each in run.task.objective_classes() if each.compares_examples]
+    compared = min(run.micro_batch_size or run.batch_size, run.batch_size // processes)
+    if not names or compared == run.batch_size:
+        return []
+    return [
+        f"{', '.join(names)} compares the {compared} examples of a micro-batch, not the {run.batch_size} of a batch"
+    ]
 
 
 def _build_state(run: PretrainRun, model: Model) -> TrainingState:

@@ -42,6 +42,7 @@ _OBJECTIVE_NAMES = {
     "mlm": "masked words",
     "clm": "next tokens",
     "nsp": "next sentence",
+    "passages": "adjacent passages",
     "class": "classes",
     "number": "number",
 }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bertkit.batch import IGNORE, Batch, Feature, Token, id_of
 from bertkit.contracts import Encoder, Objective, PretrainingObjective, SubwordTokenizer
-from bertkit.data.features import collate
+from bertkit.data.features import collate, stack
 from bertkit.data.full_sentences import FullSentences
 from bertkit.data.mixture import MixedRows, Mixture, Rows
 from bertkit.data.running_text import RunningText
@@ -36,8 +36,9 @@ class PretrainingTask(ObjectiveSettings):
     """What a model is pre-trained on: objectives by the names of their modules, and how rows are sampled.
 
     The default is the paper's, section 3.1: masked tokens and next sentences. Pairs of segments are sampled if and only
-    if an objective needs them, as ``nsp`` does. ``copies`` makes masks static: the corpus is sampled and masked in that
-    many ways, which are repeated (google-research/bert's ``dupe_factor``, 10 there). None makes every epoch different.
+    if an objective needs them, as ``nsp`` does, and texts are cut into two rows if one needs passages. ``copies`` makes
+    masks static: the corpus is sampled and masked in that many ways, which are repeated (google-research/bert's
+    ``dupe_factor``, 10 there). None makes every epoch different.
     """
 
     objectives: tuple[str, ...] = ("mlm", "nsp")
@@ -51,6 +52,11 @@ class PretrainingTask(ObjectiveSettings):
         labels = [objective.label for objective in self.objective_classes()]
         if len(set(labels)) != len(labels):
             raise usage_error(f"task.objectives has two objectives with the same label: {', '.join(labels)}.")
+        if self.samples_pairs and self.cuts_texts:
+            raise usage_error(
+                f"task.objectives has {self._objectives_with_rows('pairs')}, which puts two segments into a row, and "
+                f"{self._objectives_with_rows('passages')}, which puts two passages into two rows: leave one out."
+            )
         for name in ("full_sentences", "running_text"):
             if getattr(self.sampling, name) and self.samples_pairs:
                 raise usage_error(
@@ -69,6 +75,11 @@ class PretrainingTask(ObjectiveSettings):
     def samples_pairs(self) -> bool:
         """Whether rows are pairs of segments."""
         return bool(self._objectives_with_rows("pairs"))
+
+    @property
+    def cuts_texts(self) -> bool:
+        """Whether an example is a text that is cut into two rows."""
+        return bool(self._objectives_with_rows("passages"))
 
     @property
     def reads_streams(self) -> bool:
@@ -96,9 +107,11 @@ class PretrainingTask(ObjectiveSettings):
         return StreamSource(single, tokenizer, targets=self.targets, seq_length=seq_length, seed=seed)
 
     def count_specials(self, tokenizer: SubwordTokenizer) -> int:
-        """The special tokens of a full row."""
+        """The special tokens of a full example."""
         if self.sampling.running_text or self.reads_streams:
             return 0
+        if self.cuts_texts:
+            return 4
         return 2 + len(tokenizer.between_ids) * self.samples_pairs
 
     def _objectives_with_rows(self, rows: str) -> str:
@@ -173,12 +186,13 @@ class PretrainingSource:
         return len(self.sampler)
 
     def batch(self, epoch: int, indices: NDArray[np.int64]) -> Batch:
-        """The rows at ``indices`` in this epoch with their labels, (B, T), padded to the longest."""
+        """The examples at ``indices`` in this epoch with their labels, (B, T), padded to the longest row."""
         if self.task.copies:
             epoch %= self.task.copies
-        features = [self.encode(segments) for segments in self.sampler.segments(epoch, indices)]
+        encode = self.encode_passages if self.task.cuts_texts else self.encode
+        features = [encode(segments) for segments in self.sampler.segments(epoch, indices)]
         batch = collate(features, pad_id=self.tokenizer.pad_id)
-        rng = CounterRng(self.seed, epoch, indices)
+        rng = CounterRng(self.seed, epoch, _number_rows(indices, batch))
         for objective in self._objectives:
             batch = objective.add_labels(batch, rng, self.tokenizer, self.task)
         return batch
@@ -209,6 +223,24 @@ class PretrainingSource:
             return Feature(input_ids=input_ids, segment_ids=segment_ids)
         segment_ids[-len(segments.second) - 1 :] = 1
         return Feature(input_ids=input_ids, segment_ids=segment_ids, labels={"nsp": int(segments.is_random)})
+
+    def encode_passages(self, segments: SegmentPair) -> Feature:
+        """A text as two rows of equal length, with the label 0; one row without a label if it is a single token."""
+        tokens = segments.first
+        middle = (len(tokens) + 1) // 2
+        halves = [half for half in (tokens[:middle], tokens[middle:]) if len(half)]
+        label = IGNORE if len(halves) == 1 else 0
+        return stack([self.encode(SegmentPair(half)) for half in halves], labels={"passages": label})
+
+
+def _number_rows(indices: NDArray[np.int64], batch: Batch) -> NDArray[np.int64]:
+    """(B,) a number for each row: the index of its example, or two numbers of their own for the rows of an example."""
+    if batch.choices is None:
+        return indices
+    counts = batch.choices.numpy()
+    starts = np.cumsum(counts) - counts
+    numbers: NDArray[np.int64] = np.repeat(2 * indices - starts, counts) + np.arange(len(batch))
+    return numbers
 
 
 def _describe_mixture(corpus: Mixture, rows: MixedRows) -> tuple[CorpusShare, ...]:
@@ -280,7 +312,7 @@ def report_data(source: Source, sample: int = 1024) -> DataReport:
         random_next_share=None if nsp is None else float(nsp.float().mean()),
         row_fill=tokens / (count * source.seq_length),
         masked_share=float(masked.sum()) / tokens if "mlm" in batch.labels else None,
-        duplicate_rows=1 - len(rows) / count,
+        duplicate_rows=1 - len(rows) / len(batch),
         unknown_tokens=float(((original == source.tokenizer.unk_id) & real).sum()) / tokens,
         mixture=source.mixture if isinstance(source, PretrainingSource) else (),
     )

@@ -1,0 +1,46 @@
+"""Examples of two texts: where their rows are, and the loss of recognising the second among those of a batch.
+
+Letters: B rows, E examples, H hidden width.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertkit.batch import Batch
+
+
+def find_rows(batch: Batch) -> tuple[Int[Tensor, " E"], Int[Tensor, " E"]]:
+    """The first and the last row of every example, on the host."""
+    counts = batch.on_host.choices
+    if counts is None:
+        counts = torch.tensor([len(batch)])
+    last = counts.cumsum(0) - 1
+    return last - counts + 1, last
+
+
+def find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:
+    """Where the first or the second texts of two examples are equal: such a second text is no negative."""
+    equal: Tensor | None = None
+    for rows in find_rows(batch):
+        ids = batch.on_host.input_ids[rows]
+        same = (ids[:, None] == ids[None, :]).flatten(2).all(dim=2)
+        equal = same if equal is None else equal | same
+    assert equal is not None
+    return equal.fill_diagonal_(False).to(batch.input_ids.device, non_blocking=True)
+
+
+def compare(
+    first: Float[Tensor, "E H"], second: Float[Tensor, "E H"], batch: Batch, *, temperature: float
+) -> Float[Tensor, "E E"]:
+    """The logits of each second text for each first one: cosine / temperature of vectors of length 1, in float32."""
+    logits = first.float() @ second.float().T / temperature
+    return logits.masked_fill(find_equal_texts(batch), -torch.inf)
+
+
+def losses_of_own(logits: Float[Tensor, "E E"]) -> Float[Tensor, " E"]:
+    """The cross-entropy of each example's own second text (van den Oord et al., arXiv 1807.03748)."""
+    return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device), reduction="none")

@@ -1,0 +1,76 @@
+"""Which passage of the batch follows this one? A text is cut into halves, which are read in two rows.
+
+Passages of one text as each other's positives are those of Giorgi et al. (DeCLUTR, arXiv 2006.03659) and of Neelakantan
+et al. (arXiv 2201.10005, section 2.1); here both halves are masked too, so that ``mlm`` shares the forward pass.
+
+Letters: B rows, T tokens, E examples, H hidden width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Literal, Self
+
+import torch
+from torch.nn import functional as F
+
+from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
+from bertkit.contracts import Encoder, PretrainingObjective, SubwordTokenizer
+from bertkit.nn.pooler import mean_pool
+from bertkit.objective_settings import ObjectiveSettings
+from bertkit.objectives._text_pairs import compare, find_rows, losses_of_own
+from bertkit.rng import CounterRng
+
+TEMPERATURE = 0.05
+"""That of SimCSE (Gao et al., arXiv 2104.08821); it was not tuned here."""
+
+
+class AdjacentPassages(PretrainingObjective):
+    """The cross-entropy of the second half of a text among the second halves of a micro-batch, and of the first half
+    among the first halves, by the cosine of the means of their states. It has no weights.
+    """
+
+    label = "passages"
+    weight = 0.1
+    reads_pooled = False
+    in_huggingface = False
+    rows: ClassVar[Literal["passages"]] = "passages"
+    compares_examples: ClassVar[bool] = True
+
+    @classmethod
+    def build(cls, encoder: Encoder, settings: ObjectiveSettings) -> Self:
+        """A head without weights, for any encoder."""
+        return cls()
+
+    @classmethod
+    def add_labels(
+        cls, batch: Batch, rng: CounterRng, tokenizer: SubwordTokenizer, settings: ObjectiveSettings
+    ) -> Batch:
+        """Nothing to add: the labels come with the halves, 0 for a text that was cut and IGNORE for another."""
+        return batch
+
+    def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
+        """The ``first`` and ``second`` vectors (E, H) of length 1, in float32."""
+        first_rows, last_rows = (rows.to(states.hidden_states.device, non_blocking=True) for rows in find_rows(batch))
+        vectors = F.normalize(mean_pool(states.hidden_states.float(), batch.attention_mask), dim=1)
+        return {"first": vectors[first_rows], "second": vectors[last_rows]}
+
+    def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """The mean of both cross-entropies, summed over the texts that were cut."""
+        logits = compare(outputs["first"], outputs["second"], batch, temperature=TEMPERATURE)
+        losses = (losses_of_own(logits) + losses_of_own(logits.T)) / 2
+        known = batch.labels[self.label] != IGNORE
+        return {self.label: LossTerm(losses.masked_fill(~known, 0).sum(), self.counts(batch)[self.label])}
+
+    def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
+        """``passages_accuracy``: first halves whose own second half is nearest, of those in the micro-batch."""
+        logits = compare(outputs["first"], outputs["second"], batch, temperature=TEMPERATURE)
+        known = batch.labels[self.label] != IGNORE
+        right = (logits.argmax(dim=1) == torch.arange(len(logits), device=logits.device)) & known
+        return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}
+
+
+def tiny(hidden_size: int, batch: Batch) -> tuple[AdjacentPassages, Batch]:
+    """An instance; the rows of ``batch`` are three texts, of which the last was not cut."""
+    paired = replace(batch, choices=torch.tensor([2, 1, 1]))
+    return AdjacentPassages(), paired.with_labels(**{AdjacentPassages.label: torch.tensor([0, 0, IGNORE])})
