@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 import torch
 
@@ -101,3 +102,13 @@ def test_a_comparison_within_micro_batches_is_said(run: PretrainRun) -> None:
     assert not any("compares" in note for note in build_job(compared, ProcessGroup()).notes)
     (note,) = build_job(replace(compared, micro_batch_size=2), ProcessGroup()).notes
     assert note == f"passages compares the 2 examples of a micro-batch, not the {run.batch_size} of a batch"
+
+
+def test_a_passage_needs_positions_for_half_of_the_text(run: PretrainRun) -> None:
+    task = PretrainingTask(objectives=("mlm", "passages"))
+    longest = max(run.seq_length, run.long_seq_length or 0)
+    enough = replace(run, task=task, encoder=replace(encoder_of(run), max_positions=(longest + 1) // 2))
+    batch = build_job(enough, ProcessGroup()).phases[-1].source.batch(0, np.arange(5))
+    assert batch.input_ids.shape[1] <= (longest + 1) // 2
+    with pytest.raises(BertkitError, match="max_positions is"):
+        build_job(replace(enough, encoder=replace(encoder_of(run), max_positions=longest // 2 - 1)), ProcessGroup())

@@ -202,6 +202,8 @@ def check_encoder(run: PretrainRun, tokenizer: SubwordTokenizer) -> None:
             "others."
         )
     longest = max(run.seq_length, run.long_seq_length or 0)
+    if run.task.cuts_texts:
+        longest = -(-longest // 2)  # each half of a text has positions of its own
     positions = getattr(run.encoder, "max_positions", longest)
     if longest > positions:
         raise usage_error(f"encoder.max_positions is {positions}; sequences of {longest} need more.")
