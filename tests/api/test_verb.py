@@ -74,6 +74,34 @@ def test_wrong_arguments_name_the_verb(arguments: tuple[str, ...], named: dict[s
 
 
 @pytest.mark.parametrize(
+    ("name", "arguments", "named", "message"),
+    [
+        (
+            "predict",
+            ("run", ["a text"]),
+            {"output": "o.csv"},
+            "it must be Path or str or DataTable",
+        ),
+        ("predict", ("run", None), {"output": "o.csv"}, "input is None; it must be"),
+        (
+            "embed",
+            ("m", "a.txt"),
+            {"output": "v.npy", "pool": "avg"},
+            "'avg'; it must be 'cls' or 'mean' or 'max'",
+        ),
+        ("embed", ("m", "a.txt"), {"output": None}, "output is None; it must be Path or str"),
+        ("export", ("run",), {"to": "tf", "output": "o"}, "to is 'tf'; it must be 'huggingface' or"),
+        ("explain", ("run", 3), {"output": "o.html"}, "text is 3; it must be str"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(
+    name: str, arguments: tuple[object, ...], named: dict[str, object], message: str
+) -> None:
+    with pytest.raises(BertkitError, match=message):
+        getattr(api, name)(*arguments, **named)
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "named"),
     [
         ("corpus_check", ("a.jsonl",), {}),

@@ -51,6 +51,11 @@ def test_the_nearest_are_found_over_all_blocks(
     assert len(search(stored, query, pipeline, top_k=1000)) == len(TEXTS)
 
 
+def test_a_query_without_a_text_is_named(stored: StoredVectors, pipeline: Pipeline) -> None:
+    with pytest.raises(BertkitError, match=r"^query is empty"):
+        search(stored, " ", pipeline)
+
+
 def test_a_text_finds_itself_first_and_has_its_text(stored: StoredVectors, pipeline: Pipeline, tmp_path: Path) -> None:
     (best,) = search(stored, TEXTS[42], pipeline, top_k=1)
     assert best.score == pytest.approx(1, abs=1e-5)

@@ -9,6 +9,7 @@ from bertkit.api.verb import verb
 from bertkit.errors import count_of, usage_error, verb_of
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
+from bertkit.inference.embedding import check_layers
 from bertkit.inference.embedding_files import Report, embed_file
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors
 from bertkit.inference.encoder_pipeline import settings_for
@@ -62,7 +63,7 @@ def _open_texts(source: Path, column: str, encoding: str | None) -> TextColumn:
 
 def _parse_layers(layers: str | tuple[int, ...]) -> tuple[int, ...]:
     if not isinstance(layers, str):
-        return tuple(layers)
+        return check_layers(layers)
     try:
         return tuple(int(layer) for layer in layers.split(","))
     except ValueError as error:

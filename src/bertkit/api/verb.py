@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import textwrap
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
@@ -13,8 +15,9 @@ from typing import ParamSpec, TypeVar
 from bertkit.api.tables import tables_as_files
 from bertkit.errors import usage_error
 from bertkit.formats.memory_tables import is_memory_table
+from bertkit.inference.texts import describe_value
 from bertkit.options.description import Option, describe, format_type, list_options
-from bertkit.options.inputs import check_inputs
+from bertkit.options.inputs import DataTable, check_inputs
 from bertkit.options.job import Options
 from bertkit.training.precision import use_device
 
@@ -42,6 +45,7 @@ def verb(record: Callable[P, SomeOptions]) -> Callable[[Callable[[SomeOptions], 
             given = signature.bind(*arguments, **named).arguments
             _refuse_single_texts(options, given)
             _refuse_empty(options, given)
+            _refuse_other_types(options, given)
             with tables_as_files(record(*arguments, **named)) as checked:
                 check_inputs(checked)
                 with use_device(getattr(checked, "device", "auto")):
@@ -80,6 +84,27 @@ def _refuse_empty(options: Sequence[Option], arguments: Mapping[str, object]) ->
             raise usage_error(f"{option.name} is empty: give at least one.")
         if not option.positional and isinstance(value, str) and not value:
             raise usage_error(f"{option.name} is empty: give a value, or leave it out.")
+
+
+def _refuse_other_types(options: Sequence[Option], arguments: Mapping[str, object]) -> None:
+    """Raise a usage error for a value of another type than that of its option; numbers are checked with their range."""
+    for option in options:
+        if option.name in arguments and option.range is None and not _fits(arguments[option.name], option.type):
+            expected = format_type(option.type).replace(" | ", " or ")
+            raise usage_error(f"{option.name} is {describe_value(arguments[option.name])}; it must be {expected}.")
+
+
+def _fits(value: object, hint: object) -> bool:
+    """Whether a value may be of this type. The items of a list, and what is more special, are not looked at."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(_fits(value, each) for each in typing.get_args(hint))
+    if typing.get_origin(hint) is typing.Literal:
+        return value in typing.get_args(hint)
+    if hint is DataTable:
+        return is_memory_table(value)
+    if hint is Path:
+        return isinstance(value, os.PathLike)
+    return not isinstance(hint, type) or hint not in (str, type(None)) or isinstance(value, hint)
 
 
 def _parameter(option: Option) -> Parameter:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.inference.embedding_store import EmbeddingRecord, StoredVectors, TextHash
 from bertkit.inference.encoder_pipeline import EncoderPipeline, describe_vectors
+from bertkit.inference.texts import check_plain_texts
 from bertkit.results import Result, Results
 from bertkit.task_types.text_column import TextColumn
 
@@ -43,7 +44,7 @@ def search(stored: StoredVectors, query: str, pipeline: EncoderPipeline, *, top_
                 f"{stored.path} was made with another {part} than {pipeline.folder}: their vectors cannot be compared."
             )
     settings = record.settings
-    (vector,) = pipeline.embed(query, settings.pool, layers=settings.layers, normalize=True)
+    (vector,) = pipeline.embed(check_plain_texts(query, "query"), settings.pool, layers=settings.layers, normalize=True)
     rows, scores = _highest(stored, vector, top_k)
     return Results([Neighbour(int(row) + 1, float(score)) for row, score in zip(rows, scores, strict=True)])
 

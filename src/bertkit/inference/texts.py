@@ -26,7 +26,7 @@ def check_texts(texts: object, name: str = "texts") -> list[Text]:
         shown = ", ".join(map(str, columns[:_MOST_SHOWN]))
         raise usage_error(f"{name} is a table with the columns {shown}: give the list of one column.")
     if not isinstance(texts, Iterable):
-        raise usage_error(f"{name} is {_describe(texts)}; it must be a list of texts.")
+        raise usage_error(f"{name} is {describe_value(texts)}; it must be a list of texts.")
     return [_check_element(text, f"{name}[{number}]") for number, text in enumerate(texts)]
 
 
@@ -50,14 +50,14 @@ def _check_visible(text: str, name: str) -> str:
 def check_text(text: object, name: str) -> str:
     """The text itself; anything but a string is a usage error."""
     if not isinstance(text, str):
-        raise usage_error(f"{name} is {_describe(text)}; it must be a text.")
+        raise usage_error(f"{name} is {describe_value(text)}; it must be a text.")
     return text
 
 
 def check_words(words: object) -> tuple[str, ...]:
     """The words of one text; anything but a list of strings is a usage error."""
     if not isinstance(words, Iterable):
-        raise usage_error(f"text is {_describe(words)}; it must be a text, or a list of words.")
+        raise usage_error(f"text is {describe_value(words)}; it must be a text, or a list of words.")
     return tuple(check_text(word, f"text[{number}]") for number, word in enumerate(words))
 
 
@@ -66,7 +66,7 @@ def _check_element(text: object, name: str) -> Text:
         return text
     if isinstance(text, tuple | list) and len(text) == 2:
         return check_text(text[0], f"{name}[0]"), check_text(text[1], f"{name}[1]")
-    raise usage_error(f"{name} is {_describe(text)}; it must be a text, or a pair of two texts.")
+    raise usage_error(f"{name} is {describe_value(text)}; it must be a text, or a pair of two texts.")
 
 
 def _columns_of(table: object) -> list[object]:
@@ -77,6 +77,7 @@ def _columns_of(table: object) -> list[object]:
     return list(columns) if isinstance(columns, Iterable) else []
 
 
-def _describe(value: object) -> str:
+def describe_value(value: object) -> str:
+    """A value as it is spelled in Python, or its type if that is long."""
     shown = repr(value)
     return shown if len(shown) < 40 and "\n" not in shown else f"of the type {type(value).__name__}"
