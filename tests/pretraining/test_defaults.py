@@ -64,7 +64,7 @@ def test_the_fast_profile_leaves_out_what_does_not_suit_an_encoder() -> None:
     assert "optimizer.kind" not in fast
 
 
-def test_modernbert_gets_the_first_weights_of_the_fast_profile_where_they_fit() -> None:
+def test_modernbert_gets_the_initial_weights_of_the_fast_profile_where_they_fit() -> None:
     fast = profile_settings("fast", modernbert.size("mini", vocab_size=99))
     assert fast["encoder.position_init"] == "neighbour_heads"
     assert (fast["token_init"], fast["optimizer.lr"]) == ("cooccurrence", 1e-3)

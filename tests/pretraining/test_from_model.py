@@ -219,7 +219,7 @@ def test_another_network_is_refused(run: PretrainRun) -> None:
         check_same_network(Path("model"), run.encoder, replace(run.encoder, num_heads=1))
 
 
-def test_first_weights_have_one_source(continued: PretrainRun) -> None:
+def test_initial_weights_have_one_source(continued: PretrainRun) -> None:
     with pytest.raises(BertkitError, match="both set the token embeddings"):
         replace(continued, token_init="cooccurrence")
     with pytest.raises(BertkitError, match="head_share needs --from MODEL"):

@@ -67,9 +67,9 @@ def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
     assert any(line.startswith("  most frequent answer    50.0%") for line in lines)
     assert lines[-1].startswith("  bertkit ")
 
-    first, untrained = (read_run(output / f"finetuned-{start}/seed-1") for start in ("first-weights", "untrained"))
+    first, untrained = (read_run(output / f"finetuned-{start}/seed-1") for start in ("initial-weights", "untrained"))
     assert (first["run"]["from_scratch"], untrained["run"]["from_scratch"]) == (False, True)
-    assert first["run"]["model"] == untrained["run"]["model"] == str(output / "first-weights")
+    assert first["run"]["model"] == untrained["run"]["model"] == str(output / "initial-weights")
 
     blank = result.blanks[0]
     assert "[MASK]" in blank.text

@@ -2,7 +2,7 @@
 
 The loss of a masked language model first plateaus at the unigram entropy, until a head has learned to attend to
 neighbouring tokens. With these first values there is no plateau: after 0.2 M tokens the loss is 0.6 nats lower. The
-network remains an ordinary BERT; only its first weights differ (compare mimetic initialisation, Trockman and Kolter
+network remains an ordinary BERT; only its initial weights differ (compare mimetic initialisation, Trockman and Kolter
 2023, which imitates the attention maps of trained networks).
 
 The last D dimensions of the embeddings belong to positions, D the width of a head: sine and cosine of w_k i for

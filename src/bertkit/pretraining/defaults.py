@@ -58,7 +58,7 @@ def profile_settings(profile: Profile, encoder: EncoderConfig) -> dict[str, obje
         settings |= quick_training_settings(encoder, lr=_LEARNING_RATES.get(width, 1e-3), decay="linear")
         settings |= {"batch_size": 64, "seq_length": 32, "long_seq_length": 128, "long_share": 0.3}
     if _is_bidirectional_transformer(encoder):
-        settings |= {**first_weights_settings(encoder), "task.objectives": ("mlm",)}
+        settings |= {**initial_weights_settings(encoder), "task.objectives": ("mlm",)}
         if width <= _SMALL_WIDTH:
             settings |= _QUICK_LEARNING
     return {
@@ -98,8 +98,8 @@ _QUICK_LEARNING: Mapping[str, object] = {
 AdamW at twice the learning rate in place of Muon, and 6.19 with AdamW, single tokens masked and rows of 32."""
 
 
-def first_weights_settings(encoder: EncoderConfig) -> dict[str, object]:
-    """First weights from the corpus, where they fit: a Transformer then learns from the first step on.
+def initial_weights_settings(encoder: EncoderConfig) -> dict[str, object]:
+    """Initial weights from the corpus, where they fit: a Transformer then learns from the first step on.
 
     BERT-mini, 79 M tokens of Wikipedia and books: the held-out perplexity after 300 steps of 2,048 tokens is 190 with
     them and 1,221 without.

@@ -71,7 +71,7 @@ def continued_settings(folder: ModelFolder, task: PretrainingTask) -> dict[str, 
 
 
 @torch.no_grad()
-def load_first_weights(model: Model, run: PretrainRun, data: PretrainingData) -> list[str]:
+def load_initial_weights(model: Model, run: PretrainRun, data: PretrainingData) -> list[str]:
     """Copy the weights of ``run.from_model`` into ``model``, and return what to tell the user about them.
 
     The embedding of a word that was added to the vocabulary, and its bias in the head, are the mean of those of the

@@ -16,8 +16,8 @@ from bertkit.encoder_types.architectures import spec_of_config
 from bertkit.errors import usage_error
 from bertkit.model import Model
 from bertkit.pretraining.data import LEAST_DOCUMENTS, PretrainingData
-from bertkit.pretraining.first_weights import initialize_from_statistics, token_statistics
-from bertkit.pretraining.from_model import load_first_weights
+from bertkit.pretraining.from_model import load_initial_weights
+from bertkit.pretraining.initial_weights import initialize_from_statistics, token_statistics
 from bertkit.pretraining.phases import Phase, build_phases
 from bertkit.pretraining.record import PretrainRun
 from bertkit.pretraining.resuming import RunIdentity, run_identity
@@ -95,11 +95,11 @@ def build_job(
     group: ProcessGroup = SINGLE_PROCESS,
     data: PretrainingData | None = None,
     *,
-    first_weights: bool = True,
+    initial_weights: bool = True,
 ) -> PretrainingJob:
     """Everything that the steps of ``run`` need; ``data`` are its corpora, if they are open already.
 
-    Without ``first_weights`` the model does not get those of ``from_model``, because a checkpoint will be loaded.
+    Without ``initial_weights`` the model does not get those of ``from_model``, because a checkpoint will be loaded.
     Raises a usage error for settings that do not fit together.
     """
     data = data or PretrainingData.open(run)
@@ -107,7 +107,7 @@ def build_job(
     check_division(run, group.size)
     torch.manual_seed(run.seed)
     model = build_pretraining_model(run).to(default_device())
-    notes = load_first_weights(model, run, data) if run.from_model is not None and first_weights else []
+    notes = load_initial_weights(model, run, data) if run.from_model is not None and initial_weights else []
     if starts_from_counts(run, data.train):
         statistics = group.broadcast(token_statistics(data.train, run.encoder) if group.is_first else {})
         initialize_from_statistics(model, statistics)

@@ -116,7 +116,7 @@ class PretrainRun:
         if self.long_warmup is not None and self.long_phase == "continue":
             raise usage_error("long_warmup needs long_phase=restart: a schedule that continues has one warm-up.")
         self._check_mixture()
-        self._check_first_weights()
+        self._check_initial_weights()
         if self.averaging.kind == "tail" and self.long_phase == "restart":
             raise usage_error("averaging.kind is tail; it needs one schedule, so leave out long_phase=restart.")
         if self.averaging.kind == "tail" and self.head_share:
@@ -152,7 +152,7 @@ class PretrainRun:
         if self.mix and self.task.copies:
             raise usage_error("mix and task.copies cannot be combined: a mixture has other rows in every epoch.")
 
-    def _check_first_weights(self) -> None:
+    def _check_initial_weights(self) -> None:
         """Check the settings that depend on whether the weights start from those of a model."""
         if self.head_share and self.from_model is None:
             raise usage_error("head_share needs --from MODEL: without it all weights are new.")

@@ -106,7 +106,7 @@ def resume(path: Path, progress: Progress, settings: Sequence[Setting] = ()) -> 
             progress.say(f"{fault} Falling back to the checkpoint before it.")
         saved = store.load_state(newest) if newest else {}
         check_unchanged(run, saved or record)
-        job = build_job(run, group, first_weights=newest is None)
+        job = build_job(run, group, initial_weights=newest is None)
         if newest is None:
             check_same_model(run, record)
             progress.say(f"{path} has no checkpoint yet; starting again from step 0")

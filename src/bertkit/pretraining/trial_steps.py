@@ -26,7 +26,7 @@ def measure_step(run: PretrainRun, seconds: float) -> float:
 
 def measure_phases(run: PretrainRun, seconds: float) -> list[float]:
     """Seconds per training step of each phase; at least ``seconds`` are spent on measuring."""
-    job = build_job(with_enough_steps(run), first_weights=False)
+    job = build_job(with_enough_steps(run), initial_weights=False)
     means: list[float] = []
     for phase in job.phases:
         job.state.step = phase.first_step
@@ -41,7 +41,7 @@ def measure_phases(run: PretrainRun, seconds: float) -> list[float]:
 
 def train_briefly(run: PretrainRun, steps: int) -> None:
     """Some steps and an evaluation in every phase: all that takes memory in a run."""
-    job = build_job(run, first_weights=False)
+    job = build_job(run, initial_weights=False)
     for phase in job.phases:
         job.state.step = phase.first_step
         for step in fit(job.state, phase.source, phase.plan, first_step=phase.first_step):

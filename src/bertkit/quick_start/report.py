@@ -18,9 +18,9 @@ from bertkit.quick_start.docstrings import Document, hash_fraction
 from bertkit.report.progress import describe_duration
 
 UNTRAINED = "untrained network"
-FIRST_WEIGHTS = "co-occurrence counts"
+INITIAL_WEIGHTS = "co-occurrence counts"
 PRETRAINED = "pre-trained"
-"""What a fine-tuning starts from: random weights, the first weights of the pre-training, and its result."""
+"""What a fine-tuning starts from: random weights, the initial weights of the pre-training, and its result."""
 
 LEARNING_RATE = 1e-3
 EPOCHS = 6

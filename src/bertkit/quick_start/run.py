@@ -2,7 +2,8 @@
 
 The text is the documentation of the installed packages. A vocabulary is trained on it, the corpus is prepared, and a
 network is pre-trained. The same network is fine-tuned on a task made from the same text, from three starts: random
-weights, the first weights of the pre-training, and its result. The report shows the measured scores, whatever they are.
+weights, the initial weights of the pre-training, and its result. The report shows the measured scores, whatever they
+are.
 
 The first two starts are fine-tuned before the pre-training, which so knows how much time the third one needs, and takes
 the rest.
@@ -33,7 +34,7 @@ from bertkit.quick_start.docstrings import installed_packages
 from bertkit.quick_start.labelling import DocumentSplit, split_documents, write_csv
 from bertkit.quick_start.report import (
     EPOCHS,
-    FIRST_WEIGHTS,
+    INITIAL_WEIGHTS,
     LEARNING_RATE,
     POOLING,
     PRETRAINED,
@@ -62,7 +63,7 @@ _SIZES = ("mini", "tiny")
 """The sizes that are tried, the larger one first."""
 
 _ENOUGH_TOKENS = 1_000_000
-"""From this many tokens on, the larger network is better: its first weights come from the corpus."""
+"""From this many tokens on, the larger network is better: its initial weights come from the corpus."""
 
 _SEEDS = 3
 _MAX_LENGTH = 96
@@ -111,8 +112,8 @@ def _run(output: Path, minutes: float, packages: Mapping[str, Path], progress: P
     name, run, token_seconds = _choose_size(output, tokenizer, budget, progress)
     task = _write_task(parts, _afford_examples(parts, tokenizer, token_seconds, budget), output / "task")
     starts = _plan_finetuning(task, output)
-    _save_first_weights(run, starts[FIRST_WEIGHTS].model)
-    scores = _finetune({start: starts[start] for start in (UNTRAINED, FIRST_WEIGHTS)}, budget, progress)
+    _save_initial_weights(run, starts[INITIAL_WEIGHTS].model)
+    scores = _finetune({start: starts[start] for start in (UNTRAINED, INITIAL_WEIGHTS)}, budget, progress)
     needed = 1.1 * scores[UNTRAINED].seconds * budget.rounds(_SEEDS) / budget.rounds(2 * _SEEDS)
     seconds = max(1.0, budget.left - needed - _SECONDS_BESIDE_STEPS)
     pretrained = pretrain_together(replace(run, minutes=seconds / 60), budget.processes, progress.mode)
@@ -174,8 +175,8 @@ def _pretraining_run(name: str, output: Path, tokenizer: WordPiece) -> PretrainR
     return apply(run, [Setting(path, value, "--profile fast") for path, value in fast])
 
 
-def _save_first_weights(run: PretrainRun, folder: Path) -> None:
-    """Save the model before the first step of its pre-training: its first weights come from the corpus."""
+def _save_initial_weights(run: PretrainRun, folder: Path) -> None:
+    """Save the model before the first step of its pre-training: its initial weights come from the corpus."""
     save_current_model(build_job(replace(run, steps=1)), folder, {})
 
 
@@ -207,9 +208,9 @@ def _plan_finetuning(task: FileTask, output: Path) -> dict[str, FinetuneRun]:
         optimizer=OptimizerConfig(lr=LEARNING_RATE, bias_correction=True),
     )
     pretrained = apply(pretrained, [Setting("task.pooling", POOLING, "quickstart")])
-    first = replace(pretrained, model=output / "first-weights", output=output / "finetuned-first-weights")
-    untrained = replace(first, from_scratch=True, output=output / "finetuned-untrained")
-    return {UNTRAINED: untrained, FIRST_WEIGHTS: first, PRETRAINED: pretrained}
+    initial = replace(pretrained, model=output / "initial-weights", output=output / "finetuned-initial-weights")
+    untrained = replace(initial, from_scratch=True, output=output / "finetuned-untrained")
+    return {UNTRAINED: untrained, INITIAL_WEIGHTS: initial, PRETRAINED: pretrained}
 
 
 def _finetune(runs: Mapping[str, FinetuneRun], budget: _Budget, progress: Progress) -> dict[str, Score]:

@@ -12,7 +12,7 @@ from bertkit.data.shards import read_manifest
 from bertkit.encoders import bert, elmo, gpt, modernbert, roberta
 from bertkit.finetuning.defaults import FinetuneProfile
 from bertkit.pretraining.cost import read_cost
-from bertkit.pretraining.defaults import default_pretraining_task, first_weights_settings, quick_training_settings
+from bertkit.pretraining.defaults import default_pretraining_task, initial_weights_settings, quick_training_settings
 from bertkit.pretraining.model_size import sketch_model
 from bertkit.pretraining.record import PretrainRun
 from bertkit.reproduction.paper import MASKINGS, SIZE_NAMES, Match, System
@@ -176,14 +176,14 @@ def _common_settings(scale: Scale) -> Settings:
 
 
 def _fast_settings(encoder: EncoderConfig) -> Settings:
-    """The settings of short trainings, for any width, and first weights from the corpus for every Transformer.
+    """The settings of short trainings, for any width, and initial weights from the corpus for every Transformer.
 
     The learning rate falls at the very end only, so that the snapshots on the way there, which Figure 5 needs, are as
     good as a run that ends there.
     """
     width = getattr(encoder, "hidden_size", _WIDTH)
     quick = quick_training_settings(encoder, lr=_RATE * min(1.0, (_WIDTH / width) ** 1.5), decay="late")
-    return {**quick, **first_weights_settings(encoder)}
+    return {**quick, **initial_weights_settings(encoder)}
 
 
 def _configure_bert(size: str, vocab_size: int) -> EncoderConfig:

@@ -36,7 +36,7 @@ _ENDLESS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingSet:
-    """What every system trains on: the model folder with the first weights, and features of the task."""
+    """What every system trains on: the model folder with the initial weights, and features of the task."""
 
     folder: Path
     task: FileTask

@@ -13,9 +13,9 @@ from bertkit.encoders.bert import BertConfig, size
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mlm import MaskedLanguageModel
-from bertkit.pretraining import first_weights, job
+from bertkit.pretraining import initial_weights, job
 from bertkit.pretraining.data import PretrainingData
-from bertkit.pretraining.first_weights import dimensions, initialize_from_statistics, token_statistics
+from bertkit.pretraining.initial_weights import dimensions, initialize_from_statistics, token_statistics
 from bertkit.pretraining.job import build_job
 from bertkit.pretraining.record import PretrainRun
 from bertkit.task_types.pretraining import PretrainingTask
@@ -23,7 +23,7 @@ from bertkit.task_types.pretraining import PretrainingTask
 
 @pytest.fixture
 def counted(run: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> PretrainRun:
-    """The tiny run with first weights from its corpus, which is far below the least number of tokens."""
+    """The tiny run with initial weights from its corpus, which is far below the least number of tokens."""
     monkeypatch.setattr(cooccurrence, "LEAST_TOKENS", 10)
     monkeypatch.setattr(job, "LEAST_TOKENS", 10)
     assert isinstance(run.encoder, BertConfig)
@@ -51,7 +51,7 @@ def test_a_job_starts_from_the_counts(counted: PretrainRun) -> None:
 def test_the_statistics_are_computed_once(counted: PretrainRun, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = PretrainingData.open(counted).train
     first = token_statistics(corpus, counted.encoder)
-    monkeypatch.setattr(first_weights, "count_cooccurrences", None)
+    monkeypatch.setattr(initial_weights, "count_cooccurrences", None)
     again = token_statistics(corpus, counted.encoder)
     assert all(np.array_equal(first[name], again[name]) for name in ("vectors", "log_frequency"))
 
@@ -110,7 +110,7 @@ def test_a_read_only_data_folder_is_no_problem(counted: PretrainRun, monkeypatch
     def refuse(path: Path, write: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(first_weights, "write_file", refuse)
+    monkeypatch.setattr(initial_weights, "write_file", refuse)
     corpus = PretrainingData.open(counted).train
     assert token_statistics(corpus, counted.encoder)["vectors"].shape == (corpus.corpora[0].manifest.vocab_size, 12)
     assert not list(counted.data.glob("cooccurrence-*"))

@@ -1,4 +1,4 @@
-"""First weights that are computed from the corpus: token embeddings from co-occurrence counts.
+"""Initial weights that are computed from the corpus: token embeddings from co-occurrence counts.
 
 The table is cached beside the shards: a trial run, a resume and a second run with the same width compute it once.
 
