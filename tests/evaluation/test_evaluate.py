@@ -13,6 +13,7 @@ from bertkit.evaluation.evaluate import compare_models, evaluate_model, predict_
 from bertkit.inference.pipeline import load
 from bertkit.report.progress import Progress
 from bertkit.task_types import TextExample
+from bertkit.task_types.input_columns import with_encoding
 from bertkit.tasks.glue import sst2
 
 QUIET = Progress("quiet")
@@ -126,3 +127,14 @@ def test_a_model_compared_with_itself_does_not_differ(run: Path) -> None:
     assert found.scores["accuracy"].difference.value == 0
     assert found.disagreements == []
     assert (found.first, found.second) == (str(run), str(run))
+
+
+def test_other_files_of_a_comparison_are_utf8_whatever_the_training_files_were(run: Path, tmp_path: Path) -> None:
+    first, second = load(run), load(run)
+    first.task = with_encoding(first.task, "cp1252")
+    file = write_rows(tmp_path / "more.csv", ["good", "bad"])
+    file.write_text(file.read_text().replace("early", "\u00c1rok"), encoding="utf-8")
+    assert compare_models(first, second, file, "dev", QUIET).examples == 2
+    file.write_bytes(file.read_text(encoding="utf-8").encode("cp1252"))
+    with pytest.raises(BertkitError, match=r"is not UTF-8.* Convert the file \(iconv -f cp1252 -t UTF-8\)"):
+        compare_models(first, second, file, "dev", QUIET)

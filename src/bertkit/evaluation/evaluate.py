@@ -23,6 +23,7 @@ from bertkit.report.progress import Progress
 from bertkit.storage.atomic import explain_writing, write_file, write_json
 from bertkit.task_types import FileTask, TextTask
 from bertkit.task_types.held_out import describe_unlabelled
+from bertkit.task_types.input_columns import with_utf8
 
 REPORT_FILES = ("report.html", "report.json")
 
@@ -100,7 +101,7 @@ def compare_models(first: Pipeline, second: Pipeline, data: Path | None, split: 
     """Compare two models on the same examples, which are read as the task of ``first`` reads them."""
     names = (_display_name(first), _display_name(second))
     require_comparable(first.task, second.task, names)
-    labelled = read_split(first.task, data, split)
+    labelled = read_split(first.task if data is None else with_utf8(first.task), data, split)
     predictions = [predict_split(model, labelled, progress) for model in (first, second)]
     return compare_predictions(labelled.task, split, labelled.examples, predictions[0], predictions[1], names)
 

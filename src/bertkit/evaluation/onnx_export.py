@@ -24,6 +24,7 @@ from bertkit.inference.runtime import Runtime
 from bertkit.model import Model
 from bertkit.storage.atomic import explain_writing, make_folder, write_file
 from bertkit.task_types import FileTask, from_record
+from bertkit.task_types.input_columns import with_utf8
 
 FILE = Path("onnx") / "model.onnx"
 """Where sentence-transformers and text-embeddings-inference look for it in a model folder."""
@@ -99,7 +100,7 @@ def export_onnx(folder: ModelFolder, output: Path, *, int8: bool = False, check:
 
 def check_onnx(model: Model, onnx: nn.Module, task: FileTask, folder: ModelFolder, file: Path) -> OnnxCheck:
     """Compare ``onnx`` with ``model`` in float32 on the labelled examples of ``file``."""
-    labelled = read_split(task, file, "dev")
+    labelled = read_split(with_utf8(task), file, "dev")
     tokenizer = folder.tokenizer
     encoded = list(labelled.task.encode_all(labelled.examples, tokenizer))
     features = [feature for _, own in encoded for feature in own]

@@ -67,6 +67,11 @@ def with_encoding(task: FileTask, encoding: str | None) -> FileTask:
     return task if task.files.encoding == name else replace(task, files=replace(task.files, encoding=name))
 
 
+def with_utf8(task: FileTask) -> FileTask:
+    """``task`` with tables in UTF-8, whatever its training files were, for a command without ``--encoding``."""
+    return replace(task, files=replace(task.files, encoding=None))
+
+
 def _finds_texts(task: TextTask, path: Path) -> bool:
     return set(task.reader.find_columns(path).used()) <= set(task.reader.open_table(path).columns)
 

@@ -59,14 +59,14 @@ class TaskFiles:
     """The splits of a task, and the folder that their file names are relative to.
 
     ``home`` is the folder below ``BERTKIT_DATA`` that is used when ``folder`` is not given; a task without a home has
-    absolute file names. ``encoding`` is that of its tables. A table is opened when it is first needed, and read once:
-    ``table`` returns the opened one until ``close``.
+    absolute file names. ``encoding`` is that of its tables, None for UTF-8 in a command that cannot name it. A table is
+    opened when it is first needed, and read once: ``table`` returns the opened one until ``close``.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
     home: str = ""
     folder: Path | None = None
-    encoding: str = UTF_8
+    encoding: str | None = UTF_8
 
     @cached_property
     def _opened(self) -> dict[tuple[Path, Format | None], Table]:
