@@ -121,8 +121,10 @@ def _judge(
         baselines=list(found.baselines),
         verdict=verdict(task.metric, evaluation[task.metric], found.baselines) or found.why_none,
         warnings=[
-            *caution_about_answers([each.label for each in examples], [each.label for each in predictions]),
-            *caution_about_size(len(examples)),
+            *caution_about_answers(
+                [each.label for each in examples], [each.label for each in predictions], labelled.split
+            ),
+            *caution_about_size(len(examples), labelled.split),
             *(caution_about_epochs(run.seeds, run.metric) if run else []),
         ],
     )

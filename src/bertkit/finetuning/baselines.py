@@ -107,7 +107,7 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
         return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"
     if score >= low and best.interval is not None:
         by_chance = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
-        judgement = f"no difference that these dev examples can show ({name} has {by_chance} on others like them)"
+        judgement = f"no difference that these examples can show ({name} has {by_chance} on others like them)"
     else:
         judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"

@@ -11,21 +11,21 @@ _FEW_EXAMPLES = 200
 """Below this, the score of a share is uncertain by seven points or more."""
 
 
-def caution_about_size(num_examples: int) -> list[str]:
-    """Too few examples to tell how good a model is."""
+def caution_about_size(num_examples: int, split: str = "dev") -> list[str]:
+    """Too few examples of a split to tell how good a model is."""
     if num_examples >= _FEW_EXAMPLES:
         return []
     # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
     known = f"a share of them is only known to within {98 / num_examples**0.5:.0f} points"
-    return [f"{num_examples} dev example{'s' * (num_examples > 1)}: {known}"]
+    return [f"{num_examples} {split} example{'s' * (num_examples > 1)}: {known}"]
 
 
-def caution_about_answers(gold: Sequence[object], predicted: Sequence[object]) -> list[str]:
-    """The same answer for every example, although the right answers differ."""
+def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], split: str = "dev") -> list[str]:
+    """The same answer for every example of a split, although the right answers differ."""
     answers = {str(answer) for answer in predicted}
     if len(answers) > 1 or len({str(answer) for answer in gold}) < 2:
         return []
-    return [f'the model predicts "{answers.pop()}" for every dev example: it has learned nothing']
+    return [f'the model predicts "{answers.pop()}" for every {split} example: it has learned nothing']
 
 
 def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
