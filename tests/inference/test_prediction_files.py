@@ -13,6 +13,7 @@ from tests.inference.small_predictions import ROWS, Parrot
 from tests.inference.small_predictions import texts as texts
 
 from bertkit.errors import BertkitError
+from bertkit.formats.tables import Table
 from bertkit.inference.prediction_files import predict_file
 from bertkit.task_types import (
     Columns,
@@ -200,3 +201,14 @@ def test_the_columns_of_the_input_are_kept_after_an_interruption(tmp_path: Path)
     predict_file(Parrot(tmp_path / "model"), table, output, lambda done: None)
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [(each["label"], each["n"]) for each in rows] == [(f"a {row}", str(row)) for row in range(ROWS)]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_predictions_of_predictions_keep_every_column(tmp_path: Path, suffix: str) -> None:
+    """The first predictions have ``input_label`` already, beside the ``label`` that becomes one."""
+    table, output = tmp_path / "in.csv", tmp_path / f"out{suffix}"
+    table.write_text("text,label,input_label\na,old,gold\n")
+    predict_file(Parrot(tmp_path / "model"), table, output, lambda done: None)
+    found = Table(output)
+    (row,) = found.rows("label", "text", "input_label", "input_input_label")
+    assert row.cells == ["a", "a", "gold", "old"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from io import BufferedIOBase
@@ -110,11 +110,18 @@ def _predict_rows(pipeline: Pipeline, source: Path, records: Path, report: Repor
 def _kept_columns(task: FileTask, source: Path) -> tuple[str, ...]:
     """The columns that predictions keep of their input, a table of texts; none for other input.
 
-    A column that is named like one of the predictions gets ``input_`` before its name.
+    A column that is named like one of the predictions gets ``input_`` before its name, twice if the table has that one.
     """
     table = None if source == STREAM else task.reader.input_table(source)
+    columns = table.columns if table else ()
     taken = {*task.answer_columns.columns, *_FURTHER_FIELDS}
-    return tuple(f"input_{name}" if name in taken else name for name in (table.columns if table else ()))
+    others = {name for name in columns if name not in taken}
+    return tuple(_free_name(name, others) if name in taken else name for name in columns)
+
+
+def _free_name(name: str, others: Collection[str]) -> str:
+    name = f"input_{name}"
+    return _free_name(name, others) if name in others else name
 
 
 def _predict_to_stdout(pipeline: Pipeline, source: Path) -> int:
