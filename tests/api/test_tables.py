@@ -10,7 +10,7 @@ from tests.formats.memory_tables import dataset, dataset_dict, frame
 
 from bertkit import api
 from bertkit.api.tables import TABLES
-from bertkit.errors import BertkitError
+from bertkit.errors import BAD_DATA, BertkitError
 
 QUICK = ["batch_size=13", "epochs=1", "limit=13"]
 
@@ -60,6 +60,12 @@ def test_predict_and_embed_read_a_data_frame(workspace: Path, reviews: dict[str,
     assert (tmp_path / "memory.csv").read_text() == (tmp_path / "file.csv").read_text()
     record = api.embed(tuned, table, text="review", output=tmp_path / "vectors.npy", progress="quiet")
     assert record.rows == len(table)
+
+
+def test_an_error_about_a_table_names_the_parameter(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"^input, line 2: the text is empty") as raised:
+        api.embed(workspace / "run", frame(text=["a", " "]), output=tmp_path / "v.npy", progress="quiet")
+    assert raised.value.exit_code == BAD_DATA
 
 
 def test_temporary_files_are_deleted(

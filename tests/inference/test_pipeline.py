@@ -18,7 +18,15 @@ from bertkit.errors import BertkitError
 from bertkit.inference.pipeline import Pipeline, load
 from bertkit.inference.predict import predict
 from bertkit.model import Model
-from bertkit.task_types import FileTask, Prediction, RegressionTask, TaggingTask, TextClassificationTask, TextExample
+from bertkit.task_types import (
+    FileTask,
+    Prediction,
+    QuestionAnsweringTask,
+    RegressionTask,
+    TaggingTask,
+    TextClassificationTask,
+    TextExample,
+)
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.text.wordpiece import WordPiece
@@ -204,6 +212,22 @@ def test_logits_become_the_scores(
     found = torch.from_numpy(pipeline.logits(texts)).softmax(dim=1).flatten().tolist()
     assert found == pytest.approx(scores(pipeline.predict(texts)), abs=1e-6)
     assert pipeline.logits([]).shape == (0, len(task.labels))
+
+
+def test_a_model_with_inputs_of_another_kind_reads_no_list_of_texts(
+    tmp_path: Path, encoder: Bert, tokenizer: WordPiece
+) -> None:
+    tagger = save(tmp_path / "tags", encoder, TaggingTask(name="tags", labels=("O", "B-X"), max_length=41), tokenizer)
+    reader = save(tmp_path / "answers", encoder, QuestionAnsweringTask(name="qa", max_length=41), tokenizer)
+    cases: list[tuple[Pipeline, Any, str]] = [
+        (tagger, ["river"], "is fine-tuned for tags and reads no list of texts: use tag"),
+        (tagger, frame(text=["river"]), "is fine-tuned for tags and reads no table: use tag"),
+        (reader, [("river", "mill")], "is fine-tuned for qa and reads no list of texts: use answer"),
+        (reader, frame(text=["river"]), '^the table has no column "question"'),
+    ]
+    for pipeline, texts, message in cases:
+        with pytest.raises(BertkitError, match=message):
+            pipeline.predict(texts)
 
 
 def test_a_model_that_tags_words_has_no_logits_of_texts(tmp_path: Path, encoder: Bert, tokenizer: WordPiece) -> None:

@@ -27,6 +27,14 @@ def test_a_faulty_line_is_an_error_with_its_number(task: TaggingTask, tmp_path: 
         task.examples("train")
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json", "t.csv.gz"])
+def test_a_table_is_not_taken_for_words(task: TaggingTask, tmp_path: Path, name: str) -> None:
+    """A line without a space would be one word: ``{"text":"river"}``."""
+    (tmp_path / name).write_text('{"text":"river"}\n', encoding="utf-8")
+    with pytest.raises(BertkitError, match=r"is a table\. Words are read from columns without a header"):
+        list(task.reader.read(tmp_path / name))
+
+
 def test_bare_tags_make_a_task_and_are_not_mixed_with_types(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a B\nb I\nc O\n\nd B\ne O\n", encoding="utf-8")
     found = guess(tmp_path / "t.txt")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from bertkit.formats.memory_tables import is_memory_table, write_memory_table
+from bertkit.formats.memory_tables import errors_about, is_memory_table, write_memory_table
 from bertkit.options.job import Options
 
 TABLES = "tables"
@@ -31,8 +31,12 @@ def tables_as_files(options: SomeOptions) -> Iterator[SomeOptions]:
     elif options.KEEPS_TABLES:
         yield _replace(options, tables, Path(given["output"]) / TABLES)
     else:
-        with TemporaryDirectory(prefix="bertkit-") as folder:
-            yield _replace(options, tables, Path(folder))
+        with TemporaryDirectory(prefix="bertkit-") as folder, ExitStack() as names:
+            checked = _replace(options, tables, Path(folder))
+            for name in tables:
+                for path in _items(getattr(checked, name)):
+                    names.enter_context(errors_about(Path(str(path)), name))
+            yield checked
 
 
 def _replace(options: SomeOptions, tables: dict[str, Any], folder: Path) -> SomeOptions:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
-from bertkit.errors import usage_error
+from bertkit.errors import BertkitError, usage_error
 from bertkit.formats.arrow import build_converter
 from bertkit.storage.atomic import make_folder, write_file
 
@@ -28,6 +29,17 @@ class _Dataset(Protocol):
     @property
     def features(self) -> Any: ...
     def with_format(self, kind: None) -> Iterable[dict[str, object]]: ...
+
+
+@contextmanager
+def errors_about(path: Path, name: str) -> Iterator[None]:
+    """Errors about the temporary file ``path`` speak of ``name``, which the user gave in its place."""
+    try:
+        yield
+    except BertkitError as error:
+        if str(path) not in str(error):
+            raise
+        raise BertkitError(str(error).replace(str(path), name), exit_code=error.exit_code) from error
 
 
 def is_memory_table(value: object) -> bool:

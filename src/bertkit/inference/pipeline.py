@@ -16,7 +16,7 @@ from bertkit.checkpoint.model_folder import CONFIG, ModelFolder
 from bertkit.contracts import Encoder, Objective, TokenEmbedding
 from bertkit.encoder_types import context_of
 from bertkit.errors import data_error, usage_error
-from bertkit.formats.memory_tables import is_memory_table, write_memory_table
+from bertkit.formats.memory_tables import errors_about, is_memory_table, write_memory_table
 from bertkit.inference.encoder_pipeline import EncoderPipeline
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.fill import Filling, fill
@@ -45,6 +45,9 @@ from bertkit.task_types.input_columns import choose_columns
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.task_types.text_task import mean_output
 from bertkit.training.precision import Device, use_device
+
+_METHODS_OF_ONE_INPUT = ("answer", "choose", "tag")
+"""Methods of tasks whose inputs are more than texts or pairs. For ``answer`` and ``choose`` they may be in tables."""
 
 Texts = list[str] | list[tuple[str, str]] | list[Text] | DataTable
 
@@ -147,10 +150,7 @@ class Pipeline(EncoderPipeline):
         Softmax (or sigmoid, for several labels at once) makes them the ``scores`` of ``predict``. Of a model for
         numbers they are (N, 1), on the scale on which it was trained.
         """
-        task, examples = _read(self, texts)
-        if not isinstance(task, TextTask):
-            raise usage_error(f"{self.folder} is fine-tuned for {task.name}; logits are those of one answer per text.")
-        return _logits(self, task, examples)
+        return _logits(self, texts)
 
     def stream(
         self, examples: Iterable[Any], *, batch_size: int = BATCH_SIZE, task: FileTask | None = None
@@ -233,16 +233,27 @@ def _require_same(first: Pipeline, other: Pipeline) -> None:
 
 def _read(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> tuple[FileTask, list[Any]]:
     """The examples of texts, of pairs or of the rows of a table, and the task that reads them."""
-    if is_memory_table(texts):
+    method = pipeline.task.pipeline_method
+    if is_memory_table(texts) and method != "tag":
         with TemporaryDirectory(prefix="bertkit-") as folder:
             path = write_memory_table(texts, Path(folder), "table")
-            task, _ = choose_columns(pipeline.task, path)
-            return task, list(task.reader.read(path))
+            with errors_about(path, "the table"):
+                task, _ = choose_columns(pipeline.task, path)
+                return task, list(task.reader.read(path))
+    if method in _METHODS_OF_ONE_INPUT:
+        found = "table" if is_memory_table(texts) else "list of texts"
+        model = f"{pipeline.folder} is fine-tuned for {pipeline.task.name}"
+        raise usage_error(f"{model} and reads no {found}: use {method}.")
     examples = [_example(number, text) for number, text in enumerate(check_texts(texts))]
     return task_for(pipeline, pair=any(each.second is not None for each in examples)), examples
 
 
-def _logits(pipeline: Pipeline, task: TextTask, examples: Sequence[TextExample]) -> NDArray[np.float32]:
+def _logits(pipeline: Pipeline, texts: Sequence[Text] | DataTable) -> NDArray[np.float32]:
+    if not isinstance(pipeline.task, TextTask):
+        raise usage_error(
+            f"{pipeline.folder} is fine-tuned for {pipeline.task.name}; logits are those of one answer per text."
+        )
+    task, examples = _read(pipeline, texts)
     precision = pipeline.runtime.autocast_precision
     outputs = run_examples(pipeline.task_model, task, examples, pipeline.tokenizer, precision=precision)
     name = "value" if isinstance(task, RegressionTask) else "logits"

@@ -34,7 +34,15 @@ class Sentence:
 
 
 def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
-    """The sentences of a file; a line with another number of columns than the first, or without a tag, is an error."""
+    """The sentences of a file; a line with another number of columns than the first, or without a tag, is an error.
+
+    So is a table such as .csv, whose lines would be taken for words.
+    """
+    if suffix_of(path) in _TABLE_SUFFIXES:
+        raise data_error(
+            f"{path} is a table. Words are read from columns without a header, as in a .conll, and texts from lines "
+            "of a .txt."
+        )
     rows: list[list[str]] = []
     first = document = width = number = 0
     with open_lines(path) as lines:
