@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import math
 import time
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -268,3 +271,15 @@ def test_empty_columns_at_the_end_need_no_name(tmp_path: Path) -> None:
     table = Table(tmp_path / "t.csv")
     assert table.columns == ("text", "label", "", "")
     assert [row.cells for row in table.rows("text", "label")] == [["One.", "a"], ["Two.", "b"], ["Three.", "a"]]
+
+
+def test_missing_numbers_decimals_and_dates_of_parquet(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {
+        "score": [0.5, math.nan],
+        "price": [Decimal("1.50"), Decimal("2.25")],
+        "day": [date(2018, 10, 11), None],
+    }
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    cells = [row.cells for row in Table(tmp_path / "t.parquet").rows("score", "price", "day")]
+    assert cells == [["0.5", "1.50", "2018-10-11"], ["", "2.25", ""]]

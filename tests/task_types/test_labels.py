@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.task_types.small_tables import task as task
 
 from bertkit.errors import BAD_DATA, BertkitError
 from bertkit.task_types import FileTask, MultiLabelTask, TaggingTask, TextClassificationTask, from_record
-from bertkit.task_types.labels import read_labels, write_labels
+from bertkit.task_types.labels import Labels, merge_spellings, read_labels, write_labels
 from bertkit.task_types.user_tables import guess
 
 
@@ -135,3 +136,11 @@ def test_a_list_of_labels_has_labels(cell: str) -> None:
 def test_two_labels_of_one_name_are_an_error(kind: Callable[..., FileTask]) -> None:
     with pytest.raises(BertkitError, match=r'^weather has two labels named "wet"\. Each needs its own name\.$'):
         kind(name="weather", labels=("wet", "dry", "wet"))
+
+
+def test_long_ids_that_are_equal_as_floats_are_two_classes() -> None:
+    one, other = str(10**18), str(10**18 + 1)
+    assert merge_spellings(Labels(Counter([one, other]), {one: (Path("a"), 1), other: (Path("a"), 2)})).counts == {
+        one: 1,
+        other: 1,
+    }

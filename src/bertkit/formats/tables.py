@@ -348,10 +348,11 @@ def _parse_json(text: str, where: str) -> object:
 
 
 def _cell(value: object) -> str:
-    """A value as a CSV file would have it; None is an empty cell."""
-    if value is None:
+    """A value as a CSV file would have it; None, and NaN as data frames write a missing number, are empty cells."""
+    if value is None or value != value:
         return ""
-    if isinstance(value, str):
-        return value
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return Structure(text) if isinstance(value, list | tuple | dict) else text
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, list | tuple | dict):
+        return Structure(json.dumps(value, ensure_ascii=False, default=str))
+    return str(value)

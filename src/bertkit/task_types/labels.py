@@ -17,6 +17,9 @@ from bertkit.task_types.task_files import Cells
 _RARE = 50
 """A label is rare beside one that occurs this many times as often, or three times where it occurs once."""
 
+_EXACT = 2.0**53
+"""Smaller whole numbers differ as floats."""
+
 SEPARATORS = (";", "|", ",")
 
 _SHORTEST_TYPO = 4
@@ -169,8 +172,10 @@ def _number(label: str) -> float | None:
 def _plain(label: str) -> str:
     """A label without differences in case, spacing, Unicode form, and the way to write a number."""
     number = _number(label)
-    plain = unicodedata.normalize("NFKC", label).casefold()
-    return " ".join(plain.split()) if number is None else repr(number)
+    if number is None:
+        return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+    # Numbers of more than 15 digits may be equal as floats; as classes they are ids.
+    return repr(number) if abs(number) < _EXACT or not label.strip().isdecimal() else str(int(label))
 
 
 def _same_when_normalized(labels: list[str]) -> Iterator[tuple[str, str]]:
