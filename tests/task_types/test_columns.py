@@ -97,3 +97,20 @@ def test_a_wrong_column_name_is_an_error_that_lists_the_columns(here: Path) -> N
     path = write_csv(here / "reviews.csv", reviews())
     message = r'^reviews.csv has no column "lable". Its columns: id, review, label. Did you mean "label"\?$'
     fails(message, WRONG_USAGE, path, label="lable")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2018-10-11T12:34:{0:02}.000Z",
+        "2018-10-11 12:34:{0:02}",
+        "https://example.org/a/long/address/{0}",
+        "3F2504E0-4F89-11D3-9A0C-0305E82C33{0:02}",
+    ],
+)
+def test_dates_addresses_and_ids_are_no_text_beside_one(here: Path, value: str) -> None:
+    rows = [(value.format(row), f"mill {row}", "ab"[row % 2]) for row in range(40)]
+    path = write_csv(here / "queries.csv", rows, "where,query,label")
+    assert guess(path).sentence.startswith("text = query, label = label")
+    path.write_text("where,label\n" + "".join(f"{where},{label}\n" for where, _, label in rows), encoding="utf-8")
+    assert guess(path).sentence.startswith("text = where, label = label"), "such as addresses that are to be judged"

@@ -42,7 +42,7 @@ def write_pretraining_card(
         f"{steps:,} steps with seed {run.seed}{_describe_mixture(run)}{_describe_origin(run, record)}.",
         kind=run.task.objective_classes()[0].pipeline_tag,
         score_columns=("held-out text", "before", "after") if before else ("held-out text", "value"),
-        scores=[(name, *([before[name]] if name in before else []), value) for name, value in heldout.items()],
+        scores=[(name, *([before.get(name, "-")] if before else []), value) for name, value in heldout.items()],
         values={},
         data=[source_row(file) for file in record["data"]],
         limits=[

@@ -22,6 +22,9 @@ _PAIR_NAMES = (
     *(("premise", "hypothesis"), ("question", "sentence"), ("question", "answer"), ("query", "passage")),
     *(("text", "pair"), ("text", "text_pair")),
 )
+_MACHINE_MADE = re.compile(
+    r"\d{4}-\d\d-\d\d([T ].*)?|https?://\S+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
+)
 ID_NAMES = ("id", "idx", "index", "uid", "guid")
 """Names of columns of ids, in lower case."""
 
@@ -44,13 +47,19 @@ class _Profile:
         filled = [cell for cell in self.cells if cell.strip()]
         return bool(filled) and not are_numbers(filled)
 
+    @property
+    def is_written_by_people(self) -> bool:
+        """Whether a cell is not a date, a web address or a UUID, which are often longer than a short text."""
+        return not all(_MACHINE_MADE.fullmatch(cell.strip()) for cell in self.cells if cell.strip())
+
 
 def guess_columns(table: Table, *, text: str | None, pair: str | None, label: str | None) -> Columns:
     """The columns of a table; given ones are used as they are.
 
-    The text is the column with the longest cells. A second text is used only where the names of two columns belong
-    together (``sentence1`` and ``sentence2``, ``premise`` and ``hypothesis``). The label is the column with such a
-    name, or the only column with few different values. Several candidates are an error that asks for one.
+    The text is the column with the longest cells, but beside others it is no column of dates, web addresses or UUIDs.
+    A second text is used only where the names of two columns belong together (``sentence1`` and ``sentence2``,
+    ``premise`` and ``hypothesis``). The label is the column with such a name, or the only column with few different
+    values. Several candidates are an error that asks for one.
     """
     _check_names(table, text, pair, label)
     profiles = _profiles(table)
@@ -116,6 +125,7 @@ def _check_first_line(table: Table, cells: Sequence[str]) -> None:
 def _guess_texts(path: Path, texts: Sequence[_Profile], pair: str | None) -> tuple[str, str | None]:
     if not texts:
         raise usage_error(f"{path} has no column that looks like text. Name it: --text COLUMN.")
+    texts = [each for each in texts if each.is_written_by_people] or texts
     by_length = sorted(texts, key=lambda each: -each.mean_length)
     if pair is None:
         names = [each.name for each in texts]
