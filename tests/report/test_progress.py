@@ -39,6 +39,14 @@ def run_job(mode: ProgressMode, clock: list[float]) -> None:
         progress.advance(99, loss=2.5)
 
 
+def test_a_job_of_one_unit_is_named_in_the_singular(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("plain") as progress:
+        progress.start("predicting", 1, "row")
+        progress.advance(1)
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last == "predicting: 1 row in 0 s"
+
+
 def test_plain_lines_come_every_few_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     run_job("auto", clock)
     assert capsys.readouterr().err.splitlines() == [

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
+from bertkit.errors import count_of
 from bertkit.escaping import printable, to_json
 from bertkit.options.job import ProgressMode
 
@@ -282,13 +283,13 @@ def describe_duration(seconds: float) -> str:
 
 
 def _summary(job: _Job) -> str:
-    done = f"{job.done:,}" if job.done == job.total else f"{job.done:,} of {job.total:,}"
-    return f"{job.name}: {done} {job.unit}s in {describe_duration(job.seconds)}"
+    of_all = "" if job.done == job.total else f"{job.done:,} of "
+    return f"{job.name}: {of_all}{count_of(job.total, job.unit)} in {describe_duration(job.seconds)}"
 
 
 def _progress_line(job: _Job) -> str:
     share = f"{job.done / job.total:.0%}" if job.total else "100%"
-    return ", ".join([f"{job.name}: {job.done:,} of {job.total:,} {job.unit}s ({share})", *_figures(job)])
+    return ", ".join([f"{job.name}: {job.done:,} of {count_of(job.total, job.unit)} ({share})", *_figures(job)])
 
 
 def _figures(job: _Job) -> list[str]:
