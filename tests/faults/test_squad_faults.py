@@ -51,7 +51,7 @@ def test_an_answer_without_a_known_place_is_evaluated_and_not_trained_on(
     learnt, asked = both(v1, path)
     assert [each.id for each in learnt] == ["b"]
     assert [each.texts for each in asked] == [(answer[0],), ("stood",)]
-    assert "1 answers of train are not in their context, or more than once" in notes(v1, path)
+    assert "1 answer of train is not in the context, or more than once" in notes(v1, path)
 
 
 def test_an_empty_list_of_answers_in_1_1(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_an_empty_list_of_answers_in_1_1(tmp_path: Path) -> None:
     learnt, asked = both(v1, path)
     assert [each.id for each in learnt] == ["b"]
     assert [each.id for each in asked] == ["a", "b"]
-    assert "1 questions of dev have an empty list of answers and are not marked as impossible" in notes(v1, path)
+    assert "1 question of dev has an empty list of answers and is not marked as impossible" in notes(v1, path)
 
 
 def test_a_question_marked_impossible_with_answers(tmp_path: Path) -> None:
@@ -67,21 +67,21 @@ def test_a_question_marked_impossible_with_answers(tmp_path: Path) -> None:
     learnt, asked = both(v2, path)
     assert [each.id for each in learnt] == ["b"]
     assert [each.texts for each in asked] == [("stood",), ()]
-    assert "1 questions of train are marked as impossible and have answers" in notes(v2, path)
+    assert "1 question of train is marked as impossible and has answers" in notes(v2, path)
 
 
 def test_a_file_of_2_0_gives_a_task_of_1_1_its_answerable_questions(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", row("a", ("stood", 9)), row("b", is_impossible=True), row("c", ("by", 15)))
     learnt, asked = both(v1, path)
     assert [each.id for each in learnt] == [each.id for each in asked] == ["a", "c"]
-    assert "1 questions of dev have no answer and are left out" in notes(v1, path)
+    assert "1 question of dev has no answer and is left out" in notes(v1, path)
 
 
 def test_an_empty_context_is_predicted_to_have_no_answer(tmp_path: Path, words: WordPiece) -> None:
     path = write(tmp_path / "t.json", row("a", ("stood", 9)), context=" ")
     learnt, (asked,) = both(v1, path)
     assert learnt == []
-    assert "1 questions of dev have an empty context" in notes(v1, path)
+    assert "1 question of dev has an empty context" in notes(v1, path)
     (feature,) = v1.encode(asked, words)
     sure = dict.fromkeys(("start", "end"), feature.input_ids * 0.0)
     assert v1.decode(asked, [feature], [sure]).text == ""

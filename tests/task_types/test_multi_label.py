@@ -73,7 +73,7 @@ def test_unlabelled_examples_are_encoded_and_not_scored(task: MultiLabelTask, to
     example = TextExample("1", "a film")
     (feature,) = task.encode(example, tokenizer)
     assert np.asarray(feature.labels["labels"]).tolist() == [IGNORE] * 3
-    with pytest.raises(BertkitError, match="1 of 1 examples have no label"):
+    with pytest.raises(BertkitError, match="1 of 1 example has no label"):
         task.score([example], [])
 
 

@@ -88,7 +88,7 @@ def test_the_loss_is_the_mean_over_examples_whatever_the_micro_batches(tokenizer
 def test_gold_scores_perfectly_and_needs_labels() -> None:
     assert TASK.score(EXAMPLES[:2], choose([1, 0])) == {"accuracy": 1.0}
     assert TASK.score(EXAMPLES[:2], choose([0, 0])) == {"accuracy": 0.5}
-    with pytest.raises(BertkitError, match="1 of 3 examples have no label"):
+    with pytest.raises(BertkitError, match="1 of 3 examples has no label"):
         TASK.score(EXAMPLES, choose([1, 0, 0]))
 
 

@@ -42,7 +42,7 @@ def test_a_wrong_offset_is_corrected_if_the_text_occurs_once(tmp_path: Path, sta
     assert learnt == asked
     assert learnt[0].target is not None
     assert learnt[0].target.start == CONTEXT.index("stood")
-    assert ("1 answers of train were not where the file says and were moved to the only place" in notes(v1, path)) == (
+    assert ("1 answer of train was not where the file says and was moved to the only place" in notes(v1, path)) == (
         start != 9
     )
 
@@ -58,5 +58,5 @@ def test_repeated_ids_are_made_unique(tmp_path: Path) -> None:
     learnt, asked = both(v1, path)
     assert len({each.id for each in asked}) == len(asked) == len(learnt) == 5
     assert [each.id for each in asked][:2] == ["a", "a#2"]
-    assert "questions of dev have the id of another one" in notes(v1, path)
+    assert " of dev have the id of another one" in notes(v1, path)
     assert [each.id for each in v1.reader.read(path)] == [each.id for each in asked]

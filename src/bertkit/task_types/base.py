@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, get_args
 
 from bertkit import config
 from bertkit.contracts import E, P, Task
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import count_of, data_error, usage_error, verb_of
 from bertkit.metrics.bootstrap import Statistic
 from bertkit.metrics.classification import ClassScore
 from bertkit.nn.text_pooling import Pooling
@@ -164,4 +164,5 @@ def check_pooling(pooling: str) -> None:
 def refuse_unlabelled(labels: Sequence[object]) -> None:
     """Raise an error if an example that is to be scored has no gold answer."""
     if unknown := sum(label is None for label in labels):
-        raise data_error(f"{unknown:,} of {len(labels):,} examples have no label; they cannot be scored.")
+        have = f"{unknown:,} of {count_of(len(labels), 'example')} {verb_of(unknown, 'has', 'have')}"
+        raise data_error(f"{have} no label and cannot be scored.")

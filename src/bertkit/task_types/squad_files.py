@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from bertkit.errors import data_error, did_you_mean
+from bertkit.errors import count_of, data_error, did_you_mean, verb_of
 from bertkit.formats.compression import ByteStream, suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.formats.tables import Table
@@ -111,18 +111,32 @@ def make_ids_unique(examples: Iterable[SpanExample], faults: Faults) -> Iterator
 def describe_faults(split: str, faults: Faults) -> list[str]:
     """A sentence for every kind of fault that occurred."""
     sentences: Mapping[Fault, str] = {
-        "moved": "{} answers of {} were not where the file says and were moved to the only place where they occur",
-        "not found": "{} answers of {} are not in their context, or more than once and not where the file says: they "
-        "are not trained on, and an evaluation counts them",
-        "repeated": "{} questions of {} have the id of another one: they are named ID#2, ID#3, ...",
-        "empty": "{} questions of {} have an empty context",
-        "contradictory": "{} questions of {} are marked as impossible and have answers: they are not trained on, and "
-        "an evaluation expects the answers",
-        "unmarked": "{} questions of {} have an empty list of answers and are not marked as impossible: they are not "
+        "moved": "{answers} of {split} {were} not where the file says and {were} moved to the only place where the "
+        "text occurs",
+        "not found": "{answers} of {split} {are} not in the context, or more than once and not where the file says: "
+        "not trained on, and counted by an evaluation",
+        "repeated": "{questions} of {split} {have} the id of another one, and {are} named ID#2, ID#3, ...",
+        "empty": "{questions} of {split} {have} an empty context",
+        "contradictory": "{questions} of {split} {are} marked as impossible and {have} answers: not trained on, and an "
+        "evaluation expects the answers",
+        "unmarked": "{questions} of {split} {have} an empty list of answers and {are} not marked as impossible: not "
         "trained on",
-        "without answer": "{} questions of {} have no answer and are left out: every question of the task has one",
+        "without answer": "{questions} of {split} {have} no answer and {are} left out: every question of the task "
+        "has one",
     }
-    return [text.format(f"{faults[kind]:,}", split) for kind, text in sentences.items() if faults[kind]]
+    return [_agree(text, faults[kind], split) for kind, text in sentences.items() if faults[kind]]
+
+
+def _agree(sentence: str, count: int, split: str) -> str:
+    """The sentence about ``count`` answers or questions of a split."""
+    return sentence.format(
+        answers=count_of(count, "answer"),
+        questions=count_of(count, "question"),
+        split=split,
+        are=verb_of(count, "is", "are"),
+        were=verb_of(count, "was", "were"),
+        have=verb_of(count, "has", "have"),
+    )
 
 
 def is_squad(path: Path) -> bool:
