@@ -37,6 +37,10 @@ def write_packages(folder: Path) -> dict[str, Path]:
     return {package: folder / package for package in ("kitchen", "garden")}
 
 
+FINE_TUNED = {"finetuned-untrained": 1e-3, "finetuned-initial-weights": 1e-3, "finetuned": 3e-4}
+"""The learning rate of each start, by its folder."""
+
+
 def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
     begin = time.monotonic()
     packages = write_packages(tmp_path / "site")
@@ -69,6 +73,8 @@ def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
 
     first, untrained = (read_run(output / f"finetuned-{start}/seed-1") for start in ("initial-weights", "untrained"))
     assert (first["run"]["from_scratch"], untrained["run"]["from_scratch"]) == (False, True)
+    rates = {start: read_run(output / f"{start}/seed-1")["run"]["optimizer"]["lr"] for start in FINE_TUNED}
+    assert rates == FINE_TUNED
     assert first["run"]["model"] == untrained["run"]["model"] == str(output / "initial-weights")
 
     blank = result.blanks[0]

@@ -22,11 +22,6 @@ INITIAL_WEIGHTS = "co-occurrence counts"
 PRETRAINED = "pre-trained"
 """What a fine-tuning starts from: random weights, the initial weights of the pre-training, and its result."""
 
-LEARNING_RATE = 1e-3
-EPOCHS = 6
-POOLING = "mean"
-"""The fine-tuning settings of the quickstart, which its last lines suggest for the user's own table too."""
-
 _NUM_BLANKS = 4
 _NUM_GUESSES = 4
 _WORDS_AROUND = range(6, 15)
@@ -159,10 +154,7 @@ class QuickstartResult:
                 "-o",
                 "predictions.csv",
             ),
-            (
-                *("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
-                *("--lr", f"{LEARNING_RATE:g}", "--epochs", EPOCHS, "--set", f"task.pooling={POOLING}"),
-            ),
+            ("bertkit", "finetune", "YOUR.csv", "--model", self.pretraining.folder, "-o", "runs/yours"),
             ("bertkit", "pretrain", self.output / "data", "--profile", "fast", "--minutes", "60", "-o", "runs/mini"),
         ]
         total = f"Total time: {describe_duration(self.seconds)}. Next:"
