@@ -13,7 +13,8 @@ def test_a_model_is_needed() -> None:
         api.serve([])
 
 
-def test_a_missing_library_is_one_line_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(BertkitError, match=r"serve needs starlette: pip install 'bertkit\[serve\]'"):
+@pytest.mark.parametrize("library", ["starlette", "httptools"])
+def test_a_missing_library_is_one_line_that_names_the_extra(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(BertkitError, match=rf"serve needs {library}: pip install 'bertkit\[serve\]'"):
         api.serve(["anything"])

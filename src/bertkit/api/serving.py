@@ -6,7 +6,7 @@ from bertkit import optional
 from bertkit.api.verb import verb
 from bertkit.options.serving import ServeOptions
 
-_LIBRARIES = ("starlette", "uvicorn", "prometheus_client")
+_LIBRARIES = ("starlette", "uvicorn", "httptools", "prometheus_client")
 
 
 @verb(ServeOptions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bertkit.errors import count_of
 from bertkit.finetuning.results import SeedResult
 from bertkit.scores import Score, is_defined
 
@@ -17,7 +18,7 @@ def caution_about_size(num_examples: int, split: str = "dev") -> list[str]:
         return []
     # The half width of a 95 % interval of a share near one half: 1.96 * sqrt(0.25 / n).
     known = f"a share of them is only known to within {98 / num_examples**0.5:.0f} points"
-    return [f"{num_examples} {split} example{'s' * (num_examples > 1)}: {known}"]
+    return [f"{count_of(num_examples, f'{split} example')}: {known}"]
 
 
 def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], split: str = "dev") -> list[str]:

@@ -10,7 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.batch import Batch
+from bertkit.batch import Batch, EncoderOutput
+from bertkit.nn.text_pooling import Pooling, pool_states
 
 
 def find_rows(batch: Batch) -> tuple[Int[Tensor, " E"], Int[Tensor, " E"]]:
@@ -20,6 +21,16 @@ def find_rows(batch: Batch) -> tuple[Int[Tensor, " E"], Int[Tensor, " E"]]:
         counts = torch.tensor([len(batch)])
     last = counts.cumsum(0) - 1
     return last - counts + 1, last
+
+
+def pool_texts(
+    states: EncoderOutput, batch: Batch, pooling: Pooling
+) -> tuple[Float[Tensor, "E H"], Float[Tensor, "E H"]]:
+    """The vectors of the first and of the last row of every example, of length 1, in float32."""
+    hidden = states.hidden_states.float()
+    vectors = F.normalize(pool_states(hidden, batch.attention_mask, pooling), dim=1)
+    first, last = (vectors[rows.to(hidden.device, non_blocking=True)] for rows in find_rows(batch))
+    return first, last
 
 
 def find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:

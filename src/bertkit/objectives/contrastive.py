@@ -10,12 +10,11 @@ from dataclasses import replace
 import torch
 from jaxtyping import Bool
 from torch import Tensor
-from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.text_pooling import Pooling, pool_states
-from bertkit.objectives._text_pairs import compare, find_rows, losses_of_own
+from bertkit.nn.text_pooling import Pooling
+from bertkit.objectives._text_pairs import compare, losses_of_own, pool_texts
 
 
 class ContrastiveSimilarity(Objective):
@@ -47,10 +46,7 @@ class ContrastiveSimilarity(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``cosine`` (E,), and the ``first`` and ``second`` vectors (E, H) of length 1, in float32."""
-        hidden = states.hidden_states.float()
-        first_rows, last_rows = (rows.to(hidden.device, non_blocking=True) for rows in find_rows(batch))
-        vectors = F.normalize(pool_states(hidden, batch.attention_mask, self.pooling), dim=1)
-        first, second = vectors[first_rows], vectors[last_rows]
+        first, second = pool_texts(states, batch, self.pooling)
         return {"cosine": (first * second).sum(dim=1), "first": first, "second": second}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:

@@ -12,13 +12,11 @@ from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
 import torch
-from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Encoder, PretrainingObjective, SubwordTokenizer
-from bertkit.nn.pooler import mean_pool
 from bertkit.objective_settings import ObjectiveSettings
-from bertkit.objectives._text_pairs import compare, find_rows, losses_of_own
+from bertkit.objectives._text_pairs import compare, losses_of_own, pool_texts
 from bertkit.rng import CounterRng
 
 TEMPERATURE = 0.05
@@ -50,21 +48,20 @@ class AdjacentPassages(PretrainingObjective):
         return batch
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
-        """The ``first`` and ``second`` vectors (E, H) of length 1, in float32."""
-        first_rows, last_rows = (rows.to(states.hidden_states.device, non_blocking=True) for rows in find_rows(batch))
-        vectors = F.normalize(mean_pool(states.hidden_states.float(), batch.attention_mask), dim=1)
-        return {"first": vectors[first_rows], "second": vectors[last_rows]}
+        """``logits`` (E, E) of each second half for each first half, in float32."""
+        first, second = pool_texts(states, batch, "mean")
+        return {"logits": compare(first, second, batch, temperature=TEMPERATURE)}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """The mean of both cross-entropies, summed over the texts that were cut."""
-        logits = compare(outputs["first"], outputs["second"], batch, temperature=TEMPERATURE)
+        logits = outputs["logits"]
         losses = (losses_of_own(logits) + losses_of_own(logits.T)) / 2
         known = batch.labels[self.label] != IGNORE
         return {self.label: LossTerm(losses.masked_fill(~known, 0).sum(), self.counts(batch)[self.label])}
 
     def metrics(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """``passages_accuracy``: first halves whose own second half is nearest, of those in the micro-batch."""
-        logits = compare(outputs["first"], outputs["second"], batch, temperature=TEMPERATURE)
+        logits = outputs["logits"]
         known = batch.labels[self.label] != IGNORE
         right = (logits.argmax(dim=1) == torch.arange(len(logits), device=logits.device)) & known
         return {f"{self.label}_accuracy": LossTerm(right.sum(), self.counts(batch)[self.label])}

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bertkit import config
 from bertkit.config import Setting, apply
-from bertkit.errors import did_you_mean, usage_error
+from bertkit.errors import count_of, did_you_mean, usage_error
 from bertkit.report.progress import Progress
 from bertkit.reproduction.corpora import Corpora, find_corpus
 from bertkit.reproduction.estimate import ReproductionEstimate
@@ -134,7 +134,7 @@ def _introduce(scale: Scale) -> str:
         "smoke": "This proves that every path works. The figures mean nothing.",
         "tiny": "Networks and corpus are a small fraction of the paper's: the order may agree, figures cannot.",
     }
-    seeds = f"{scale.seeds} seed{'s' * (scale.seeds > 1)}"
+    seeds = count_of(scale.seeds, "seed")
     limit = "all" if scale.limit is None else f"at most {scale.limit:,}"
     dev = "all" if scale.dev_limit is None else f"at most {scale.dev_limit:,}"
     return f"""# The tables of BERT's paper, scale {scale.name}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertkit.errors import data_error, usage_error
+from bertkit.errors import count_of, data_error, usage_error
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
 from bertkit.task_types.choice_columns import (
@@ -127,9 +127,7 @@ class ChoiceReader(Reader[ChoiceExample]):
 def make_example(id: str, prompt: str, choices: Sequence[str], *, where: str, stem: str = "") -> ChoiceExample:
     """An example without a label; fewer than two choices, or an empty one, are an error at ``where``."""
     if len(choices) < 2:
-        raise data_error(
-            f"{where}: {len(choices)} choice{'s' * (not choices)}; there must be at least two to choose from."
-        )
+        raise data_error(f"{where}: {count_of(len(choices), 'choice')}; there must be at least two to choose from.")
     for number, choice in enumerate(choices):
         if not choice.strip():
             raise data_error(f"{where}: choice {number} of 0 to {len(choices) - 1} is empty. Give it a text.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from bertkit.errors import data_error
+from bertkit.errors import count_of, data_error
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.task_types.task_files import Columns
@@ -56,7 +56,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
                 continue
             width = width or len(cells)
             if len(cells) != width:
-                columns = f"{len(cells)} column{'s' * (len(cells) > 1)}, and {width} in the lines before"
+                columns = f"{count_of(len(cells), 'column')}, and {width} in the lines before"
                 raise data_error(f"{at_line(path, number)}: {columns}. Fix the line.")
             if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
                 raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I.')
