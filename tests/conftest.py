@@ -23,7 +23,8 @@ from bertkit.batch import Batch
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bertkit-tests-")  # tests leave no file in the user's cache
+_CACHE = tempfile.TemporaryDirectory(prefix="bertkit-tests-", ignore_cleanup_errors=True)
+os.environ["XDG_CACHE_HOME"] = _CACHE.name  # tests leave no file in the user's cache
 
 torch.set_num_threads(1)
 

@@ -17,3 +17,11 @@ def test_pages_are_written_once(workspace: Path, tmp_path: Path) -> None:
         assert "</html>" in (tmp_path / name).read_text(encoding="utf-8")
         with pytest.raises(BertkitError, match="exists"):
             api.explain(workspace / "tuned", "the river", output=tmp_path / name)
+
+
+def test_the_folder_of_a_page_is_made_before_the_work(workspace: Path, tmp_path: Path) -> None:
+    api.attention(workspace / "run", "the river", output=tmp_path / "new" / "a.html")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.html"]
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(BertkitError, match="file"):
+        api.explain(workspace / "tuned", "the river", output=tmp_path / "file" / "b.html")

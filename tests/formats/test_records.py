@@ -73,6 +73,13 @@ def test_lines_of_a_part_have_numbers_of_the_file() -> None:
         list(read_jsonl(PATH, ['"one"', "{"], None, "error", DecodingLog(), first_line=1001))
 
 
+def test_a_categorical_column_of_parquet_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts = ["one text", "another", "one text"]
+    pq.write_table(pa.table({"text": pa.array(texts).dictionary_encode(), "stars": [1, 2, 3]}), path)
+    assert list(read_parquet(ByteStream(path), None, "error", DecodingLog())) == texts
+
+
 def test_columns_of_parquet_have_different_names_and_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     columns = [pa.array(["a"]), pa.array([["b", "c"]])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,8 @@ def test_folders_with_a_train_split_hold_tables(saved: Path, tmp_path: Path) -> 
     assert tables_of(saved / "test", "dev") == [saved / "test"]
     with pytest.raises(BertkitError, match=r"has no dev split. It has no tables"):
         tables_of(tmp_path, "dev")
+
+
+def test_a_list_of_records_is_a_split(tmp_path: Path) -> None:
+    (tmp_path / "train.json").write_text(json.dumps([{"text": "a film", "label": "good"}] * 3))
+    assert find_splits(tmp_path) == {"train": [tmp_path / "train.json"]}

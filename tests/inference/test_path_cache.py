@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,13 @@ def test_the_file_is_in_the_cache_folder_of_the_user(tmp_path: Path, monkeypatch
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     assert PathCache.of_user().file == tmp_path / "home" / ".cache" / "bertkit" / "paths.json"
+
+
+def test_without_a_home_the_file_is_a_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert PathCache.of_user().file == tmp_path / "bertkit" / "paths.json"

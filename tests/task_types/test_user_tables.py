@@ -56,6 +56,14 @@ def test_a_label_column_of_mostly_different_values_is_an_error(here: Path) -> No
     assert len(guess(path, kind="classes", allow_rare_labels=True).task.labels) == 60
 
 
+def test_numbers_with_a_decimal_comma_are_not_taken_for_classes(here: Path) -> None:
+    path = here / "n.csv"
+    lines = (f"{row};{sentence(row)};{row % 4},{5 * (row % 2)}\n" for row in range(60))
+    path.write_text("id;text;label\n" + "".join(lines))
+    fails("such as 0,0, look like numbers with a decimal comma. Write them with a point", BAD_DATA, path)
+    assert guess(path, kind="classes").task.labels == ("0,0", "1,5", "2,0", "3,5")
+
+
 def test_a_label_that_only_dev_has_is_refused(here: Path) -> None:
     train = write_csv(here / "train.csv", reviews(40))
     dev = write_csv(here / "dev.csv", reviews(9, row_4="postive"))

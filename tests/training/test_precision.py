@@ -98,3 +98,15 @@ def test_a_missing_gpu_is_explained(
     with pytest.raises(BertkitError, match=rf"no GPU can be used: .*{reason}\. Leave out --device cuda"):
         precision.use_device("cuda").__enter__()
     assert precision.DEVICE not in os.environ
+
+
+def test_a_wrong_device_is_blamed_on_where_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(precision.DEVICE, raising=False)
+    with (
+        pytest.raises(BertkitError, match=r"^device is cuda:0; it must be auto, cpu, cuda\."),
+        precision.use_device("cuda:0"),
+    ):
+        raise AssertionError("a wrong device was accepted")
+    monkeypatch.setenv(precision.DEVICE, "gpu")
+    with pytest.raises(BertkitError, match="BERTKIT_DEVICE is gpu"):
+        precision.default_device()

@@ -13,7 +13,7 @@ from bertkit.inference.saliency import explain as explain_prediction
 from bertkit.options.explanation import AttentionOptions, ExplainOptions
 from bertkit.report.explanation_pages import describe_truncation, render_attention, render_saliency
 from bertkit.storage.atomic import write_file
-from bertkit.storage.outputs import check_output
+from bertkit.storage.outputs import check_output, locked_output
 
 _MOST_TOKENS = 128
 """A page has a line for each pair of tokens of each head: 128 tokens are 16,384 lines."""
@@ -24,11 +24,12 @@ def attention(options: AttentionOptions) -> AttentionMaps:
     """``.tokens``, and the ``.weights`` (layers, heads, tokens, tokens); ``.num_truncated`` tokens are not read."""
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
-    maps = read_attention(load(options.model), options.text, options.pair)
-    if len(maps.tokens) > _MOST_TOKENS:
-        raise usage_error(f"the text has {len(maps.tokens)} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
-    notes = describe_truncation(maps.num_truncated)
-    _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
+    with locked_output(output):
+        maps = read_attention(load(options.model), options.text, options.pair)
+        if len(maps.tokens) > _MOST_TOKENS:
+            raise usage_error(f"the text has {len(maps.tokens)} tokens; a page shows up to {_MOST_TOKENS}: shorten it.")
+        notes = describe_truncation(maps.num_truncated)
+        _write(output, render_attention(maps.tokens, maps.weights, model=Path(options.model).name, notes=notes))
     return maps
 
 
@@ -37,15 +38,16 @@ def explain(options: ExplainOptions) -> Saliency:
     """``.prediction``, ``.tokens`` and their ``.contributions`` to it; ``.num_truncated`` tokens are not read."""
     output = Path(options.output)
     check_output(output, overwrite=options.overwrite)
-    found = explain_prediction(load(options.model), options.text, options.pair)
-    sentence = (
-        f"Contributions to the score {found.score:.3f}, by integrated gradients. They sum to "
-        f"{found.contributions.sum():.3f}; the score of the text is {found.difference:.3f} above that of padding."
-    )
-    name = Path(options.model).name
-    notes = [sentence, *describe_truncation(found.num_truncated)]
-    page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=notes)
-    _write(output, page)
+    with locked_output(output):
+        found = explain_prediction(load(options.model), options.text, options.pair)
+        sentence = (
+            f"Contributions to the score {found.score:.3f}, by integrated gradients. They sum to "
+            f"{found.contributions.sum():.3f}; the score of the text is {found.difference:.3f} above that of padding."
+        )
+        name = Path(options.model).name
+        notes = [sentence, *describe_truncation(found.num_truncated)]
+        page = render_saliency(found.tokens, found.contributions, model=name, prediction=found.prediction, notes=notes)
+        _write(output, page)
     return found
 
 

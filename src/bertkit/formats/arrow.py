@@ -23,7 +23,7 @@ from bertkit.storage.json_text import parse_json
 Values = tuple[object, ...]
 
 _ROWS_AT_ONCE = 1024
-TEXT_TYPES = ("string", "large_string")
+_TEXT_TYPES = ("string", "large_string", "string_view")
 
 
 def require_parquet(purpose: str) -> tuple[ModuleType, ModuleType]:
@@ -45,12 +45,22 @@ def unpacked_size(metadata: Any, columns: Sequence[str]) -> int:
     return sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.partition(".")[0] in columns)
 
 
+def text_columns(schema: Any) -> list[str]:
+    """The names of the columns of an Arrow schema that are text, also as a dictionary (a categorical of pandas)."""
+    kinds = {column.name: column.type for column in schema}
+    return [
+        name
+        for name, kind in kinds.items()
+        if str(kind.value_type if hasattr(kind, "index_type") else kind) in _TEXT_TYPES
+    ]
+
+
 def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
     """The values of ``columns`` in each row of a Parquet file."""
     number = 0
     with _open_parquet(path) as file:
         check_unpacked(path, unpacked_size(file.metadata, columns))
-        texts = [column.name for column in file.schema_arrow if str(column.type) in TEXT_TYPES]
+        texts = text_columns(file.schema_arrow)
     # A text that many rows share stays one text: a thousand copies of it could fill the memory.
     with _open_parquet(path, read_dictionary=texts) as file:
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertkit.errors import BertkitError, data_error, did_you_mean
-from bertkit.formats.arrow import TEXT_TYPES, check_names, list_values, require_parquet, unpacked_size
+from bertkit.formats.arrow import check_names, list_values, require_parquet, text_columns, unpacked_size
 from bertkit.formats.compression import COMPRESSIONS, ByteStream, check_unpacked
 from bertkit.formats.decoding import BadBytes, DecodingLog, decode_value
 from bertkit.storage.json_text import parse_json
@@ -139,7 +139,7 @@ def read_parquet(stream: ByteStream, field: str | None, on_bad_bytes: BadBytes, 
 
 def _parquet_field(path: Path, schema: Any, field: str | None) -> str:
     check_names(path, schema.names)
-    texts = [column.name for column in schema if str(column.type) in TEXT_TYPES]
+    texts = text_columns(schema)
     field = field or _choose_field(texts, str(path))
     if field not in texts:
         raise data_error(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,11 @@ class PathCache:
 
     @staticmethod
     def of_user() -> PathCache:
-        """The file in the user's cache folder, ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        """The file in ``$XDG_CACHE_HOME`` or ``~/.cache``; without a home, in the folder of temporary files."""
+        try:
+            folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        except RuntimeError:  # the user of a container may have no entry in /etc/passwd
+            folder = Path(tempfile.gettempdir())
         return PathCache(folder / "bertkit" / "paths.json")
 
     def find(self, key: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +51,8 @@ Kind = Literal["classes", "number", "labels", "similarity"]
 _HELDOUT = 0.1
 _MOST_WHOLE_NUMBERS = 20
 """More different whole numbers than this are a quantity and not classes."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 _CLASSES_SHOWN = 8
 
@@ -264,6 +267,11 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
     distinct = len(labels.counts)
     if are_numbers(labels.counts) and (not are_whole_numbers(labels.counts) or distinct > _MOST_WHOLE_NUMBERS):
         return "number"
+    if labels.counts and all(map(_DECIMAL_COMMA.fullmatch, labels.counts)):
+        raise data_error(
+            f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
+            "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
+        )
     if find_separator(labels) is not None:
         return "labels"
     if sum(are_numbers([label]) for label in labels.counts) > max(_MOST_WHOLE_NUMBERS, 0.9 * distinct):

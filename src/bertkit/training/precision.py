@@ -36,11 +36,13 @@ _MAX_SECONDS = 0.3
 
 
 @contextmanager
-def use_device(device: Device) -> Iterator[None]:
+def use_device(device: str) -> Iterator[None]:
     """Let models run on ``device`` within this context, also in processes that are started there.
 
-    ``auto`` changes nothing. The choice is that of the whole process: threads cannot have different ones.
+    ``auto`` changes nothing. The choice is that of the whole process: threads cannot have different ones. Raises a
+    usage error for anything that is no ``Device``.
     """
+    _check_device("device", device)
     before = os.environ.get(DEVICE)
     try:
         if device != "auto":
@@ -77,11 +79,15 @@ def device_record() -> dict[str, str]:
 
 
 def _chosen_device() -> Device:
-    chosen = os.environ.get(DEVICE) or "auto"
+    return _check_device(DEVICE, os.environ.get(DEVICE) or "auto")
+
+
+def _check_device(name: str, value: str) -> Device:
+    """``value`` if it is a device; else a usage error that names the setting."""
     for device in get_args(Device):
-        if chosen == device:
+        if value == device:
             return device  # type: ignore[no-any-return]
-    raise usage_error(f"{DEVICE} is {chosen}; it must be {', '.join(get_args(Device))}.")
+    raise usage_error(f"{name} is {value}; it must be {', '.join(get_args(Device))}.")
 
 
 def _explain_missing_gpu() -> str:
