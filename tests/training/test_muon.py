@@ -19,7 +19,7 @@ from bertkit.objectives.nsp import NextSentencePrediction
 from bertkit.training.muon import find_hidden_matrices, orthogonalize
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, set_lr
 
-CONFIG = OptimizerConfig(kind="muon", lr=0.003, muon_lr=0.05, weight_decay=0.1, bias_correction=True)
+CONFIG = OptimizerConfig(kind="muon", lr=0.003, muon_lr=0.05, muon_weight_decay=0.2, bias_correction=True)
 
 
 def build_bert() -> Model:
@@ -67,7 +67,7 @@ def test_steps_equal_those_of_torch() -> None:
     steps = take_steps(model, build_optimizer(model, CONFIG, precision="bfloat16"), 4)
     names = dict(other.named_parameters())
     reference = torch.optim.Muon(
-        [names["0.weight"], names["1.weight"]], lr=0.05, weight_decay=0.1 * 0.003 / 0.05, adjust_lr_fn="original"
+        [names["0.weight"], names["1.weight"]], lr=0.05, weight_decay=0.2, adjust_lr_fn="original"
     )
     adam = torch.optim.AdamW(
         [names["0.bias"], names["1.bias"]], lr=0.003, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0
@@ -87,7 +87,7 @@ def test_queries_keys_and_values_are_three_matrices() -> None:
     torch.manual_seed(3)
     attention = SelfAttention(qkv=nn.Linear(8, 24), output=nn.Linear(8, 8), num_heads=2, dropout=0.0)
     start = attention.qkv.weight.detach().clone()
-    config = OptimizerConfig(kind="muon", lr=1.0, muon_lr=1.0, weight_decay=0.0)
+    config = OptimizerConfig(kind="muon", lr=1.0, muon_lr=1.0, muon_weight_decay=0.0)
     gradient = take_steps(attention, build_optimizer(attention, config), 1)[0][0]
     expected = torch.cat([orthogonalize(part[None])[0] for part in gradient.chunk(3)])
     torch.testing.assert_close(start - attention.qkv.weight, expected, atol=1e-5, rtol=1e-5)

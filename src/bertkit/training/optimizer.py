@@ -33,8 +33,10 @@ class OptimizerConfig:
     LAMB's paper corrects the bias; the authors' code, like BERT's, does not. Adagrad (Duchi et al. 2011) starts with
     accumulators of 1, as in TensorFlow, which ELMo was trained with; its weight decay is added to the gradient.
 
-    ``muon_lr`` is the peak learning rate of the hidden matrices with ``muon``; ``lr`` is that of all other parameters,
-    which AdamW trains. Both follow the schedule. The weights of both decay by ``lr * weight_decay`` per step.
+    ``muon_lr`` and ``muon_weight_decay`` are those of the hidden matrices with ``muon``; AdamW trains all other
+    parameters with ``lr`` and ``weight_decay``. Both rates follow the schedule, and per step a matrix decays by its
+    rate times its decay. Muon's updates have one size whatever the gradient: with a decay of 1e-5 per step the matrices
+    of a BERT-mini were ten times their first size after 8,000 steps, and some of its fine-tunings failed.
     """
 
     kind: Literal["adam", "lamb", "adagrad", "muon"] = "adam"
@@ -44,6 +46,7 @@ class OptimizerConfig:
     beta2: ShareBelowOne = 0.999
     eps: Share = 1e-6
     weight_decay: NonNegativeFloat = 0.01
+    muon_weight_decay: NonNegativeFloat = 0.1
     bias_correction: bool = False
     clip_norm: NonNegativeFloat = 1.0
 
@@ -104,18 +107,13 @@ def _group(
             "params": each,
             "betas": (config.beta1, config.beta2),
             "eps": config.eps,
-            "weight_decay": _decay(config, ratio if matrices else 1.0) if is_matrix else 0.0,
+            "weight_decay": (config.muon_weight_decay if matrices else config.weight_decay) if is_matrix else 0.0,
             "lr_scale": lr_scale * (ratio if matrices else 1.0),
             "adapts": is_matrix,  # read by LAMB only
             "matrices": matrices,  # read by Muon only
         }
         for (is_matrix, matrices, lr_scale), each in groups.items()
     ]
-
-
-def _decay(config: OptimizerConfig, ratio: float) -> float:
-    """The weight decay, which an optimizer multiplies by its learning rate: ``ratio`` times ``config.lr``."""
-    return config.weight_decay / ratio if ratio else 0.0
 
 
 def _list_moments(config: OptimizerConfig, matrices: int) -> tuple[str, ...]:
