@@ -35,15 +35,17 @@ def test_a_row_is_pooled_over_its_real_tokens(kind: Kind) -> None:
     torch.testing.assert_close(found, torch.tanh(pooling.dense(rows)))
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("kind", ["mean", "max"])
-def test_a_pair_is_compared_by_the_states_and_the_embeddings_of_its_two_texts(kind: Kind) -> None:
-    states, embeddings, pooling = torch.randn(B, T, H), torch.randn(B, T, H), TextPooling(H, kind, pair=True)
+def test_a_pair_is_compared_by_the_states_and_the_embeddings_of_its_two_texts(kind: Kind, symmetric: bool) -> None:
+    states, embeddings = torch.randn(B, T, H), torch.randn(B, T, H)
+    pooling = TextPooling(H, kind, pair=True, symmetric=symmetric)
     rows = []
     for row in range(B):
         begin, end = int((SEGMENTS[row] == 0).sum()), int(MASK[row].sum())
         both = torch.cat([states[row], embeddings[row]], dim=1)
         u, v = pool_by_hand(both[:begin], kind), pool_by_hand(both[begin:end], kind)
-        rows.append(torch.cat([u, v, (u - v).abs(), u * v]))
+        rows.append(torch.cat([*(() if symmetric else (u, v)), (u - v).abs(), u * v]))
     expected = torch.tanh(pooling.dense(torch.stack(rows)))
     torch.testing.assert_close(pooling(states, embeddings, MASK, SEGMENTS), expected)
 

@@ -13,9 +13,11 @@ from bertkit.batch import Batch, EncoderOutput
 from bertkit.nn.text_pooling import Pooling, TextPooling
 
 
-def build_pooling(hidden_size: int, pooling: Pooling, *, pair_head: bool = False) -> TextPooling | None:
+def build_pooling(
+    hidden_size: int, pooling: Pooling, *, pair_head: bool = False, symmetric: bool = False
+) -> TextPooling | None:
     """The pooling of a head; None for ``cls``, with which it reads the encoder's pooled state."""
-    return None if pooling == "cls" else TextPooling(hidden_size, pooling, pair=pair_head)
+    return None if pooling == "cls" else TextPooling(hidden_size, pooling, pair=pair_head, symmetric=symmetric)
 
 
 def positions_read(pooling: TextPooling | None, batch: Batch) -> Bool[Tensor, "B T"] | None:

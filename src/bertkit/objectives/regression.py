@@ -43,7 +43,7 @@ class Regression(Objective):
         initializer_range: float = BERT_SIGMA,
     ) -> None:
         super().__init__()
-        self.pooling = build_pooling(hidden_size, pooling, pair_head=pair_head)
+        self.pooling = build_pooling(hidden_size, pooling, pair_head=pair_head, symmetric=True)
         self.reads_pooled = self.in_huggingface = self.pooling is None
         self.dropout = Dropout(dropout)
         self.regressor = nn.Linear(hidden_size, 1)
