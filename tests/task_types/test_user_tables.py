@@ -64,6 +64,13 @@ def test_numbers_with_a_decimal_comma_are_not_taken_for_classes(here: Path) -> N
     assert guess(path, kind="classes").task.labels == ("0,0", "1,5", "2,0", "3,5")
 
 
+def test_an_object_is_no_label(here: Path) -> None:
+    path = here / "n.json"
+    rows = [{"text": sentence(row), "label": {"first": row % 2, "second": row % 3}} for row in range(60)]
+    path.write_text(json.dumps(rows))
+    fails("the label is an object, {", BAD_DATA, path)
+
+
 def test_a_label_that_only_dev_has_is_refused(here: Path) -> None:
     train = write_csv(here / "train.csv", reviews(40))
     dev = write_csv(here / "dev.csv", reviews(9, row_4="postive"))
