@@ -46,13 +46,13 @@ def unpacked_size(metadata: Any, columns: Sequence[str]) -> int:
 
 
 def text_columns(schema: Any) -> list[str]:
-    """The names of the columns of an Arrow schema that are text, also as a dictionary (a categorical of pandas)."""
-    kinds = {column.name: column.type for column in schema}
-    return [
-        name
-        for name, kind in kinds.items()
-        if str(kind.value_type if hasattr(kind, "index_type") else kind) in _TEXT_TYPES
-    ]
+    """The names of the columns of an Arrow schema that are text."""
+    return [column.name for column in schema if _is_text(column.type)]
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text, also as a dictionary (a categorical of pandas)."""
+    return str(kind.value_type if hasattr(kind, "index_type") else kind) in _TEXT_TYPES
 
 
 def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:

@@ -22,6 +22,9 @@ from torch.nn import functional as F
 
 from bertkit.nn import cpu_kernels
 
+HEAD_DROPOUT = 0.1
+"""Of what the heads of fine-tuning read, as in google-research/bert (``run_classifier.py``)."""
+
 # 16 bits per entry: with 8 bits dropout, 2 % of a step, would cost half, but a rate of 0.1 would become 0.1016.
 _LEVELS = 65_536
 _LOWEST = -32_768

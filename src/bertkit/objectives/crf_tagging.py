@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
 from bertkit.nn.crf import Crf
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.init import initialize
 from bertkit.nn.packing import PackedRows, select_tokens
 from bertkit.objectives._word_positions import (
     WORD_STARTS,
@@ -46,13 +46,13 @@ class CrfTagging(Objective):
     label = "crf_tags"
     reads_pooled = False
 
-    def __init__(self, hidden_size: int, tags: Sequence[str], *, initializer_range: float = BERT_SIGMA) -> None:
+    def __init__(self, hidden_size: int, tags: Sequence[str]) -> None:
         super().__init__()
         continuing = [number for number, tag in enumerate(tags) if tag != "O"]
         self.num_tags = len(tags)
         self.classifier = nn.Linear(hidden_size, len(tags) + len(continuing))
         self.crf = Crf(_allowed_transitions([*tags, *(tags[number] for number in continuing)], num_tags=len(tags)))
-        initialize(self.classifier, initializer_range)
+        initialize(self.classifier)
         self._tag_of: Tensor
         self._continuing_state: Tensor
         self._continues: Tensor

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.dropout import Dropout
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
+from bertkit.nn.init import initialize
 from bertkit.nn.lstm import BiLstm
 from bertkit.nn.mixture import Mixture
 from bertkit.nn.packing import PackedRows, select_tokens
@@ -41,15 +41,13 @@ class FeatureTagging(Objective):
     reads_layers: ClassVar[bool] = True
     freezes_encoder: ClassVar[bool] = True
 
-    def __init__(
-        self, mixture: Mixture, num_tags: int, *, width: int = 768, num_layers: int = 2, dropout: float = 0.1
-    ) -> None:
+    def __init__(self, mixture: Mixture, num_tags: int, *, width: int = 768) -> None:
         super().__init__()
         self.mixture = mixture
-        self.lstm = BiLstm(mixture.width, width, num_layers, dropout)
-        self.dropout = Dropout(dropout)
+        self.lstm = BiLstm(mixture.width, width, num_layers=2, dropout=HEAD_DROPOUT)
+        self.dropout = Dropout(HEAD_DROPOUT)
         self.classifier = nn.Linear(width, num_tags)
-        initialize(self.classifier, BERT_SIGMA)
+        initialize(self.classifier)
 
     def reads(self, batch: Batch) -> Bool[Tensor, "B T"]:
         """The first token of every word."""

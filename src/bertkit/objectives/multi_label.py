@@ -9,19 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
-from bertkit.nn.dropout import Dropout
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.init import initialize
 from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._pooled import build_pooling, pool_features, positions_read
+from bertkit.objectives._pooled import PooledObjective
 
 
-class MultiLabelClassification(Objective):
+class MultiLabelClassification(PooledObjective):
     """Dropout and one linear layer on the pooled [CLS], a sigmoid for each label.
 
     ``forward`` returns ``logits`` (B, C). Labels (B, C) are 1 if a label applies, 0 if not and IGNORE if unknown; each
@@ -43,25 +40,16 @@ class MultiLabelClassification(Objective):
         weights: Sequence[float] | None = None,
         pooling: Pooling = "cls",
         pair_head: bool = False,
-        dropout: float = 0.1,
-        initializer_range: float = BERT_SIGMA,
     ) -> None:
-        super().__init__()
-        self.pooling = build_pooling(hidden_size, pooling, pair_head=pair_head)
-        self.reads_pooled = self.in_huggingface = self.pooling is None
-        self.dropout = Dropout(dropout)
+        super().__init__(hidden_size, pooling=pooling, pair_head=pair_head)
         self.classifier = nn.Linear(hidden_size, num_labels)
         self.weights: Tensor | None
         self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
-        initialize(self, initializer_range)
-
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """No position where only the pooled state is needed, else all."""
-        return positions_read(self.pooling, batch)
+        initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, C)."""
-        return {"logits": self.classifier(self.dropout(pool_features(self.pooling, states, batch)))}
+        return {"logits": self.classifier(self.pool_features(states, batch))}
 
     def loss(self, outputs: Outputs, batch: Batch) -> LossTerms:
         """Binary cross-entropy, summed over rows and labels."""

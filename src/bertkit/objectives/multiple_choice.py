@@ -15,14 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
-from bertkit.nn.dropout import Dropout
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.init import initialize
 from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._pooled import build_pooling, pool_rows, positions_read
+from bertkit.objectives._pooled import PooledObjective
 
 
-class MultipleChoice(Objective):
+class MultipleChoice(PooledObjective):
     """Dropout and one vector on the pooled [CLS] of every choice (paper, section 4.4).
 
     ``forward`` returns ``logits`` (E, K), zero where an example has fewer choices. Without ``Batch.choices`` the rows
@@ -36,30 +34,16 @@ class MultipleChoice(Objective):
         "constant": ("classifier.bias",),
     }
 
-    def __init__(
-        self,
-        hidden_size: int,
-        *,
-        pooling: Pooling = "cls",
-        dropout: float = 0.1,
-        initializer_range: float = BERT_SIGMA,
-    ) -> None:
-        super().__init__()
-        self.pooling = build_pooling(hidden_size, pooling)
-        self.reads_pooled = self.in_huggingface = self.pooling is None
-        self.dropout = Dropout(dropout)
+    def __init__(self, hidden_size: int, *, pooling: Pooling = "cls") -> None:
+        super().__init__(hidden_size, pooling=pooling)
         self.vector = nn.Linear(hidden_size, 1, bias=False)
         self.constant: Tensor
         self.register_buffer("constant", torch.zeros(1))
-        initialize(self, initializer_range)
-
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """No position where only the pooled state is needed, else all."""
-        return positions_read(self.pooling, batch)
+        initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (E, K)."""
-        scores = self.vector(self.dropout(pool_rows(self.pooling, states, batch))).squeeze(-1) + self.constant
+        scores = self.vector(self.pool_rows(states, batch)).squeeze(-1) + self.constant
         if batch.on_host.choices is None:
             return {"logits": scores[None]}  # an exporter has no operator for what follows
         exists = _find_choices(batch)

@@ -9,18 +9,15 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool
-from torch import Tensor, nn
+from torch import nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
-from bertkit.contracts import Objective
-from bertkit.nn.dropout import Dropout
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.init import initialize
 from bertkit.nn.text_pooling import Pooling
-from bertkit.objectives._pooled import build_pooling, pool_features, positions_read
+from bertkit.objectives._pooled import PooledObjective
 
 
-class Regression(Objective):
+class Regression(PooledObjective):
     """Dropout and one linear layer on the pooled [CLS], trained by squared error.
 
     ``forward`` returns ``value`` (B,). Rows with the label IGNORE are not counted. google-research/bert has no
@@ -28,34 +25,20 @@ class Regression(Objective):
     """
 
     label = "number"
+    symmetric = True
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "regressor.weight": ("classifier.weight",),
         "regressor.bias": ("classifier.bias",),
     }
 
-    def __init__(
-        self,
-        hidden_size: int,
-        *,
-        pooling: Pooling = "cls",
-        pair_head: bool = False,
-        dropout: float = 0.1,
-        initializer_range: float = BERT_SIGMA,
-    ) -> None:
-        super().__init__()
-        self.pooling = build_pooling(hidden_size, pooling, pair_head=pair_head, symmetric=True)
-        self.reads_pooled = self.in_huggingface = self.pooling is None
-        self.dropout = Dropout(dropout)
+    def __init__(self, hidden_size: int, *, pooling: Pooling = "cls", pair_head: bool = False) -> None:
+        super().__init__(hidden_size, pooling=pooling, pair_head=pair_head)
         self.regressor = nn.Linear(hidden_size, 1)
-        initialize(self, initializer_range)
-
-    def reads(self, batch: Batch) -> Bool[Tensor, "B T"] | None:
-        """No position where only the pooled state is needed, else all."""
-        return positions_read(self.pooling, batch)
+        initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``value`` (B,), in float32 whatever the precision: in bfloat16 numbers near 4 would be multiples of 1/64."""
-        vectors = self.dropout(pool_features(self.pooling, states, batch))
+        vectors = self.pool_features(states, batch)
         with torch.autocast(vectors.device.type, enabled=False):
             return {"value": self.regressor(vectors.float()).squeeze(-1)}
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.init import initialize
 
 
 class SpanExtraction(Objective):
@@ -34,10 +34,10 @@ class SpanExtraction(Objective):
         "ends.bias": ("qa_outputs.bias",),
     }
 
-    def __init__(self, hidden_size: int, *, initializer_range: float = BERT_SIGMA) -> None:
+    def __init__(self, hidden_size: int) -> None:
         super().__init__()
         self.ends = nn.Linear(hidden_size, 2)
-        initialize(self, initializer_range)
+        initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``start`` and ``end`` (B, T); values at padding are undefined."""

@@ -13,8 +13,8 @@ from torch import nn
 
 from bertkit.batch import IGNORE, Batch, EncoderOutput, LossTerm, LossTerms, Outputs
 from bertkit.contracts import Objective
-from bertkit.nn.dropout import Dropout
-from bertkit.nn.init import BERT_SIGMA, initialize
+from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
+from bertkit.nn.init import initialize
 from bertkit.objectives._word_positions import count_correct, sum_losses
 
 
@@ -31,13 +31,11 @@ class TokenClassification(Objective):
         "classifier.bias": ("classifier.bias",),
     }
 
-    def __init__(
-        self, hidden_size: int, num_tags: int, *, dropout: float = 0.1, initializer_range: float = BERT_SIGMA
-    ) -> None:
+    def __init__(self, hidden_size: int, num_tags: int) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(HEAD_DROPOUT)
         self.classifier = nn.Linear(hidden_size, num_tags)
-        initialize(self, initializer_range)
+        initialize(self)
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``logits`` (B, T, C)."""
