@@ -25,9 +25,9 @@ def rank_score(score: float) -> float:
     return score if is_defined(score) else -math.inf
 
 
-def format_score(score: float, form: str = ".4f") -> str:
-    """The score as a number in a ``form``, or the word ``undefined``."""
-    return format(score, form) if is_defined(score) else "undefined"
+def format_score(score: float) -> str:
+    """The score with four decimals, or the word ``undefined``."""
+    return f"{score:.4f}" if is_defined(score) else "undefined"
 
 
 def format_scores(scores: Mapping[str, float]) -> str:

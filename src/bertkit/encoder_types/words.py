@@ -148,7 +148,7 @@ class WordReader(nn.Module):
         texts = texts.to(device)
         with torch.no_grad():
             layers = elmo(texts, output_hidden_states=True).layers
-        mixed = self.mixture(layers, texts.attention_mask)
+        mixed = self.mixture(layers)
         return row_layout.to(device).pad(self.dropout(text_layout.to(device).unpad(mixed)))
 
 

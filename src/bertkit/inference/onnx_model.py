@@ -155,11 +155,11 @@ def quantize_onnx(source: Path, target: Path) -> None:
 class OnnxModel(nn.Module):
     """The outputs of an ONNX file in the form of those of ``model``, which it was made from."""
 
-    def __init__(self, path: Path, model: Model, *, threads: int | None = None) -> None:
+    def __init__(self, path: Path, model: Model) -> None:
         super().__init__()
         runtime = require("onnxruntime", extra=_EXTRA, purpose=_PURPOSE)
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads or torch.get_num_threads()
+        options.intra_op_num_threads = torch.get_num_threads()
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has its own classes for each of many reasons

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 MIXTURES: Mapping[str, tuple[slice, str]] = {
@@ -23,8 +23,6 @@ MIXTURES: Mapping[str, tuple[slice, str]] = {
 
 ``sum-all`` is the row "Weighted Sum All 12 Layers" of Table 7: the blocks without the embeddings.
 """
-
-_EPSILON = 1e-12
 
 
 class Mixture(nn.Module):
@@ -48,15 +46,13 @@ class Mixture(nn.Module):
 class ScalarMixture(nn.Module):
     """``gamma * sum_j softmax(weights)_j * layer_j`` over all layers and the embeddings (ELMo, formula 1).
 
-    With ``layer_norm`` every layer is first normalised to mean 0 and variance 1 *over all real tokens of the batch*, as
-    in allenai/bilm-tf (``elmo.py``): a row then depends on the other rows of its batch.
+    Without the normalisation that allenai/bilm-tf offers (``elmo.py``): with it a row depends on its batch.
     """
 
-    def __init__(self, num_layers: int, *, layer_norm: bool = False) -> None:
+    def __init__(self, num_layers: int) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.empty(num_layers + 1))
         self.gamma = nn.Parameter(torch.empty(()))
-        self.layer_norm = layer_norm
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -64,13 +60,6 @@ class ScalarMixture(nn.Module):
         nn.init.zeros_(self.weights)
         nn.init.ones_(self.gamma)
 
-    def forward(self, layers: Sequence[Float[Tensor, "B T H"]], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-        """``layers`` are the embeddings, then the output of every layer; ``mask`` is True on real tokens."""
-        if self.layer_norm:
-            layers = [_normalize(layer, mask) for layer in layers]
+    def forward(self, layers: Sequence[Float[Tensor, "B T H"]]) -> Float[Tensor, "B T H"]:
+        """``layers`` are the embeddings, then the output of every layer."""
         return torch.stack(list(layers), dim=-1) @ self.weights.softmax(0) * self.gamma
-
-
-def _normalize(layer: Float[Tensor, "B T H"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T H"]:
-    variance, mean = torch.var_mean(layer[mask], correction=0)
-    return (layer - mean) * torch.rsqrt(variance + _EPSILON)

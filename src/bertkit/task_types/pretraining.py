@@ -294,9 +294,9 @@ class DataReport:
         return asdict(self)
 
 
-def report_data(source: Source, sample: int = 1024) -> DataReport:
-    """Measure ``sample`` examples, evenly spread over the first epoch."""
-    count = min(sample, len(source))
+def report_data(source: Source) -> DataReport:
+    """Measure up to 1,024 examples, evenly spread over the first epoch."""
+    count = min(1024, len(source))
     batch = source.batch(0, np.linspace(0, len(source) - 1, count).astype(np.int64))
     real = batch.attention_mask
     tokens = int(real.sum())
