@@ -65,8 +65,7 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise usage_error(f"y has {len(self.classes_)} class; there must be at least two.")
         names = _name_classes(self.classes_)
-        folder = Path(tempfile.mkdtemp(prefix="bertkit-"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        folder = self._make_folder()
         table = _write_table(folder / "train.jsonl", texts, [names[index] for index in indices])
         finetune(
             table,
@@ -116,9 +115,32 @@ class BertClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._loaded
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the loaded weights: a copy loads them again from the folder."""
+        """With the files of the fitted model, as a copy may outlive this object and its folder."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_loaded", "_loaded_from")}
+        kept = {name: value for name, value in state.items() if name not in ("_loaded", "_loaded_from", "folder_")}
+        if "folder_" in state:
+            folder = Path(self.folder_)
+            kept["_files"] = {
+                str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()
+            }
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Write the files into a folder of this object's own."""
+        files = state.pop("_files", None)
+        super().__setstate__(state)
+        if files is not None:
+            folder = self._make_folder() / "model"
+            for name, content in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+            self.folder_ = str(folder)
+
+    def _make_folder(self) -> Path:
+        """A folder that is removed with this object."""
+        folder = Path(tempfile.mkdtemp(prefix="bertkit-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

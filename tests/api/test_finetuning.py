@@ -42,7 +42,7 @@ def test_options_win_over_the_profile(workspace: Path, tmp_path: Path) -> None:
     settings = {each.path: (each.value, each.origin) for each in api.config_show(output)}
     assert settings["epochs"] == (1, "--epochs")
     assert settings["optimizer.lr"] == (1e-5, "--profile roberta")
-    assert settings["seeds"] == (1, "--seeds")
+    assert settings["seeds"] == (1, "default")
 
 
 def test_a_second_task_continues_from_the_first(workspace: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ def test_settings_have_their_origin(workspace: Path) -> None:
     assert (settings["seeds"].value, settings["seeds"].origin) == (2, "--seeds")
     assert settings["optimizer.lr"].origin == "default for small models"
     assert settings["optimizer.weight_decay"].origin == "default"
+    assert settings["layer_decay"].origin == "default"  # an option, too
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -139,3 +139,13 @@ def test_other_files_of_a_comparison_are_utf8_whatever_the_training_files_were(r
     file.write_bytes(file.read_text(encoding="utf-8").encode("cp1252"))
     with pytest.raises(BertkitError, match=r"is not UTF-8.* Convert the file \(iconv -f cp1252 -t UTF-8\)"):
         compare_models(first, second, file, "dev", QUIET)
+
+
+def test_the_report_of_a_file_has_its_name_and_leaves_that_of_dev(run: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "more.csv", ["good", "bad", "good"])
+    api.evaluate(run, progress="quiet")
+    dev = (run / "evaluation-dev" / "report.json").read_bytes()
+    found = api.evaluate(run, data=file, progress="quiet")
+    assert found.task == "files:more.csv"
+    assert "files:more.csv, dev" in (run / "evaluation-dev-more" / "report.html").read_text()
+    assert (run / "evaluation-dev" / "report.json").read_bytes() == dev

@@ -120,3 +120,43 @@ def test_without_pyarrow_the_extra_is_named(saved: Path, monkeypatch: pytest.Mon
     with pytest.raises(BertkitError, match=r"arrow needs pyarrow: pip install 'bertkit\[parquet\]'") as caught:
         guess(saved)
     assert caught.value.exit_code == WRONG_USAGE
+
+
+def test_parquet_files_of_hugging_face_have_the_names_of_their_classes(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    features = {
+        "label": {"names": ["neg", "pos"], "_type": "ClassLabel"},
+        "text": {"dtype": "string", "_type": "Value"},
+    }
+    table = arrow.table({"text": ["one", "two", "three"], "label": [1, 0, -1]})
+    written = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    parquet.write_table(written, tmp_path / "t.parquet")
+    assert [row.cells for row in Table(tmp_path / "t.parquet").rows("text", "label")] == [
+        ["one", "pos"],
+        ["two", "neg"],
+        ["three", ""],
+    ]
+
+
+@pytest.mark.parametrize("metadata", ['{"info": 7}', "[]", '{"info": {"features": []}}'])
+def test_other_descriptions_of_columns_are_no_names_of_classes(metadata: str, tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.table({"label": [1, -1]}).replace_schema_metadata({"huggingface": metadata})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert [row.cells for row in Table(tmp_path / "t.parquet").rows("label")] == [["1"], ["-1"]]
+
+
+def test_a_damaged_description_of_columns_is_an_error(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"a": [1]}).replace_schema_metadata({"huggingface": "{"}), tmp_path / "t.parquet")
+    with pytest.raises(BertkitError, match=r"t\.parquet describes its columns in a way that cannot be read"):
+        list(Table(tmp_path / "t.parquet").rows("a"))
+
+
+def test_texts_that_a_parquet_file_has_as_bytes_are_utf8(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"text": [b"caf\xc3\xa9", None, b"\xff"]}), tmp_path / "t.parquet")
+    rows = Table(tmp_path / "t.parquet").rows("text")
+    assert [next(rows).cells, next(rows).cells] == [["café"], [""]]
+    with pytest.raises(BertkitError, match=r"t\.parquet, line 3: a cell of bytes that are no UTF-8"):
+        next(rows)

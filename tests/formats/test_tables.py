@@ -283,3 +283,24 @@ def test_missing_numbers_decimals_and_dates_of_parquet(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
     cells = [row.cells for row in Table(tmp_path / "t.parquet").rows("score", "price", "day")]
     assert cells == [["0.5", "1.50", "2018-10-11"], ["", "2.25", ""]]
+
+
+def test_a_text_may_be_the_name_of_the_column(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.txt", b"one\ntext\n") == [("one",), ("text",)]
+    assert read(tmp_path / "a.csv", b"a,1\n1,2\nb,3\n") == [("a", "1"), ("1", "2"), ("b", "3")]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "cells"),
+    [
+        ("a.tsv", "Well, yes, no, maybe\t1", ("Well, yes, no, maybe", "1")),
+        ("a.csv", "good; fun; short,pos", ("good; fun; short", "pos")),
+        ("b.csv", "good, fun, short;pos", ("good, fun, short", "pos")),
+    ],
+)
+def test_marks_inside_the_first_text_are_no_delimiters(
+    name: str, first: str, cells: tuple[str, ...], tmp_path: Path
+) -> None:
+    mark = next(mark for mark in "\t;," if cells[0] + mark + cells[1] == first)
+    rows = read(tmp_path / name, f"{first}\nplain{mark}{cells[1]}\nalso{mark}{cells[1]}\n".encode())
+    assert rows[0] == cells

@@ -17,9 +17,11 @@ from bertkit.metrics.bootstrap import (
     p_value,
     percentile_interval,
     resample_classes,
+    resample_labels,
     resample_means,
     resample_numbers,
 )
+from bertkit.metrics.labels import macro_f1, micro_f1, subset_accuracy
 
 CLASS_SCORES = ["accuracy", "f1", "macro_f1", "matthews"]
 
@@ -122,3 +124,19 @@ def test_equal_models_rarely_differ_significantly() -> None:
         drawn = [bootstrap(resample_means(side), 67, resamples=300, seed=seed) for side in sides]
         significant += p_value((drawn[0] - drawn[1])[:, 0]) < 0.05
     assert significant / 200 < 0.1
+
+
+def test_scores_of_sets_of_labels_in_a_resample_are_those_of_its_examples() -> None:
+    generator = np.random.default_rng(3)
+    gold, answers = ([tuple(np.array(list("abcde"))[generator.random(5) < 0.3]) for _ in range(37)] for _ in range(2))
+    scores = {"subset_accuracy": subset_accuracy, "macro_f1": macro_f1, "micro_f1": micro_f1}
+    resamples = generator.integers(37, size=(20, 37))
+    found = resample_labels(gold, answers, list(scores))(resamples)
+    for row, places in zip(found, resamples.tolist(), strict=True):
+        sides = [[side[place] for place in places] for side in (gold, answers)]
+        assert row == pytest.approx([score(*sides) for score in scores.values()], abs=1e-12)
+
+
+def test_sets_without_any_label_score_0() -> None:
+    found = resample_labels([()] * 3, [()] * 3, ["micro_f1", "macro_f1", "subset_accuracy"])(np.array([[0, 1, 1]]))
+    assert found.tolist() == [[0.0, 0.0, 1.0]]

@@ -79,6 +79,11 @@ def test_named_entities_have_cased_models_at_the_scale_of_the_paper(data_folder:
     mnli, entities, _ = folders(row)
     assert all(folder.startswith("finetuning/masks-100-0-0/glue-mnli/") for folder in mnli)
     assert all(folder.startswith("finetuning/masks-100-0-0-cased/conll2003/") for folder in entities)
+    assert row.model is not None and row.model.name == "masks-100-0-0"
+    (fine_tuning,) = (
+        each for each in plan(data_folder, TABLE_7, scale=PAPER).tables[0].rows if each.name == "Fine-tuning BERT-Base"
+    )
+    assert fine_tuning.model is not None and fine_tuning.model.name == "bert-base-cased"  # whose costs are shown
 
 
 def test_estimate_counts_every_seed_and_learning_rate(data_folder: Path, mrpc_table: PaperTable) -> None:

@@ -59,3 +59,11 @@ def test_a_table_may_have_another_encoding(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("id,text\n1,ein müder Müller\n2,zwei\n".encode("cp1252"))
     assert list(open_text_column(path, encoding="cp1252").texts()) == ["ein müder Müller", "zwei"]
+
+
+def test_a_first_line_that_may_be_a_text_is_not_taken_for_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a fine film to see\nbad one\nthe old mill\n")
+    with pytest.raises(BertkitError, match='line 1: "a fine film to see" may be the name of the column or a text'):
+        open_text_column(path)
+    assert list(open_text_column(path, "a fine film to see").texts()) == ["bad one", "the old mill"]

@@ -10,7 +10,8 @@ import pytest
 from tests.task_types.small_tables import fails, reviews, sentence, write_csv
 from tests.task_types.small_tables import here as here
 
-from bertkit.errors import BAD_DATA, BertkitError
+from bertkit.errors import BAD_DATA, WRONG_USAGE, BertkitError
+from bertkit.evaluation.evaluate import read_split
 from bertkit.task_types import TextClassificationTask, TextExample, from_record
 from bertkit.task_types.user_tables import guess
 
@@ -155,3 +156,24 @@ def test_an_encoding_is_refused_for_questions_and_tags(tmp_path: Path, name: str
     path.write_bytes(content.encode("cp1252") * 9)
     with pytest.raises(BertkitError, match=r"--encoding is for tables of texts; .* iconv -f cp1252 -t UTF-8"):
         guess(path, encoding="cp1252")
+
+
+def test_columns_that_are_named_are_no_choices(here: Path) -> None:
+    rows = [(sentence(row), "up" if row % 3 else "down") for row in range(40)]
+    (here / "ab.csv").write_text("A,B\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    found = guess(here / "ab.csv", text="A", label="B")
+    assert isinstance(found.task, TextClassificationTask)
+    assert found.task.labels == ("down", "up")
+
+
+def test_a_second_text_is_not_ignored_in_files_of_other_tasks(here: Path) -> None:
+    path = here / "mc.csv"
+    rows = [f"{sentence(row)},one {row},two {row},{row % 2}\n" for row in range(20)]
+    path.write_text("question,choice0,choice1,label\n" + "".join(rows))
+    fails('has no column "nonsense"', WRONG_USAGE, path, pair="nonsense")
+
+
+def test_the_split_train_of_a_file_is_all_of_it(here: Path) -> None:
+    task = guess(write_csv(here / "r.csv", reviews(40))).task
+    assert len(read_split(task, None, "train").examples) < 40
+    assert len(read_split(task, here / "r.csv", "train").examples) == 40

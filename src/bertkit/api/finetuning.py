@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from bertkit.api.cluster import run_on_cluster
@@ -39,10 +39,13 @@ def finetune(options: FinetuneOptions) -> FinetuneResult:
         if options.then is not None:
             first = replace(run, output=run.output / "first", seeds=1)
             run_finetuning(first, bar, origins=origins(first, settings), model=model)
-            then = TaskTrainingOptions(options.then, model=options.model, output=options.output, data=options.data)
+            then = TaskTrainingOptions(
+                options.then, model=options.model, output=options.output, data=options.data, encoding=options.encoding
+            )
             task = choose_task(then, bar)
             settings = _list_settings(options, task, model, bar)
-            run = replace(apply(_new_run(options, task), settings), model=first.output, from_scratch=False)
+            run = apply(_new_run(options, task), settings)
+            run = replace(run, model=first.output, from_scratch=False, reinit_layers=0)
             model = ModelFolder.open(first.output)
         return run_finetuning(run, bar, origins=origins(run, settings), model=model)
 
@@ -58,7 +61,7 @@ def tune(options: TuneOptions) -> SweepResult:
     with Progress(options.progress) as bar:
         model = ModelFolder.open(options.model)  # before the table, which may be large, is read
         task = choose_task(options, bar)
-        given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name)]
+        given = [name for name in ("epochs", "lr", "batch_size") if getattr(options, name) is not None]
         axes = read_axes(options.grid, given=given, ranges=options.trials is not None)
         settings = _list_settings(options, task, model, bar, varied=[axis.path for axis in axes])
         run = apply(_new_run(options, task), settings)
@@ -98,7 +101,9 @@ def _list_settings(
 
 
 def _given_settings(options: TaskTrainingOptions) -> list[Setting]:
-    return given_settings(
+    """The options that differ from their defaults."""
+    defaults = {each.name: each.default for each in fields(options)}
+    given = given_settings(
         model=Path(options.model),
         output=Path(options.output),
         seeds=options.seeds,
@@ -107,10 +112,11 @@ def _given_settings(options: TaskTrainingOptions) -> list[Setting]:
         batch_size=options.batch_size,
         limit=options.limit,
         from_scratch=options.from_scratch,
-        baseline=False if options.no_baseline else None,
         reinit_layers=options.reinit_layers,
         layer_decay=options.layer_decay,
         teacher=optional_path(options.teacher),
         unlabelled=optional_path(options.unlabelled),
         **{"optimizer.lr": options.lr},
     )
+    without_baseline = [Setting("baseline", False, "--no-baseline")] if options.no_baseline else []
+    return [each for each in given if each.value != defaults.get(each.path)] + without_baseline

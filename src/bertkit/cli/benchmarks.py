@@ -19,7 +19,10 @@ def glue_table(options: GlueTableOptions, *, json: bool) -> None:
     if json:
         show_json(table)
         return
-    rows = [(each.column, each.score, each.best, each.mean, each.sd or "", each.run) for each in table.scores]
+    rows = [
+        (each.column, each.score, each.best, each.mean, "" if each.sd is None else each.sd, each.run)
+        for each in table.scores
+    ]
     averages = [] if table.best is None else [("average", "", table.best, table.mean, "", "")]
     show_table(("task", "score", "best seed", "mean", "sd", "run"), [*rows, *averages])
     if table.missing:

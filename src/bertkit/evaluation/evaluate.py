@@ -30,30 +30,37 @@ REPORT_FILES = ("report.html", "report.json")
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledSplit:
-    """The labelled examples of a split of a task."""
+    """The labelled examples of a split of a task, or of ``file``, which was named in place of the task's own."""
 
     task: FileTask
     split: str
     examples: Sequence[Example]
+    file: Path | None = None
+
+    @property
+    def source(self) -> str:
+        """For reports: ``glue:sst2``, or ``files:reviews.csv``."""
+        return self.task.name if self.file is None else f"files:{self.file.name}"
 
     @property
     def name(self) -> str:
         """For messages: ``glue:sst2 dev``."""
-        return f"{self.task.name} {self.split}"
+        return f"{self.source} {self.split}"
 
 
 def read_split(task: FileTask, data: Path | None, split: str) -> LabelledSplit:
     """The labelled examples of a split in the task's own files, in the folder ``data``, or in the file ``data``."""
     if data is not None and not data.exists():
         raise usage_error(f"no file or folder at {data}.")
-    if data is not None and (data.is_file() or not task.files.home):
-        task = task.with_files(**{split: tables_of(data, split)})
+    file = data if data is not None and (data.is_file() or not task.files.home) else None
+    if file is not None:
+        task = replace(task.with_files(**{split: tables_of(file, split)}), heldout=0.0)  # all of it is the split
     elif data is not None:
         task = task.at(data)
     examples = [example for example in task.examples(split) if example.label is not None]
     if not examples:
         raise data_error(f"no example of {task.name} {split} has a label; there is nothing to score.")
-    return LabelledSplit(task=task, split=split, examples=examples)
+    return LabelledSplit(task=task, split=split, examples=examples, file=file)
 
 
 def predict_split(model: Pipeline, labelled: LabelledSplit, progress: Progress) -> list[Any]:
@@ -80,6 +87,7 @@ def evaluate_model(
     predictions = predict_split(model, labelled, progress)
     task, split = labelled.task, labelled.split
     evaluation = evaluate_predictions(task, split, labelled.examples, predictions, notes=_notes(labelled))
+    evaluation = replace(evaluation, task=labelled.source)
     evaluation = _judge(evaluation, model, labelled, predictions, baseline=baseline)
     output = output or _default_output(model, labelled)
     if output is not None:
@@ -134,7 +142,8 @@ def _default_output(model: Pipeline, labelled: LabelledSplit) -> Path | None:
     run = model.folder.parent
     if len(model.folders) > 1 or not (run / "run.json").exists():
         return None
-    suffix = "" if labelled.task.name == model.task.name else f"-{labelled.task.name.replace(':', '-')}"
+    other = labelled.file.stem if labelled.file is not None else labelled.task.name.replace(":", "-")
+    suffix = "" if labelled.source == model.task.name else f"-{other}"
     return run / f"evaluation-{labelled.split}{suffix}"
 
 

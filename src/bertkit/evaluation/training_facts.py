@@ -14,6 +14,7 @@ from bertkit.evaluation.alternatives import read_finished_run, read_record
 from bertkit.evaluation.drawings import draw_epochs
 from bertkit.evaluation.html_tables import html_table
 from bertkit.finetuning.results import FinetuneResult
+from bertkit.scores import format_score
 
 _ALWAYS_SHOWN = (
     "model",
@@ -72,7 +73,8 @@ def render_seeds(facts: TrainingFacts) -> Iterator[str]:
     yield "<h2>Seeds</h2>"
     rows = [(f"seed {each.seed}", each.best_epoch, *each.scores.values()) for each in result.seeds]
     sd = "" if result.sd is None else f", standard deviation {result.sd:.4f}"
-    caption = f"Dev scores of the training. {metric}: mean {result.mean:.4f}{sd}. This page evaluates the best seed."
+    mean = f"{metric}: mean {format_score(result.mean)}{sd}"
+    caption = f"Dev scores of the training. {mean}. This page evaluates the best seed."
     yield html_table(caption, ("", "epoch", *result.best.scores), rows)
     curves = {f"seed {each.seed}": [float(epoch[metric]) for epoch in each.epochs] for each in result.seeds}
     if max(map(len, curves.values())) > 1:

@@ -92,7 +92,8 @@ def describe_baselines(metric: str, baselines: Sequence[Baseline], num_train: in
 def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     """A sentence that compares a model's ``score`` with the best of its baselines; empty without any.
 
-    A score inside the interval of the baseline is no difference that these examples can show.
+    A score inside the interval of the baseline is neither called better nor worse. ``bertkit compare`` judges two
+    models by their differences on each example, which is a sharper test.
     """
     if not baselines:
         return ""
@@ -106,8 +107,8 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     if score > high:
         return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"
     if score >= low and best.interval is not None:
-        by_chance = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
-        judgement = f"no difference that these examples can show ({name} has {by_chance} on others like them)"
+        ends = f"{format_metric(metric, low)} to {format_metric(metric, high)}"
+        judgement = f"within what {name} has on as many other examples ({ends})"
     else:
         judgement = f"the model is worse by {_difference(metric, to_beat - score)} and not worth its cost yet"
     return f"{compared}: {judgement}. What helps: {_advise(best)}"

@@ -24,9 +24,9 @@ def write_finetuning_card(folder: RunFolder, run: FinetuneRun, result: FinetuneR
     ]
     if task.heldout:
         limits.append(f"Dev is {task.heldout:.0%} of the training file, held out; it is not a sample of other data.")
-    if run.limit is not None:
+    if run.limit == examples["train"]:
         limits.append(f"Only the first {examples['train']:,} training examples were used.")
-    if run.dev_limit is not None:
+    if run.dev_limit == examples["dev"]:
         limits.append(f"Only the first {examples['dev']:,} dev examples were scored.")
     about = (
         f"{base_name(run.model)}{fresh} fine-tuned for {task.name} on {examples['train']:,} "

@@ -21,6 +21,7 @@ from bertkit.optional import require
 from bertkit.storage.json_text import parse_json
 
 Values = tuple[object, ...]
+_Converter = Callable[[object], object]
 
 _ROWS_AT_ONCE = 1024
 _TEXT_TYPES = ("string", "large_string", "string_view")
@@ -61,11 +62,13 @@ def parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Values]:
     with _open_parquet(path) as file:
         check_unpacked(path, unpacked_size(file.metadata, columns))
         texts = text_columns(file.schema_arrow)
+        features = _described_columns(file.schema_arrow, path)
+    converters = [build_converter(features.get(column), path) for column in columns]
     # A text that many rows share stays one text: a thousand copies of it could fill the memory.
     with _open_parquet(path, read_dictionary=texts) as file:
         try:
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=list(columns)):
-                for row in _rows(batch, columns):
+                for row in _rows(batch, columns, converters):
                     number += 1
                     yield row
         except (OSError, ValueError) as error:
@@ -110,15 +113,28 @@ def dataset_rows(folder: Path, columns: Sequence[str]) -> Iterator[Values]:
         with _open_stream(file) as stream:
             try:
                 for batch in stream:
-                    for row in _rows(batch, columns):
+                    for row in _rows(batch, columns, converters):
                         number += 1
-                        yield tuple(convert(value) for convert, value in zip(converters, row, strict=True))
+                        yield row
             except (OSError, ValueError) as error:
                 raise data_error(f"{file}, row {number + 1:,}: cannot be read ({error}).") from error
 
 
-def _rows(batch: Any, columns: Sequence[str]) -> Iterator[Values]:
-    yield from zip(*(list_values(batch.column(name)) for name in columns), strict=True)
+def _described_columns(schema: Any, path: Path) -> dict[str, Any]:
+    """What ``datasets`` writes about the columns into a Parquet file, such as the names of classes; {} in another."""
+    written = (schema.metadata or {}).get(b"huggingface", b"{}")
+    try:
+        features = parse_json(written.decode("utf-8"))["info"]["features"]
+    except (KeyError, TypeError):
+        return {}
+    except ValueError as error:
+        raise data_error(f"{path} describes its columns in a way that cannot be read ({error}).") from error
+    return features if isinstance(features, dict) else {}
+
+
+def _rows(batch: Any, columns: Sequence[str], converters: Sequence[_Converter]) -> Iterator[Values]:
+    for row in zip(*(list_values(batch.column(name)) for name in columns), strict=True):
+        yield tuple(convert(value) for convert, value in zip(converters, row, strict=True))
 
 
 def list_values(column: Any) -> list[Any]:
@@ -142,7 +158,7 @@ def _arrow_files(folder: Path) -> list[Path]:
     return files
 
 
-def build_converter(feature: object, source: Path | str) -> Callable[[object], object]:
+def build_converter(feature: object, source: Path | str) -> _Converter:
     """A function that converts a value of a column: the number of a class to its name, also inside lists."""
     if isinstance(feature, list) and len(feature) == 1:
         feature = {"feature": feature[0]}

@@ -148,7 +148,10 @@ class Table:
             self.column_index(column)
         rows = parquet_rows if self.form.kind == "parquet" else dataset_rows
         for number, values in enumerate(rows(self.path, columns), start=1):
-            yield Row(number, [_cell(value) for value in values])
+            try:
+                yield Row(number, [_cell(value) for value in values])
+            except UnicodeDecodeError as error:
+                raise data_error(f"{at_line(self.path, number)}: a cell of bytes that are no UTF-8.") from error
 
     def _delimited_rows(self, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
         places = [self.column_index(column) for column in columns]
@@ -169,7 +172,7 @@ class Table:
                 f"{at_line(self.path, row.line)}: {len(row.cells):,} cells, but {len(self.columns):,} columns "
                 f"({', '.join(self.columns[:12])}). {self._advise_on_width(len(row.cells))}"
             )
-        if tuple(row.cells) == self.columns:
+        if not self.form.names and tuple(row.cells) == self.columns:
             raise data_error(f"{at_line(self.path, row.line)}: the line of column names again. Delete it.")
 
     def _advise_on_width(self, cells: int) -> str:
@@ -182,7 +185,8 @@ class Table:
 def sniff(path: Path, encoding: str | None = None) -> Format:
     """The format of a file, guessed from its name and its first thousand lines.
 
-    The delimiter is the one that splits the first line into the most cells. In tab-separated files quotes are plain
+    The delimiter is the one that gives every line equally many cells, of several the one that splits the first line
+    into the most; in a ``.tsv`` the tab. In tab-separated files quotes are plain
     characters (as in GLUE), unless every quote in the sample delimits a cell (as a spreadsheet writes them). A first
     line that holds a number, or a cell that recurs further down, is data and not names: the columns are then called
     1, 2, 3.
@@ -205,12 +209,20 @@ def _guess_format(path: Path, lines: Lines) -> Format:
         return Format(kind="json" if suffix == ".json" and sample[0].lstrip().startswith("[") else "jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:
         return Format(kind="lines", names=("text",))
-    delimiter = max(_DELIMITERS, key=lambda mark: len(next(_readable_rows(path, sample, mark, quotes=True), ())))
+    delimiter = "\t" if suffix == ".tsv" and "\t" in sample[0] else _guess_delimiter(path, sample)
     quotes = delimiter != "\t" or _has_quoted_cells(path, sample)
     spaces = quotes and any(f'{delimiter} "' in line for line in sample)
     spaces = spaces and _has_one_width(path, sample, Format(delimiter=delimiter, quotes=True, spaces=True))
     first, *others = [*_readable_rows(path, sample, delimiter, quotes=quotes)] or [()]
     return Format(delimiter=delimiter, quotes=quotes, spaces=spaces, names=_number_nameless(first, others))
+
+
+def _guess_delimiter(path: Path, sample: Sequence[str]) -> str:
+    def rank(delimiter: str) -> tuple[bool, int]:
+        first, *others = [len(cells) for cells in _readable_rows(path, sample, delimiter, quotes=True)] or [0]
+        return first > 1 and {first}.issuperset(others), first
+
+    return max(_DELIMITERS, key=rank)
 
 
 def _readable_rows(path: Path, sample: Sequence[str], delimiter: str, *, quotes: bool) -> Iterator[Sequence[str]]:
@@ -353,6 +365,8 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool | int | float):
         return json.dumps(value)
+    if isinstance(value, bytes):  # a text in a Parquet file without that type, as Spark and Impala may write it
+        return value.decode("utf-8")
     if isinstance(value, list | tuple | dict):
         return Structure(json.dumps(value, ensure_ascii=False, default=str))
     return str(value)

@@ -8,7 +8,7 @@ The scores are computed here and not by scikit-learn, which scores one resample 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,32 @@ def resample_numbers(gold: Sequence[float], predicted: Sequence[float], names: S
             rank = load("scipy.stats").rankdata
             resampled["spearman"] = [rank(side[indices], axis=1) for side in sides]
         return np.stack([_correlate(*resampled[name]) for name in names], axis=1)
+
+    return score
+
+
+def resample_labels(
+    gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]], names: Sequence[str]
+) -> Statistic:
+    """A statistic: ``names`` among micro_f1, macro_f1 and subset_accuracy of sets of labels, as in ``labels``."""
+    require_pairs(gold, predicted)
+    labels = sorted({label for each in (*gold, *predicted) for label in each})
+    has_gold, has_predicted = (
+        np.array([[label in each for label in labels] for each in side], dtype=np.float64) for side in (gold, predicted)
+    )
+    has_both, is_exact = has_gold * has_predicted, (has_gold == has_predicted).all(axis=1)
+
+    def score(indices: Indices) -> Scores:
+        times = _count(indices, len(gold))  # how often each example is in each resample
+        correct, occurring = times @ has_both, times @ (has_gold + has_predicted)
+        found = {
+            "micro_f1": _divide(2 * correct.sum(axis=1), occurring.sum(axis=1)),
+            "macro_f1": _divide(
+                _divide(2 * correct, occurring).sum(axis=1), (occurring > 0).sum(axis=1, dtype=np.float64)
+            ),
+            "subset_accuracy": times @ is_exact / times.sum(axis=1),
+        }
+        return np.stack([found[name] for name in names], axis=1)
 
     return score
 

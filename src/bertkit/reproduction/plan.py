@@ -18,7 +18,7 @@ from bertkit.reproduction.claims import Claim, find_claims
 from bertkit.reproduction.comparisons import write_example_intervals
 from bertkit.reproduction.corpora import Corpora
 from bertkit.reproduction.estimate import ReproductionEstimate, estimate_pretrainings, measure_speed
-from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable
+from bertkit.reproduction.paper import PaperColumn, PaperRow, PaperTable, System
 from bertkit.reproduction.pretrainings import Settings
 from bertkit.reproduction.systems import SystemModel, Systems
 from bertkit.scheduling import Unit, order_units
@@ -171,22 +171,24 @@ class ReproductionPlan:
         if row.shows_size and self._scale.profile != "paper":
             name = f"{name} (here {self._systems.network(row.system.network).size})"
         cells = [self._plan_cell(row, column) for column in columns]
-        return PlannedRow(row=row, name=name, model=self._systems.find(row.system), cells=cells)
+        found = [self._find_network(row.system, column.task) for column in columns if column.task is not None]
+        networks = {network.name: network for network in found}
+        model = found[0] if len(networks) == 1 else self._systems.find(row.system)
+        return PlannedRow(row=row, name=name, model=model, cells=cells)
 
     def _plan_cell(self, row: PaperRow, column: PaperColumn) -> PlannedCell:
         if column.task is None:
             return PlannedCell(column=column, benchmark=None, finetunings={})
         assert row.system is not None
-        features = row.features or column.features
-        benchmark = self._find_benchmark(column.task, features)
-        system = row.system
-        if column.task.name == conll2003.name and self._systems.has_cased(system):
+        benchmark = self._find_benchmark(column.task, row.features or column.features)
+        network = self._find_network(row.system, column.task)
+        return PlannedCell(column=column, benchmark=benchmark, finetunings=self._plan_finetunings(network, benchmark))
+
+    def _find_network(self, system: System, task: FileTask) -> SystemModel:
+        """The pre-trained network of a system for a task: for named entities a cased one, where the scale has it."""
+        if task.name == conll2003.name and self._systems.has_cased(system):
             system = replace(system, cased=True)
-        return PlannedCell(
-            column=column,
-            benchmark=benchmark,
-            finetunings=self._plan_finetunings(self._systems.find(system), benchmark),
-        )
+        return self._systems.find(system)
 
     def _plan_finetunings(self, model: SystemModel, benchmark: Benchmark) -> dict[Path, Unit]:
         """A run for every learning rate that is tried, by its folder."""

@@ -51,8 +51,14 @@ class Point:
 
     def run(self, base: FinetuneRun, output: Path) -> FinetuneRun:
         """The fine-tuning run of this point; raises a usage error for a value that its setting cannot have."""
-        settings = [Setting(_PATHS.get(name, name), value, _ORIGIN, is_text=True) for name, value in self.values]
-        return replace(apply(base, settings), output=output)
+        return replace(apply(base, self._settings()), output=output)
+
+    def origins(self) -> dict[str, str]:
+        """The origin of each setting that is varied, by its path."""
+        return {each.path: each.origin for each in self._settings()}
+
+    def _settings(self) -> list[Setting]:
+        return [Setting(_PATHS.get(name, name), value, _ORIGIN, is_text=True) for name, value in self.values]
 
 
 @dataclass(frozen=True, slots=True)

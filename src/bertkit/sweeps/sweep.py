@@ -83,6 +83,7 @@ class _Worker:
         self._folder = sweep.base.output
         self._progress = progress
         self._data: FinetuningData | None = None
+        self._origins: Mapping[str, str] = {}
         self._grid = [] if sweep.trials else list(grid_points(sweep.axes))
         self._trials: Trials | None = None
 
@@ -94,7 +95,9 @@ class _Worker:
             "sampler": self._sweep.sampler if self._sweep.trials else None,
         }
         with RunFolder(self._folder, wait=True) as folder:
-            begin_run(folder, settings, self._base, kind="tune", origins=origins)
+            named = {f"run.{path}": origin for path, origin in origins.items()}
+            begin_run(folder, settings, self._base, kind="tune", origins=named)
+            self._origins = origins
             if count := self._sweep.trials:
                 journal = self._folder / "journal.log"
                 self._trials = Trials(journal, self._sweep.axes, count, self._sweep.sampler, seed=self._base.first_seed)
@@ -159,7 +162,7 @@ class _Worker:
         total = self._sweep.trials or len(points)
         self._progress.say(f"point {points.index(point) + 1} of {total}: {point}")
         run = point.run(self._base, folder.path)
-        begin_run(folder, settings_record(run), run)
+        begin_run(folder, settings_record(run), run, origins={**self._origins, **point.origins()})
         if self._data is None or not self._data.fits(run):
             self._data = load_data(run, self._progress, self._data)
         try:

@@ -106,7 +106,7 @@ class FileTask(Task[E, P]):
         return self, predictions
 
     def reconsider(self, prediction: P) -> P:
-        """The same prediction, decided by the thresholds of this task instead of those of another of the same type."""
+        """The prediction of another task of this type as an answer to this one; its thresholds keep their say."""
         return prediction
 
     def score_parts(self, examples: Iterable[E], predictions: Iterable[P]) -> list[ClassScore]:

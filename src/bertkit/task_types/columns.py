@@ -155,6 +155,11 @@ def _counterpart(name: str) -> str | None:
     return None
 
 
+def looks_like_name(cell: str) -> bool:
+    """Whether a cell of the first line can only be the name of a column: one short word."""
+    return re.fullmatch(r"[\w.-]{1,40}", cell) is not None
+
+
 def label_by_name(names: Iterable[str]) -> str | None:
     """The column with a name that labels have; None without one."""
     by_name = {name.casefold(): name for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +10,11 @@ from bertkit.formats.compression import suffix_of
 from bertkit.formats.encodings import UTF_8, check_encoding
 from bertkit.formats.tables import Table
 from bertkit.task_types.base import FileTask
-from bertkit.task_types.columns import ID_NAMES, guess_columns, guess_texts
+from bertkit.task_types.columns import ID_NAMES, guess_columns, guess_texts, looks_like_name
 from bertkit.task_types.multiple_choice import MultipleChoiceTask
 from bertkit.task_types.similarity import SimilarityTask
 from bertkit.task_types.task_files import Columns, Split
 from bertkit.task_types.text_task import TextTask
-
-_NAME = re.compile(r"[\w.-]{1,40}")
-"""What looks like the name of a column. A text in the first line is a row of a file that has no names."""
 
 
 def choose_columns(
@@ -87,7 +83,7 @@ def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | N
     others = [
         name for name in table.columns if name.casefold() not in ID_NAMES and name not in (second, *_labels(task))
     ]
-    if text is None and known.first not in table.columns and len(others) == 1 and _NAME.fullmatch(others[0]):
+    if text is None and known.first not in table.columns and len(others) == 1 and looks_like_name(others[0]):
         text = others[0]
     first = text or known.first
     if first not in table.columns and others:
@@ -102,7 +98,7 @@ def _of_known_task(task: TextTask, table: Table, text: str | None, pair: str | N
 def _propose_text(table: Table, second: str | None) -> str:
     """What to type for the column that looks most like a text."""
     name = guess_texts(table, text=None, pair=second).first
-    return f" Name it with --text {name}." if _NAME.fullmatch(name) else " Name it: --text COLUMN."
+    return f" Name it with --text {name}." if looks_like_name(name) else " Name it: --text COLUMN."
 
 
 def _labels(task: TextTask) -> set[str | None]:

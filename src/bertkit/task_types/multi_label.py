@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertkit.batch import IGNORE, Feature, Label
 from bertkit.contracts import Encoder, Objective, OutputArrays
+from bertkit.metrics.bootstrap import Statistic, resample_labels
 from bertkit.metrics.classification import ClassScore
 from bertkit.metrics.labels import macro_f1, micro_f1, score_labels, subset_accuracy
 from bertkit.objectives.multi_label import MultiLabelClassification
@@ -129,6 +130,13 @@ class MultiLabelTask(TextTask):
     def score_answers(self, name: str, gold: Sequence[Answer], answers: Sequence[Answer]) -> float:
         """F1 over all labels, mean F1 of the labels, or the share of examples with all labels right."""
         return _SCORES[name](list(map(_labels, gold)), list(map(_labels, answers)))
+
+    def resampling_statistic(
+        self, examples: Sequence[TextExample], predictions: Sequence[Prediction], scores: Sequence[str]
+    ) -> Statistic | None:
+        """The scores from counts of labels, for a whole matrix of resamples at a time."""
+        gold = [_labels(example.label) for example in examples]
+        return resample_labels(gold, [_labels(prediction.label) for prediction in predictions], scores)
 
     def score_parts(self, examples: Iterable[TextExample], predictions: Iterable[Prediction]) -> list[ClassScore]:
         """Precision, recall and F1 of each label."""

@@ -10,7 +10,7 @@ from bertkit.errors import data_error, usage_error
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Format, Table, require_text
 from bertkit.options.inputs import STREAM
-from bertkit.task_types.columns import guess_texts
+from bertkit.task_types.columns import guess_texts, looks_like_name
 
 
 @dataclass(frozen=True)
@@ -50,4 +50,9 @@ def open_text_column(path: Path, name: str | None = None, *, encoding: str | Non
     table = Table(path, encoding=encoding)
     if name is not None:
         table.column_index(name)
+    elif len(table.columns) == 1 and not table.form.names and not looks_like_name(table.columns[0]):
+        raise usage_error(
+            f'{path}, line 1: "{table.columns[0]}" may be the name of the column or a text. Add a line "text" before '
+            "it, or give --text with that line."
+        )
     return TextColumn(table, name or guess_texts(table, text=None, pair=None).first)

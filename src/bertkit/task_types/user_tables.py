@@ -115,7 +115,7 @@ def guess(
         )
         _check_rows(similarity, similarity.files.splits.keys())
         return Guess(task=similarity, sentence=sentence)
-    columns_given = (text, label, kind) != (None, None, None)
+    columns_given = any(each is not None for each in (text, pair, label, kind))
     if not columns_given and is_squad(first):
         _refuse_encoding(first, encoding)
         return _guess_questions(paths, name)
@@ -127,7 +127,8 @@ def guess(
     if not columns_given and holds_tags(first, encoding):
         _refuse_encoding(first, encoding)
         return _guess_tags(paths, name, max_length)
-    if kind is None and (choices := find_choices(table.columns)):
+    others = [name for name in table.columns if name not in (text, label)]
+    if kind is None and pair is None and (choices := find_choices(others)):
         columns = find_columns(table, choices, prompt=text, label=label)
         chosen, sentence = _build_choices(table, _files(columns, paths, opened), choices, max_length)
         return Guess(task=replace(chosen, name=name), sentence=sentence)
