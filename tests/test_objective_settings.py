@@ -17,7 +17,7 @@ def test_the_defaults_are_the_papers() -> None:
     ("fields", "message"),
     [
         ({"rate": 1.5}, "rate is 1.5; it must be above 0 and at most 1"),
-        ({"final_rate": -0.1}, "final_rate is -0.1; it must be from 0 to 1"),
+        ({"final_rate": -0.1}, "final_rate is -0.1; it must be above 0 and at most 1"),
         ({"mask": 0.9}, "must add up to 1"),
         ({"keep": -0.1, "random": 0.3}, "keep is -0.1; it must be from 0 to 1"),
         ({"max_predictions": 0}, "max_predictions is 0"),

@@ -157,7 +157,7 @@ class Encoder(nn.Module, ABC):
     With a ``word_length`` a token is a word of that many numbers and ``input_ids`` is (B, T, word_length). In a
     ``causal`` encoder no state depends on a later token. With ``gradient_checkpointing`` a forward pass that needs
     gradients stores the input of each block only, and the backward pass computes the block again (Chen et al., arXiv
-    1604.06174): the same bits in less memory and a third more time.
+    1604.06174): the same bits in less memory and about a quarter more time.
     """
 
     config: EncoderConfig
@@ -254,7 +254,7 @@ class Objective(nn.Module, ABC):
     ``label`` names the entry of ``Batch.labels`` that the loss reads; its loss term has the same name. ``reads_pooled``
     is False for a head that works on an encoder whose pooler was never trained. With ``reads_layers`` the head takes
     the states of all layers, and with ``freezes_encoder`` as features of an encoder that is not trained. ``weight``
-    multiplies the loss if there are other objectives. With ``predicts_vocabulary`` the loss is the negative
+    multiplies the loss. With ``predicts_vocabulary`` the loss is the negative
     log-likelihood of tokens, whose exponential is a perplexity. ``HF_NAMES`` maps the head's parameters to those of
     Hugging Face's class; without a table a head is stored under its own names, and so is one that is not
     ``in_huggingface``, because it computes something else than that class.

@@ -12,7 +12,8 @@ from bertkit.ranges import Length, Share, ShareAboveZero, VocabularySize, check_
 class Masking:
     """How many tokens are selected for prediction and what replaces them (paper, section 3.1).
 
-    ``rate`` is the share of a row that is selected. With ``final_rate`` it changes linearly to that over the run: early
+    ``rate`` is the share of a row that is selected. With ``final_rate`` it changes linearly to that over a schedule (a
+    run has one, but for new heads and ``long_phase=restart``, which have their own): early
     steps learn from more tokens, late ones from more intact text. Of the selected tokens the share ``mask`` becomes
     [MASK], ``random`` becomes a random token of the vocabulary and ``keep`` stays. ``whole_word`` selects all subwords
     of a word or none. ``max_predictions`` limits the selected tokens of a row (the paper's code: 20 at 128 tokens, 77
@@ -20,7 +21,7 @@ class Masking:
     """
 
     rate: ShareAboveZero = 0.15
-    final_rate: Share | None = None
+    final_rate: ShareAboveZero | None = None
     mask: Share = 0.8
     random: Share = 0.1
     keep: Share = 0.1

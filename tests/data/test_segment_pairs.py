@@ -115,3 +115,13 @@ def test_pairs_need_two_documents() -> None:
     with pytest.raises(BertkitError, match="one document"):
         SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=True, max_tokens=MAX_TOKENS, seed=1)
     assert len(SegmentPairs(corpus([5, 5, 5]), Sampling(), pairs=False, max_tokens=MAX_TOKENS, seed=1)) == 1
+
+
+def test_all_of_a_sentence_longer_than_a_row_is_read_equally_often() -> None:
+    source = SegmentPairs(corpus([400], [400]), Sampling(short_sequences=0.0), pairs=False, max_tokens=64, seed=1)
+    indices = np.arange(len(source))
+    read = np.concatenate([example.first for epoch in range(300) for example in source.segments(epoch, indices)])
+    times = np.bincount(read, minlength=800) / 300
+    assert times.min() > 0
+    assert 0.8 < times[64:336].mean() < 1.2
+    assert times[64:336].std() < 0.1

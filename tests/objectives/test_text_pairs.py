@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from torch.nn import functional as F
 
-from bertkit.batch import Batch
+from bertkit.batch import IGNORE, Batch
 from bertkit.objectives._text_pairs import compare, find_equal_texts, find_rows
 
 
@@ -28,3 +31,20 @@ def test_an_equal_text_is_no_negative(batch: Batch) -> None:
     logits = compare(vectors, vectors, batch, temperature=0.5)
     infinite = -torch.inf
     assert logits.tolist() == [[2, 0, infinite], [0, 2, 0], [infinite, 0, 2]]
+
+
+def test_texts_are_compared_as_they_were_before_masking(batch: Batch) -> None:
+    expected = find_equal_texts(batch)
+    labels = torch.full_like(batch.input_ids, IGNORE)
+    labels[3, 1] = batch.input_ids[3, 1]
+    masked = batch.input_ids.masked_fill(labels != IGNORE, 99)
+    assert torch.equal(find_equal_texts(replace(batch, input_ids=masked).with_labels(mlm=labels)), expected)
+
+
+def test_cosines_are_in_float32_whatever_the_precision(batch: Batch) -> None:
+    vectors = F.normalize(torch.randn(3, 64) + 9, dim=1)
+    expected = compare(vectors, vectors, batch, temperature=0.05)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = compare(vectors, vectors, batch, temperature=0.05)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -21,9 +22,11 @@ from bertkit.training.interrupts import Interrupted
 
 
 def test_snapshots_of_the_model_are_kept(run: PretrainRun) -> None:
-    pretrain(replace(run, snapshots=3), Progress("quiet"))
+    pretrain(replace(run, snapshots=3, evaluate_every=4), Progress("quiet"))
     folders = sorted((run.output / "models").iterdir())
     assert [folder.name for folder in folders] == ["step-00000004", "step-00000007"]
+    cards = [json.loads((folder / "bertkit.json").read_text()) for folder in folders]
+    assert [bool(card["heldout"]) for card in cards] == [True, False]  # of this step, or none
     weights = [
         ModelFolder.open(folder).load_encoder().get_parameter("embeddings.word.weight")
         for folder in (*folders, run.output)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.encoders import bert
+from bertkit.encoders import bert, gpt
 from bertkit.errors import BertkitError
 from bertkit.objectives.contrastive import ContrastiveSimilarity
 from bertkit.task_types import RegressionTask, TextExample, from_record
@@ -68,6 +68,11 @@ def test_the_head_has_no_weights_and_takes_the_pooling() -> None:
     (scored,) = SimilarityTask(name="t").objectives(bert.tiny()).values()
     assert isinstance(scored, ContrastiveSimilarity)
     assert scored.temperature is None
+
+
+def test_the_first_token_of_a_left_to_right_model_is_no_vector_of_the_text() -> None:
+    with pytest.raises(BertkitError, match="pooling is cls, and the first token of a left-to-right model"):
+        SimilarityTask(name="t", pooling="cls").objectives(gpt.tiny())
 
 
 def test_the_baseline_is_a_cosine_of_words_in_common() -> None:

@@ -51,3 +51,17 @@ def test_parameters_without_a_gradient_are_not_updated() -> None:
     optimizer.step()
     changed = [not torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True)]
     assert changed == [True, True, False, False]
+
+
+def test_the_bias_is_corrected_by_the_steps_of_each_parameter() -> None:
+    """Those of an encoder begin later than those of its head, which is trained alone first."""
+    config = OptimizerConfig(kind="lamb", lr=0.01, weight_decay=0.0, bias_correction=True)
+    head, encoder = nn.Linear(13, 7, bias=False), nn.Linear(13, 7, bias=False)
+    optimizer = build_optimizer(nn.ModuleList([head, encoder]), config)
+    start, gradients = head.weight.detach().clone(), [torch.randn(7, 13) for _ in range(5)]
+    for step, gradient in enumerate(gradients):
+        encoder.weight.grad = torch.randn(7, 13) if step > 2 else None
+        head.weight.grad = gradient
+        optimizer.step()
+    expected = torch.tensor(run_algorithm_2(start, gradients, config))
+    torch.testing.assert_close(head.weight.flatten(), expected.float(), atol=1e-6, rtol=1e-5)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 from tests.training.optimizer_steps import take_steps
 from torch import Tensor, nn
 
+from bertkit.encoders import elmo
 from bertkit.training.optimizer import OptimizerConfig, build_optimizer, load_named_state, named_state, restart, set_lr
 
 
@@ -137,3 +138,27 @@ def test_adagrad_resumes_bit_for_bit() -> None:
     for each, its_optimizer in ((model, optimizer), (copy, other)):
         take_steps(each, its_optimizer, 2)
     assert torch.equal(model.weight, copy.weight)
+
+
+def test_elmos_settings_equal_a_loss_that_is_multiplied_by_20() -> None:
+    """allenai/bilm-tf: the gradient of 20 times the loss, clipped at 10, with accumulators of 1."""
+    assert elmo.SPEC.pretraining is not None
+    paper = elmo.SPEC.pretraining.paper
+    settings: dict[str, Any] = {
+        name.removeprefix("optimizer."): value for name, value in paper.items() if "optimizer." in name
+    }
+    config = OptimizerConfig(**settings, eps=0.0)
+    model = nn.Linear(13, 7, bias=False)
+    start = model.weight.detach().clone()
+    optimizer = build_optimizer(model, config)
+    value, squares = start.double(), torch.ones_like(start).double()
+    for scale in (0.001, 0.1, 1.0):
+        gradient = torch.randn(7, 13) * scale
+        model.weight.grad = gradient.clone()
+        nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+        optimizer.step()
+        theirs = 20 * gradient.double()
+        theirs *= min(1.0, 10.0 / float(theirs.norm()))
+        squares += theirs**2
+        value = value - 0.2 * theirs / squares.sqrt()
+    torch.testing.assert_close(model.weight.double(), value, atol=1e-5, rtol=1e-4)

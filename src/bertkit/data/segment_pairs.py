@@ -110,6 +110,10 @@ class SegmentPairs:
         end = _end_of_sentences(shard, begin, int(shard.document_offsets[document + 1]), max_tokens)
         cut_first, cut_second, split, kind = draws[:4].tolist()
         if not self.pairs:
+            first, last = shard.sentence_offsets[begin : begin + 2].tolist()
+            if last - first > max_tokens:  # from here on, so that all of a sentence longer than a row is read
+                start = min(int(in_shard), last - max_tokens)
+                return SegmentPair(shard.tokens[start : start + max_tokens])
             return SegmentPair(_truncate(_tokens_of(shard, begin, end), max_tokens, cut_first))
         sentences = end - begin
         middle = begin + 1 + int(split * (sentences - 1)) if sentences > 1 else end

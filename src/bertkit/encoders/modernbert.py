@@ -313,7 +313,7 @@ SPEC = EncoderSpec(
             "batch_size": 4608,
             "optimizer.lr": 8e-4,
             "optimizer.beta2": 0.98,
-            "optimizer.weight_decay": 1e-5,
+            "optimizer.weight_decay": 0.0125,  # 1e-5 per step at the peak: theirs is not multiplied by the rate
             "optimizer.bias_correction": True,
             "optimizer.clip_norm": 0.0,
             "schedule.warmup": 0.002,  # 3 of 1,719 billion tokens

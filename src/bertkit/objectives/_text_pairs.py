@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertkit.batch import Batch, EncoderOutput
+from bertkit.batch import IGNORE, Batch, EncoderOutput
 from bertkit.nn.text_pooling import Pooling, pool_states
 
 
@@ -34,10 +34,16 @@ def pool_texts(
 
 
 def find_equal_texts(batch: Batch) -> Bool[Tensor, "E E"]:
-    """Where the first or the second texts of two examples are equal: such a second text is no negative."""
+    """Where the first or the second texts of two examples are equal: such a second text is no negative.
+
+    Texts are compared as they were before ``mlm`` has masked them.
+    """
+    original, masked = batch.on_host.input_ids, batch.on_host.labels.get("mlm")
+    if masked is not None:
+        original = torch.where(masked == IGNORE, original, masked)
     equal: Tensor | None = None
     for rows in find_rows(batch):
-        ids = batch.on_host.input_ids[rows]
+        ids = original[rows]
         same = (ids[:, None] == ids[None, :]).flatten(2).all(dim=2)
         equal = same if equal is None else equal | same
     assert equal is not None
@@ -48,7 +54,8 @@ def compare(
     first: Float[Tensor, "E H"], second: Float[Tensor, "E H"], batch: Batch, *, temperature: float
 ) -> Float[Tensor, "E E"]:
     """The logits of each second text for each first one: cosine / temperature of vectors of length 1, in float32."""
-    logits = first.float() @ second.float().T / temperature
+    with torch.autocast(first.device.type, enabled=False):  # in bfloat16 cosines near 1 would be multiples of 1/256
+        logits = first.float() @ second.float().T / temperature
     return logits.masked_fill(find_equal_texts(batch), -torch.inf)
 
 

@@ -65,7 +65,7 @@ class CrfTagging(Objective):
 
     def forward(self, states: EncoderOutput, batch: Batch) -> Outputs:
         """``emissions`` (B, T, S) and ``logits`` (B, T, C)."""
-        emissions = self.classifier(states.hidden_states).float()
+        emissions = self.classifier(states.apply_head(states.hidden_states)).float()
         starts = find_starts(batch.on_host)
         columns, is_word = _find_words(starts, emissions.device)
         tags = self._tag_of[self.crf.decode(pick(emissions, columns), is_word.to(emissions.device))]

@@ -41,7 +41,8 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
                 heldout = evaluate_heldout(job, phase, folder, progress)
             # A snapshot is saved before the checkpoint of its step: if a crash comes between, the resume repeats both.
             if not is_last and is_snapshot(before, done, total, run.snapshots):
-                save_current_model(job, folder.models / f"step-{step.step:08}", heldout)
+                measured = heldout if step.step % run.evaluate_every == 0 else {}
+                save_current_model(job, folder.models / f"step-{step.step:08}", measured)
             before = done
             signal_number = int(group.all_reduce_max(interrupts.requested))
             if step.step % run.save_every == 0 or signal_number:

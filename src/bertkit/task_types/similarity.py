@@ -104,6 +104,10 @@ class SimilarityTask(FileTask[TextExample, Prediction]):
 
     def objectives(self, encoder: Encoder) -> dict[str, Objective]:
         """The cosine, which has no weights."""
+        if self.pooling == "cls" and encoder.causal:
+            raise usage_error(
+                "pooling is cls, and the first token of a left-to-right model has read no other: use mean."
+            )
         temperature = self.temperature if self.training == "pairs" else None
         return {"similarity": ContrastiveSimilarity(pooling=self.pooling, temperature=temperature)}
 

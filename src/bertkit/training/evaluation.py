@@ -43,7 +43,7 @@ def evaluate_losses(
 ) -> dict[str, float]:
     """The mean of every loss term and metric over the first ``limit`` examples of epoch 0, with dropout off.
 
-    If the source fixes the order of its batches (running text), the fewest batches with ``limit`` examples are read.
+    If the source fixes the order of its batches (ELMo's streams), the fewest batches with ``limit`` examples are read.
     ``report(done, total)`` is called after every batch. The model's mode and the encoder's recurrent state are restored
     afterwards.
     """

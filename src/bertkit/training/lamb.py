@@ -13,7 +13,7 @@ class Lamb(torch.optim.Optimizer):
     False (biases and LayerNorm, as in the authors' code) the trust ratio |x| / |u| is 1; it is also 1 where either norm
     is 0. Query, key and value are one tensor here and so share a ratio; the authors have three.
 
-    Expects the state that ``build_optimizer`` sets; ``step`` is equal in all parameters of a group.
+    Expects the state that ``build_optimizer`` sets.
     """
 
     @torch.no_grad()
@@ -39,10 +39,10 @@ class Lamb(torch.optim.Optimizer):
         torch._foreach_lerp_(first, gradients, 1 - beta1)
         torch._foreach_mul_(second, beta2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - beta2)
-        scales = list(torch._foreach_div(second, 1 - beta2 ** steps[0]))
+        scales = list(torch._foreach_div(second, [1 - beta2**step for step in steps]))
         torch._foreach_sqrt_(scales)
         torch._foreach_add_(scales, eps)
-        updates = list(torch._foreach_div(first, 1 - beta1 ** steps[0]))
+        updates = list(torch._foreach_div(first, [1 - beta1**step for step in steps]))
         torch._foreach_div_(updates, scales)
         return updates
 

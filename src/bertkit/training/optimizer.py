@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.errors import usage_error
-from bertkit.ranges import LearningRate, NonNegativeFloat, Share, ShareBelowOne, check_ranges
+from bertkit.ranges import LearningRate, NonNegativeFloat, PositiveFloat, Share, ShareBelowOne, check_ranges
 from bertkit.training.lamb import Lamb
 from bertkit.training.muon import Muon, find_hidden_matrices
 from bertkit.training.precision import Precision
@@ -23,7 +23,7 @@ from bertkit.training.precision import Precision
 _UNCORRECTED_STEP = 1.0e9
 """0.999^(1e9) is 0, and adding 1 to 1e9 in float32 changes nothing."""
 
-_INITIAL_MOMENTS = {"exp_avg": 0.0, "exp_avg_sq": 0.0, "sum": 1.0, "momentum": 0.0}
+_MOMENTS = ("exp_avg", "exp_avg_sq", "momentum")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class OptimizerConfig:
     """Settings of the optimizer; the defaults are those of BERT's pre-training (section A.2, ``optimization.py``).
 
     LAMB's paper corrects the bias; the authors' code, like BERT's, does not. Adagrad (Duchi et al. 2011) starts with
-    accumulators of 1, as in TensorFlow, which ELMo was trained with; its weight decay is added to the gradient.
+    accumulators of ``initial_accumulator``, and its weight decay is added to the gradient.
 
     ``muon_lr`` and ``muon_weight_decay`` are those of the hidden matrices with ``muon``; AdamW trains all other
     parameters with ``lr`` and ``weight_decay``. Both rates follow the schedule, and per step a matrix decays by its
@@ -48,6 +48,7 @@ class OptimizerConfig:
     weight_decay: NonNegativeFloat = 0.01
     muon_weight_decay: NonNegativeFloat = 0.1
     bias_correction: bool = False
+    initial_accumulator: PositiveFloat = 1.0
     clip_norm: NonNegativeFloat = 1.0
 
     def __post_init__(self) -> None:
@@ -150,9 +151,10 @@ def restart(optimizer: torch.optim.Optimizer, config: OptimizerConfig) -> None:
     """Set the moments and step counters to their initial values."""
     for state in optimizer.state.values():
         state["step"].fill_(0.0 if config.bias_correction else _UNCORRECTED_STEP)
-        for moment, first in _INITIAL_MOMENTS.items():
-            if moment in state:
-                state[moment].fill_(first)
+        for moment in state.keys() & _MOMENTS:
+            state[moment].zero_()
+        if "sum" in state:
+            state["sum"].fill_(config.initial_accumulator)
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
@@ -162,7 +164,7 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
 
 
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The moments and step counters by name: ``<parameter>/<exp_avg | exp_avg_sq | sum | step>``; no copies."""
+    """Moments and step counters by name, ``<parameter>/<exp_avg | exp_avg_sq | momentum | sum | step>``; no copies."""
     return {
         f"{name}/{kind}": value
         for name, parameter in model.named_parameters()
