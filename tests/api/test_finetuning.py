@@ -144,7 +144,7 @@ def test_pairs_make_a_model_of_embeddings(workspace: Path, tmp_path: Path, score
     )
     assert set(result.best.scores) == ({"spearman", "pearson"} if scored else {"roc_auc"})
     model = api.load(tmp_path / "run")
-    assert model.pooling == "max"
+    assert model.embedding.pool == "max"
     assert -1 <= model.similarity("river stone", "stone river") <= 1
     evaluation = api.evaluate(tmp_path / "run", progress="quiet")
     assert evaluation.scores.keys() >= set(result.best.scores)

@@ -132,7 +132,7 @@ def test_a_model_of_embeddings_has_the_pooling_of_its_training(
     trained = Model(model.encoder, task.objectives(model.encoder))
     save_model(tmp_path / "model", trained, tokenizer, metadata={"kind": "finetune", "task": task.record()})
     pipeline = load(tmp_path)
-    assert pipeline.pooling == "max"
+    assert pipeline.embedding.pool == "max"
     np.testing.assert_array_equal(pipeline.embed(SENTENCES), pipeline.embed(SENTENCES, "max"))
     (prediction,) = pipeline.predict([(SENTENCES[0], SENTENCES[1])])
     assert prediction.label == pytest.approx(pipeline.similarity(SENTENCES[0], SENTENCES[1]), abs=1e-6)

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from bertkit.batch import Batch
+from bertkit.checkpoint.model_folder import ModelFolder, save_model
+from bertkit.checkpoint.weights import WEIGHTS
 from bertkit.encoder_types.transformer import Transformer
 from bertkit.encoders import gpt, modernbert
 from bertkit.encoders.bert import Bert
 from bertkit.errors import BertkitError, DivergenceError
 from bertkit.inference import runtime as runtimes
-from bertkit.inference.embedding import EmbeddingSettings, TextEmbedder
 from bertkit.inference.ensemble import Ensemble
 from bertkit.inference.path_cache import PathCache
 from bertkit.inference.pipeline import load
@@ -151,8 +152,22 @@ def test_weights_that_are_not_finite_are_refused(
         predict(runtime.prepare(model), task, examples, tokenizer)
 
 
-def test_embedders_share_what_is_not_a_block(encoder: Bert) -> None:
-    prepared = Runtime("bfloat16", "PyTorch").prepare(TextEmbedder(encoder, EmbeddingSettings()))
-    assert isinstance(prepared, TextEmbedder)
-    assert prepared.encoder is not encoder
-    assert prepared.get_parameter("encoder.embeddings.word.weight") is encoder.token_embedding.weight
+@pytest.mark.parametrize("runtime", ALL, ids=lambda each: each.name)
+def test_a_prepared_model_does_not_need_the_file_of_its_weights(
+    runtime: Runtime, model: Model, task: TextClassificationTask, examples: list[TextExample], tokenizer: WordPiece,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    save_model(tmp_path / "model", model, tokenizer, metadata={})
+    folder = ModelFolder.open(tmp_path / "model")
+    mapped = folder.load_model(task.objectives, mapped=True)
+    owned = folder.load_model(task.objectives)
+    prepared = runtime.prepare(mapped)
+    expected = predict(prepared, task, examples, tokenizer)
+    weights = tmp_path / "model" / WEIGHTS
+    with weights.open("r+b") as file:  # the same file, as "cp" over it would leave it
+        file.write(bytes(weights.stat().st_size))
+    assert not mapped.get_parameter("encoder.embeddings.word.weight").any()
+    assert predict(prepared, task, examples, tokenizer) == expected
+    assert torch.equal(
+        owned.get_parameter("encoder.embeddings.word.weight"), model.get_parameter("encoder.embeddings.word.weight")
+    )

@@ -50,9 +50,16 @@ def test_a_residual_is_added(kind: type[PackedLinear]) -> None:
     torch.testing.assert_close(rounded.float(), linear(states) + before, rtol=0, atol=0.05)
 
 
-def test_plain_layers_share_their_parameters() -> None:
-    linear = nn.Linear(14, 37)
-    assert PlainLinear(linear, dtype=torch.float32).weight.data_ptr() == linear.weight.data_ptr()
+@needs_packing
+@pytest.mark.parametrize("kind", [PlainLinear, PackedLinear])
+@torch.no_grad()
+def test_the_parameters_are_copies(kind: type[PackedLinear]) -> None:
+    linear, states = nn.Linear(14, 37), torch.randn(2, 14)
+    made = kind(linear, dtype=torch.float32)
+    expected = made(states)
+    for parameter in linear.parameters():
+        parameter.zero_()
+    assert torch.equal(made(states), expected)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

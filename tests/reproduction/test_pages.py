@@ -18,7 +18,10 @@ from bertkit.reproduction.result_tables import Cell, Cost, ResultRow, ResultTabl
 
 
 def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
-    rows = [ResultRow(name=f"LTR, {place}/2", cells=[Cell(ours=[50.0 + place])], step=place) for place in (1, 2)]
+    rows = [
+        ResultRow(name=f"LTR, {place}/2", cells=[Cell(ours=[50.0 + place])], cost=Cost(), step=place)
+        for place in (1, 2)
+    ]
     curve = replace(TABLE, name="figure5", columns=["MNLI-m"], rows=rows, curves=["LTR"])
     nothing = replace(TABLE, name="table3", rows=[TABLE.rows[1]])
     names = ["figure5", "table3", "table4", "table5"]
@@ -66,6 +69,22 @@ def test_a_damaged_table_is_an_error_that_says_how_to_make_it_again(tmp_path: Pa
         write_tables([other], tmp_path, "# Two", ["table5", "table8"])
     write_tables([TABLE], tmp_path, "# One", ["table5", "table8"])
     assert TABLE.heading in (tmp_path / "reproduction.md").read_text()
+
+
+def test_a_picture_has_only_columns_and_rows_with_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr("bertkit.reproduction.pages.save", lambda figure, output: figures.append(figure))
+    rows = [
+        ResultRow(name="ELMo", cells=[Cell(ours=[38.0], paper=95.7), Cell(paper=92.2)], cost=Cost()),
+        ResultRow(name="CSE", cells=[Cell(), Cell(paper=93.1)]),
+        ResultRow(name="Lookup", cells=[Cell(ours=[48.0]), Cell()]),
+        ResultRow(name="Overlap", cells=[Cell(), Cell(ours=[22.0])]),
+    ]
+    plot_table(replace(TABLE, name="table7", columns=["dev F1", "test F1"], rows=rows), tmp_path / "a.png")
+    (panel,) = figures[0].axes
+    assert panel.get_title(loc="left") == "dev F1"
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["ELMo"]
+    assert {text.get_text() for text in figures[0].legends[0].get_texts()} == {"ours", "paper", "Lookup"}
 
 
 def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(

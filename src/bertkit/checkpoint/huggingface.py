@@ -185,11 +185,11 @@ def _split(tensor: Tensor, parts: int) -> tuple[Tensor, ...]:
 
 
 def _join(names: Sequence[str], tensors: Mapping[str, Tensor]) -> Tensor:
-    """Our tensor from the parts with these names, in memory of its own."""
+    """Our tensor from the parts with these names; one that is not changed shares its memory with them."""
     parts = [
         tensors[name.removesuffix(_TRANSPOSED)].T if name.endswith(_TRANSPOSED) else tensors[name] for name in names
     ]
-    return torch.cat(parts) if len(parts) > 1 else parts[0].clone(memory_format=torch.contiguous_format)
+    return torch.cat(parts) if len(parts) > 1 else parts[0].contiguous()
 
 
 def _from_hf(

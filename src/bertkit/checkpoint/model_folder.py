@@ -7,6 +7,7 @@ of the files. A folder that another library wrote has no such file and can be re
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -156,15 +157,21 @@ class ModelFolder:
         encoder: Encoder = self.spec.encoder(self.config)
         return encoder
 
-    def load_encoder(self) -> Encoder:
+    def load_encoder(self, *, mapped: bool = False) -> Encoder:
         """The encoder alone; heads in the folder are ignored. A pooler that the folder lacks gets initial weights."""
-        return self.load_model(lambda encoder: {}).encoder
+        return self.load_model(lambda encoder: {}, mapped=mapped).encoder
 
     def load_model(
-        self, objectives: Callable[[Encoder], Mapping[str, Objective]], *, only_present: bool = False
+        self,
+        objectives: Callable[[Encoder], Mapping[str, Objective]],
+        *,
+        only_present: bool = False,
+        mapped: bool = False,
     ) -> Model:
         """The encoder with the heads that ``objectives`` makes for it; with ``only_present``, those in the folder.
 
+        With ``mapped`` the encoder's weights stay in the file and are read where they are used, for a caller that makes
+        a copy at once. The process is killed if the file becomes shorter in the meantime.
         Raises a data error for another head that the folder does not hold, and for any tensor that is missing, unknown,
         or of another shape.
         """
@@ -172,11 +179,8 @@ class ModelFolder:
         self._check(WEIGHTS)
         file, weights = read_weights(self.path)
         tensors = huggingface.normalize_state_dict(spec.huggingface, weights, str(file))
-        layers = huggingface.count_layers(spec.huggingface, tensors)
-        if layers is not None and layers != config.num_layers:
-            raise data_error(f"{self._config_path} says {config.num_layers} layers and {file.name} has {layers}.")
-        _check_depth(config, self._config_path, file, len(tensors))
-        encoder = _load_encoder(spec, config, tensors, str(file))
+        _check_depth(spec, config, self._config_path, file, tensors)
+        encoder = _load_encoder(spec, config, tensors, str(file), mapped=mapped)
         has_pooler = huggingface.has_all_parts(spec.huggingface, tensors)
         heads = dict(objectives(encoder))
         for name, objective in list(heads.items()):
@@ -193,8 +197,7 @@ class ModelFolder:
     @cached_property
     def _checksums(self) -> Mapping[str, Any]:
         """The content of ``bertkit.json``, empty where there is none."""
-        path = self.path / METADATA
-        return _read_metadata(path) if os.path.lexists(path) else {}
+        return _read_metadata(self.path / METADATA)
 
     @cached_property
     def _config_file(self) -> Mapping[str, Any]:
@@ -213,6 +216,8 @@ class ModelFolder:
 
 
 def _read_metadata(path: Path) -> Mapping[str, Any]:
+    if not os.path.lexists(path):
+        return {}
     record = read_checksums(path, version=_FORMAT, advice=_ADVICE)
     if not isinstance(record.get("task") or {}, dict):
         raise data_error(f"{path}: the task is no JSON object. {_ADVICE}")
@@ -227,14 +232,19 @@ def _guess_architectures(folder: ModelFolder, labels: Sequence[str]) -> list[str
     return possible_classes(folder.spec.huggingface, weights, labels)
 
 
-def _check_depth(config: Any, source: Path, weights: Path, tensors: int) -> None:
+def _check_depth(spec: EncoderSpec, config: Any, source: Path, weights: Path, tensors: Mapping[str, Tensor]) -> None:
     """Compare the layers that ``config`` declares with the weights: to build a million of them would take hours."""
+    layers = huggingface.count_layers(spec.huggingface, tensors)
+    if layers is not None and layers != config.num_layers:
+        raise data_error(f"{source} says {config.num_layers} layers and {weights.name} has {layers}.")
     for name in _DEPTHS:
-        if getattr(config, name, 0) > tensors:
-            raise data_error(f"{source}: {name} is {getattr(config, name):,}; {weights.name} has {tensors:,} tensors.")
+        if (depth := getattr(config, name, 0)) > len(tensors):
+            raise data_error(f"{source}: {name} is {depth:,}; {weights.name} has {len(tensors):,} tensors.")
 
 
-def _load_encoder(spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor], source: str) -> Encoder:
+def _load_encoder(
+    spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor], source: str, *, mapped: bool
+) -> Encoder:
     # Built on the meta device: computing the initial weights of BERT-base would take seconds, and they are overwritten.
     encoder = sketch_encoder(spec, config)
     state = huggingface.encoder_from_hf(encoder, tensors, source)
@@ -242,7 +252,7 @@ def _load_encoder(spec: EncoderSpec, config: Any, tensors: Mapping[str, Tensor],
     encoder.load_state_dict(state | absent, assign=True)
     if absent:
         initialize(encoder.get_submodule(str(spec.huggingface.optional_part)), config.initializer_range)
-    return encoder
+    return encoder if mapped else copy.deepcopy(encoder)
 
 
 def sketch_encoder(spec: EncoderSpec, config: Any) -> Encoder:

@@ -95,7 +95,7 @@ class EncoderPipeline:
         """
         checked = check_plain_texts(texts)
         settings = settings_for(self, pool, layers, normalize)
-        nothing = np.empty((0, self.encoder.hidden_size), dtype=np.float32)
+        nothing = np.empty((0, self.fast_encoder.hidden_size), dtype=np.float32)
         return np.concatenate([nothing, *self.stream_vectors(checked, settings)])
 
     def stream_vectors(self, texts: Iterable[str], settings: EmbeddingSettings) -> Iterator[Vectors]:
@@ -152,11 +152,6 @@ class EncoderPipeline:
         return self._models[0].embedding or SentenceEmbedding()
 
     @property
-    def pooling(self) -> Pooling:
-        """The pooling that the model was trained with as a model of embeddings; the mean for any other model."""
-        return self.embedding.pool
-
-    @property
     def task_is_inferred(self) -> bool:
         """Whether the task comes from the ``config.json`` of another library, which does not say if it is for pairs."""
         return "task" not in self._models[0].metadata
@@ -164,16 +159,27 @@ class EncoderPipeline:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder alone, without a head, as it was trained."""
-        if len(self._models) > 1:
-            raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
-        return self._models[0].load_encoder().to(self.device).eval()
+        return _only(self._models).load_encoder().to(self.device).eval()
 
     @cached_property
     def fast_encoder(self) -> Encoder:
         """``encoder`` as ``runtime`` computes it."""
-        encoder = self.runtime.prepare(self.encoder)
+        if not self.runtime.copies:
+            return self.encoder
+        encoder = self.runtime.prepare(_only(self._models).load_encoder(mapped=True))
         assert isinstance(encoder, Encoder)
         return encoder
+
+    @cached_property
+    def encoder_fingerprint(self) -> str:
+        """A hash of the weights of ``encoder``."""
+        return encoder_fingerprint(_only(self._models).load_encoder(mapped=True))
+
+
+def _only(models: Sequence[ModelFolder]) -> ModelFolder:
+    if len(models) > 1:
+        raise usage_error("the models of an ensemble have no vectors in common: load one of them.")
+    return models[0]
 
 
 def settings_for(
@@ -192,15 +198,15 @@ def describe_vectors(
     pipeline: EncoderPipeline, settings: EmbeddingSettings, *, rows: int, text: str
 ) -> EmbeddingRecord:
     """The record of a file of ``rows`` vectors of this model, made from the column ``text``."""
-    TextEmbedder(pipeline.encoder, settings)  # checks the settings against the encoder
+    TextEmbedder(pipeline.fast_encoder, settings)  # checks the settings against the encoder
     return EmbeddingRecord(
-        encoder=encoder_fingerprint(pipeline.encoder),
+        encoder=pipeline.encoder_fingerprint,
         tokenizer=pipeline.tokenizer.fingerprint,
         settings=settings,
         max_length=pipeline.max_length,
         precision=pipeline.precision,
         rows=rows,
-        dimension=pipeline.encoder.hidden_size,
+        dimension=pipeline.fast_encoder.hidden_size,
         text=text,
     )
 

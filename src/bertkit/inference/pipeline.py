@@ -185,7 +185,7 @@ class Pipeline(EncoderPipeline):
         """The encoder with its masked-LM head, as ``runtime`` computes it."""
         if "task" in self._models[0].metadata:
             raise usage_error(f"{self.folder} is fine-tuned for {self.task.name}; [MASK] needs a pre-trained model.")
-        model = self._models[0].load_model(build_masked_lm, only_present=True)
+        model = self._models[0].load_model(build_masked_lm, only_present=True, mapped=self.runtime.copies)
         if not model.objectives:
             raise data_error(
                 f"{self.folder} was published without its masked-LM head, which fill needs. It can be fine-tuned, and "
@@ -201,7 +201,8 @@ class Pipeline(EncoderPipeline):
         _, *others = self._models
         tasks = [self.task, *map(_require_task, others)]  # their heads may differ
         models = [
-            folder.load_model(task.objectives).to(self.device) for folder, task in zip(self._models, tasks, strict=True)
+            folder.load_model(task.objectives, mapped=self.runtime.copies).to(self.device)
+            for folder, task in zip(self._models, tasks, strict=True)
         ]
         model = self.runtime.prepare(models[0] if not others else Ensemble(models))
         assert isinstance(model, Model | Ensemble)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -103,18 +103,21 @@ class Runtime:
         """The precision that is left to autocast: prepared models need none."""
         return "float32" if self.path is not None or self.precision == "int8" else self.precision
 
+    @property
+    def copies(self) -> bool:
+        """Whether ``prepare`` makes a copy that shares nothing with the model."""
+        return self.path is not None
+
     def prepare(self, model: nn.Module) -> nn.Module:
-        """A copy of ``model`` for predictions: its blocks are replaced, and all other parameters are shared with it."""
-        if self.path is None:
+        """``model`` for predictions: a copy in which blocks are replaced, or itself if there is no path to choose."""
+        if not self.copies:
             return model.eval()
         disable_malloc_trim()  # a fifth of the time of int8 was page faults
-        shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-        prepared: nn.Module = copy.deepcopy(model, shared)
-        for part in list(prepared.modules()):
+        replaced: dict[int, Any] = {}
+        for part in model.modules():
             if isinstance(part, Transformer):
-                stack = part.layers
-                embed = partial(_embed_random_tokens, part)
-                part.layers = self.convert(stack, embed)  # type: ignore[assignment]
+                replaced[id(part.layers)] = self.convert(part.layers, partial(_embed_random_tokens, part))
+        prepared: nn.Module = copy.deepcopy(model, replaced)  # it takes from the memo what is there, by its id
         return prepared.eval()
 
     @torch.no_grad()

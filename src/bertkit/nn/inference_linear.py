@@ -41,13 +41,14 @@ def is_packing_available() -> bool:
 
 
 class PlainLinear(nn.Module):
-    """``activation(x W^T + b)`` as PyTorch computes it; the parameters are shared where ``dtype`` is already theirs."""
+    """``activation(x W^T + b)`` as PyTorch computes it."""
 
     def __init__(
         self, linear: nn.Linear, activation: Activation = None, *, rows: slice = ALL_ROWS, dtype: torch.dtype
     ) -> None:
         super().__init__()
-        self.weight, self.bias = linear.weight.detach()[rows].to(dtype), linear.bias.detach()[rows].to(dtype)
+        self.weight = linear.weight.detach()[rows].to(dtype, copy=True)
+        self.bias = linear.bias.detach()[rows].to(dtype, copy=True)
         self.activation = nn.Identity() if activation is None else ACTIVATIONS[activation]()
 
     def forward(
@@ -76,7 +77,7 @@ class PackedLinear(nn.Module):
     ) -> None:
         super().__init__()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach()[rows].to(dtype).contiguous())
-        self.bias = linear.bias.detach()[rows].to(dtype)
+        self.bias = linear.bias.detach()[rows].to(dtype, copy=True)
         self.kernel_activation, self.variant = self._KERNEL_ACTIVATIONS[activation]
 
     def forward(

@@ -5,6 +5,7 @@ Letters: B rows, T tokens of the longest row, N tokens in the list, M of them wh
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -54,7 +55,7 @@ class RowGroups:
 
 
 class InferenceBlock(nn.Module):
-    """``PostNormBlock`` with layers made by ``make``; the last block computes only the tokens that are read."""
+    """A copy of ``PostNormBlock`` with layers made by ``make``; the last block computes only the tokens read."""
 
     def __init__(self, block: PostNormBlock, make: LinearMaker, *, last: bool) -> None:
         super().__init__()
@@ -67,7 +68,8 @@ class InferenceBlock(nn.Module):
         self.output = make(attention.output)
         self.inner = make(feed_forward.inner, activation_name(feed_forward.activation))
         self.outer = make(feed_forward.outer)
-        self.attention_norm, self.feed_forward_norm = block.attention_norm, block.feed_forward_norm
+        self.attention_norm = copy.deepcopy(block.attention_norm)
+        self.feed_forward_norm = copy.deepcopy(block.feed_forward_norm)
 
     def forward(
         self, tokens: Float[Tensor, "N H"], groups: RowGroups, selected: Int[Tensor, " M"] | None

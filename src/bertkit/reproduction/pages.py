@@ -16,6 +16,7 @@ from bertkit.report.style import (
     PALE,
     PALETTE,
     add_legend,
+    add_shared_legend,
     make_figure,
     save,
     series_style,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _APART = 0.12
 """Rows between our dot and the paper's square of a system, which would cover each other."""
+
+_TICKS = 4
+"""The most numbers on a horizontal axis: panels are narrow."""
 
 _BESIDE = 0.008
 """Share of the axis between the points of two curves at the same step."""
@@ -87,7 +91,7 @@ def _read_table(file: Path, name: str) -> ResultTable:
 
 
 def _has_picture(table: ResultTable) -> bool:
-    return any(cell.ours for row in table.rows for cell in row.cells)
+    return any(cell.ours for row in table.rows if not row.is_trivial for cell in row.cells)
 
 
 def _section(table: ResultTable) -> str:
@@ -110,28 +114,29 @@ def _write(path: Path, text: str) -> None:
 def plot_table(table: ResultTable, output: Path) -> None:
     """Our means as dots with error bars, the paper's figures as squares: one panel per column, or curves over steps.
 
-    Trivial methods, which the paper does not have, are lines across the panels.
+    Columns without a score of ours have no panel, and rows without a score in these columns no place. Trivial methods,
+    which the paper does not have, are lines across the panels.
     """
     if table.curves:
         _plot_curves(table, output)
         return
-    trivial = [row for row in table.rows if row.is_trivial]
-    rows = [row for row in table.rows if row not in trivial]
-    height = 2.6 + 0.34 * len(rows)
-    figure, panels = make_figure(
-        len(table.columns), width=2.6 + 1.7 * len(table.columns), height=height, title=table.heading
-    )
-    for place, (panel, column) in enumerate(zip(panels, table.columns, strict=True)):
+    networks = [row for row in table.rows if not row.is_trivial]
+    columns = [place for place, _ in enumerate(table.columns) if any(row.cells[place].ours for row in networks)]
+    rows = [row for row in networks if any(row.cells[place].has_score for place in columns)]
+    trivial = [row for row in table.rows if row.is_trivial and any(row.cells[place].ours for place in columns)]
+    width, height = 3.2 + 1.7 * len(columns), 2.6 + 0.34 * len(rows)
+    figure, panels = make_figure(len(columns), width=width, height=height, title=table.heading)
+    for panel, place in zip(panels, columns, strict=True):
         _draw_column(panel, [row.cells[place] for row in rows])
         for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):
             if summary := row.cells[place].summary:
                 panel.axvline(summary.mean, color=INK, linewidth=1.2, linestyle=(0, dashes), zorder=1)
-        set_panel_title(panel, column)
-        panel.set_yticks(range(len(rows)), [row.name for row in rows] if place == 0 else [])
+        set_panel_title(panel, table.columns[place])
+        panel.set_yticks(range(len(rows)), [row.name for row in rows] if panel is panels[0] else [])
         show_literally(*panel.get_yticklabels())
     for row, dashes in zip(trivial, BASELINE_DASHES, strict=False):  # the first panel may lack a line of the others
         panels[0].plot([], [], color=INK, linewidth=1.2, linestyle=(0, dashes), label=row.name)
-    add_legend(panels[0])
+    add_shared_legend(panels[0], ncols=2)
     save(figure, output)
 
 
@@ -151,6 +156,7 @@ def _draw_column(panel: Axes, cells: Sequence[Cell]) -> None:
     panel.set_ylim(len(cells) - 0.5, -0.5)
     panel.grid(axis="x", color=PALE, linewidth=0.5)
     panel.margins(x=0.15)
+    panel.locator_params(axis="x", nbins=_TICKS)
 
 
 def _plot_curves(table: ResultTable, output: Path) -> None:

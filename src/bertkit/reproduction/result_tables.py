@@ -24,6 +24,11 @@ class Cell:
         """Mean and standard deviation of our scores."""
         return summarize_scores(self.ours) if self.ours else None
 
+    @property
+    def has_score(self) -> bool:
+        """Whether there is a score of ours or of the paper."""
+        return bool(self.ours) or self.paper is not None
+
     def __str__(self) -> str:
         """``61.2 ± 0.8 / 84.4``."""
         return f"{self._mean()} / {_NO_FIGURE if self.paper is None else _format_figure(self.paper)}"

@@ -173,7 +173,7 @@ class Embeddings:
     @cached_property
     def _embedder(self) -> TextEmbedder:
         pipeline = self._model.pipeline
-        return TextEmbedder(self._model.encoder, EmbeddingSettings(pool=pipeline.pooling)).eval()
+        return TextEmbedder(self._model.encoder, EmbeddingSettings(pool=pipeline.embedding.pool)).eval()
 
 
 class Fillings:

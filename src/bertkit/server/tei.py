@@ -139,7 +139,7 @@ def describe_type(model: ServedModel) -> dict[str, Any]:
     """TEI's kind of a model, with its labels or its pooling."""
     labels = {str(number): label for number, label in enumerate(model.labels)}
     if not labels:
-        return {"embedding": {"pooling": model.pipeline.pooling}}
+        return {"embedding": {"pooling": model.pipeline.embedding.pool}}
     kind = "reranker" if model.is_ranker else "classifier"
     return {kind: {"id2label": labels, "label2id": {label: int(number) for number, label in labels.items()}}}
 

@@ -57,12 +57,13 @@ class WordPiece(BaseTokenizer):
         added: AddedTokens | None = None,
     ) -> None:
         self._specials = specials or BertSpecialTokens()
-        known = backend.get_vocab()
         optional = (self._specials.pad, self._specials.mask)
-        required = [token for token in self._specials if token in known or token not in optional]
+        required = [
+            token for token in self._specials if token not in optional or backend.token_to_id(token) is not None
+        ]
         super().__init__(backend, required, model="BERT", source=source, added=added)
         self.unk_id, self.cls_id, self.sep_id = self.tokens_to_ids(self._specials[1:4])
-        self.pad_id, self.mask_id = (known.get(token, self.unk_id) for token in optional)
+        self.pad_id, self.mask_id = (self._ids.get(token, self.unk_id) for token in optional)
         self.start_id, self.between_ids, self.end_id = self.cls_id, [self.sep_id], self.sep_id
 
     @classmethod
