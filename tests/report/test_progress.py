@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,9 +21,9 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A list of one number: the time in seconds."""
+    """A list of one number: the time in seconds. Other threads of the process, such as a server's, keep theirs."""
     now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bertkit.report.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
