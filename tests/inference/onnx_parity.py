@@ -39,6 +39,7 @@ def heads(encoder: Bert) -> Mapping[str, Mapping[str, Objective]]:
     return {
         "classes": {"class": SequenceClassification(width, 5)},
         "mean pooling": {"class": SequenceClassification(width, 5, pooling="mean")},
+        "two texts": {"class": SequenceClassification(width, 5, pooling="mean", pair_head=True)},
         "labels": {"labels": MultiLabelClassification(width, 3)},
         "number": {"number": Regression(width)},
         "tags": {"tags": TokenClassification(width, 5)},

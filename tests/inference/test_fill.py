@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -66,9 +67,9 @@ def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece)
         fill(model, tokenizer, "[MASK] " + "river " * 50, max_length=41)
 
 
-@pytest.mark.parametrize("top_k", [0, 100_000])
-def test_top_k_has_bounds(top_k: int, model: Model, tokenizer: WordPiece) -> None:
-    with pytest.raises(BertkitError, match=f"top_k is {top_k}"):
+@pytest.mark.parametrize("top_k", [0, 100_000, "3", 2.0])
+def test_top_k_has_bounds(top_k: Any, model: Model, tokenizer: WordPiece) -> None:
+    with pytest.raises(BertkitError, match=f"top_k is {top_k!r}; it must be a whole number from 1 to"):
         fill(model, tokenizer, "[MASK]", top_k=top_k)
 
 

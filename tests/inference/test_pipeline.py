@@ -157,6 +157,9 @@ def test_a_fine_tuned_model_does_not_fill(
 def test_a_missing_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match="no model at"):
         load(tmp_path / "nowhere")
+    nothing: Any = None
+    with pytest.raises(BertkitError, match="path is None; it must be the path of a model's folder"):
+        load(nothing)
 
 
 def test_a_single_text_is_not_a_list(tmp_path: Path, encoder: Bert, task: FileTask, tokenizer: WordPiece) -> None:

@@ -158,7 +158,7 @@ def test_heads_with_every_pooling_learn_from_every_example(task: TextTask, token
         term.sum.backward()  # type: ignore[no-untyped-call]
         assert all(weight.grad is not None for weight in model.objectives.parameters())
     if task.pair:
-        with pytest.raises(BertkitError, match="pair_head compares the means or maxima of two texts"):
+        with pytest.raises(BertkitError, match="pair_head reads the mean or maximum over all tokens"):
             replace(task, pair_head=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -55,8 +56,8 @@ def fill(
         raise usage_error(f'there is no {mask} in "{text}"; write {mask} in place of a word.')
     if len(tokens.ids) + 2 > max_length:
         raise usage_error(f"the text has {len(tokens.ids):,} tokens; the model reads {max_length - 2:,} at most.")
-    if not 1 <= top_k <= tokenizer.vocab_size:
-        raise usage_error(f"top_k is {top_k}; it must be from 1 to {tokenizer.vocab_size:,}.")
+    if not (isinstance(top_k, Integral) and 1 <= top_k <= tokenizer.vocab_size):
+        raise usage_error(f"top_k is {top_k!r}; it must be a whole number from 1 to {tokenizer.vocab_size:,}.")
     probabilities, candidates = _predict(model, tokenizer, tokens, top_k, precision)
     spans = [tokens.offsets[index] for index in masked]
     words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in candidates]

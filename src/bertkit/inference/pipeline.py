@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -62,6 +63,9 @@ def load(
     model says that its weights are. The speed of the machine has no influence on it. ``device`` is ``cpu``, ``cuda``,
     or ``auto``: the first GPU if PyTorch sees one.
     """
+    for each in (path, *more):
+        if not isinstance(each, str | os.PathLike):
+            raise usage_error(f"path is {each!r}; it must be the path of a model's folder.")
     with use_device(device):
         return Pipeline(*map(ModelFolder.open, (path, *more)), precision=precision)
 

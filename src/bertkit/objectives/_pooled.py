@@ -5,8 +5,6 @@ Letters: B rows, T tokens, H hidden width, E features.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -14,23 +12,20 @@ from torch import Tensor
 from bertkit.batch import Batch, EncoderOutput
 from bertkit.contracts import Objective
 from bertkit.nn.dropout import HEAD_DROPOUT, Dropout
-from bertkit.nn.text_pooling import Pooling, TextPooling
+from bertkit.nn.text_pooling import PairPooling, Pooling, TextPooling
 
 
 class PooledObjective(Objective):
     """Dropout on one vector per row; a subclass adds the linear layer that reads it.
 
-    The vector is the encoder's pooled state with the pooling ``cls``, else that of ``TextPooling``. With ``pair_head``
-    it compares the two texts of a row; where the class is ``symmetric``, it does not say what each text is.
+    The vector is the encoder's pooled state with the pooling ``cls``, else that of ``TextPooling``, or with
+    ``pair_head`` that of ``PairPooling``, which compares the two texts of a row.
     """
-
-    symmetric: ClassVar[bool] = False
 
     def __init__(self, hidden_size: int, *, pooling: Pooling = "cls", pair_head: bool = False) -> None:
         super().__init__()
-        self.pooling = (
-            None if pooling == "cls" else TextPooling(hidden_size, pooling, pair=pair_head, symmetric=self.symmetric)
-        )
+        kind = PairPooling if pair_head else TextPooling
+        self.pooling = None if pooling == "cls" else kind(hidden_size, pooling)
         self.reads_pooled = self.in_huggingface = self.pooling is None
         self.dropout = Dropout(HEAD_DROPOUT)
 

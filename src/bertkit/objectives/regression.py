@@ -25,7 +25,6 @@ class Regression(PooledObjective):
     """
 
     label = "number"
-    symmetric = True
     HF_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "regressor.weight": ("classifier.weight",),
         "regressor.bias": ("classifier.bias",),

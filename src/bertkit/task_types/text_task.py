@@ -55,7 +55,7 @@ class TextTask(FileTask[TextExample, Prediction]):
     the sum of the two states: for tasks in which the texts have no order (Radford et al. 2018, section 3.3).
 
     ``pooling`` is what the head reads of a row: the encoder's pooled state (``cls``), or the ``mean`` or the ``max`` of
-    all states through a layer of its own. With ``pair_head`` that layer compares the means (or maxima) of both texts.
+    all states through a layer of its own. With ``pair_head`` that layer reads how much the tokens of both texts differ.
     """
 
     pipeline_tag = "text-classification"
@@ -74,7 +74,7 @@ class TextTask(FileTask[TextExample, Prediction]):
         if self.pair_head and not self.pair:
             raise usage_error(f"pair_head is for pairs of texts; an example of {self.name} is one text.")
         if self.pair_head and self.pooling == "cls":
-            raise usage_error("pair_head compares the means or maxima of two texts: set task.pooling=mean or max.")
+            raise usage_error("pair_head reads the mean or maximum over all tokens: set task.pooling=mean or max.")
 
     @property
     def head_settings(self) -> HeadSettings:
