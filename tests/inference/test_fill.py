@@ -3,13 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import pytest
 import torch
 
 from bertkit.data.features import assemble, collate
 from bertkit.encoders.bert import Bert
 from bertkit.errors import WRONG_USAGE, BertkitError
-from bertkit.inference.fill import fill
+from bertkit.inference.fill import fill, find_tokens
 from bertkit.model import Model
 from bertkit.task_types.pretraining import PretrainingTask
 from bertkit.text.wordpiece import WordPiece
@@ -18,6 +19,15 @@ from bertkit.text.wordpiece import WordPiece
 @pytest.fixture
 def model(encoder: Bert) -> Model:
     return Model(encoder, PretrainingTask(objectives=("mlm",)).build_objectives(encoder))
+
+
+def test_only_candidates_are_chosen(model: Model, tokenizer: WordPiece) -> None:
+    text = "the old [MASK] ran"
+    (every,) = fill(model, tokenizer, text, top_k=tokenizer.vocab_size)
+    ids = find_tokens(tokenizer, ["river", "##s", "nonsense"])
+    assert {tokenizer.id_to_token(id) for id in ids} == {"river", "##s"} & set(tokenizer.vocabulary)
+    (chosen,) = fill(model, tokenizer, text, top_k=9, candidates=ids)
+    assert list(chosen) == [each for each in every if each.token in ids]
 
 
 def test_every_mask_gets_top_k_words(model: Model, tokenizer: WordPiece) -> None:
@@ -68,7 +78,8 @@ def test_a_text_that_is_too_long_is_an_error(model: Model, tokenizer: WordPiece)
 
 
 @pytest.mark.parametrize("top_k", [0, 100_000, "3", 2.0])
-def test_top_k_has_bounds(top_k: Any, model: Model, tokenizer: WordPiece) -> None:
+def test_top_k_has_bounds(top_k: Any, model: Model, tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users' calls are not checked
     with pytest.raises(BertkitError, match=f"top_k is {top_k!r}; it must be a whole number from 1 to"):
         fill(model, tokenizer, "[MASK]", top_k=top_k)
 

@@ -32,5 +32,9 @@ def test_pages_of_other_origins_are_refused_unless_named(loaded: list[ServedMode
     with TestClient(build_app(Service(loaded[:1]), cors_origins=["https://example.org"])) as client:
         allowed = client.options("/embed", headers=asking)
         assert allowed.headers["access-control-allow-origin"] == "https://example.org"
+        asked = client.options("/embed", headers={**asking, "access-control-request-headers": "x-tokenizer"})
+        assert asked.status_code == 200
+        read = client.post("/embed", json={"inputs": 1}, headers={"origin": "https://example.org"})
+        assert "x-error-message" in read.headers["access-control-expose-headers"]
         other = client.options("/embed", headers={**asking, "origin": "https://example.com"})
         assert "access-control-allow-origin" not in other.headers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -26,7 +26,7 @@ class Upper:
     def encode(self, inputs: Sequence[Any]) -> list[Encoded]:
         return [Encoded(text, len(text), num_truncated=max(0, len(text) - 100)) for text in inputs]
 
-    def run(self, inputs: Sequence[Encoded]) -> list[Any]:
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None]) -> list[Any]:
         assert self.may_run.wait(10)
         self.batches.append([each.content for each in inputs])
         if any(each.content == "poison" for each in inputs):
@@ -161,3 +161,31 @@ def test_a_stopped_batcher_finishes_what_it_has() -> None:
     done = batcher.submit(job(operation, *["a"] * 50))
     batcher.stop()
     assert done.result(0) == ["A"] * 50
+
+
+class Endless:
+    """One input of endless work, which asks between two parts whether it is still wanted."""
+
+    def __init__(self) -> None:
+        self.running = threading.Event()
+
+    def encode(self, inputs: Sequence[Any]) -> list[Encoded]:
+        return [Encoded(each, 1) for each in inputs]
+
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None]) -> list[Any]:
+        while True:
+            self.running.set()
+            check()
+            time.sleep(0.001)
+
+
+def test_running_work_ends_when_its_client_has_left_or_its_time_is_over(batcher: Batcher, operation: Upper) -> None:
+    operation.may_run.set()
+    endless = Endless()
+    left = batcher.submit(Job(endless, ["a"], time.monotonic() + 100))
+    assert endless.running.wait(10)
+    assert left.cancel()
+    late = batcher.submit(Job(endless, ["a"], time.monotonic() + 0.05))
+    with pytest.raises(ServerError, match="not answered in time"):
+        late.result(10)
+    assert batcher.submit(job(operation, "next")).result(10) == ["NEXT"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ class Failing:
     def encode(self, inputs: Sequence[Any]) -> list[Encoded]:
         return [Encoded(each, 1) for each in inputs]
 
-    def run(self, inputs: Sequence[Encoded]) -> list[Any]:
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None]) -> list[Any]:
         raise self.error
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.server.running import get, post
+from tests.server.running import get, post, running
 
 from bertkit.errors import BertkitError
 from bertkit.server.cloud import read_vertex_routes
+from bertkit.server.models import ServedModel
 from bertkit.server.routes import list_endpoints
 from bertkit.server.run import Server
 
@@ -43,3 +44,28 @@ def test_vertex_names_its_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {("GET", "/v1/endpoints/7/up"), ("POST", "/v1/endpoints/7/go")} <= paths
     with pytest.raises(BertkitError, match="a path begins with /"):
         read_vertex_routes({"AIP_HEALTH_ROUTE": "up"})
+
+
+def test_instances_are_for_the_model_that_is_named(server: Server) -> None:
+    masks = post(server, "/predict", {"instances": ["a [MASK]", "the [MASK] ran"], "model": "words"}).json()
+    assert [len(each) for each in masks["predictions"]] == [5, 5]
+    labels = post(server, "/predict", {"instances": ["a", {"inputs": "a"}], "model": "reviews"}).json()["predictions"]
+    one, other = labels
+    assert [each["label"] for each in one] == [each["label"] for each in other]
+    assert [each["score"] for each in one] == pytest.approx([each["score"] for each in other], abs=1e-5)
+    reply = post(server, "/predict", {"instances": ["a"], "nonsense": 1})
+    assert (reply.status_code, reply.json()["field"]) == (422, "nonsense")
+
+
+def test_without_a_name_the_first_model_that_can_answers(loaded: list[ServedModel]) -> None:
+    order = ("words", "questions", "reviews", "ranker", "inference")
+    models = sorted((each for each in loaded if each.name in order), key=lambda each: order.index(each.name))
+    texts = ["a river", "b"]
+    with running(models) as server:
+        assert post(server, "/predict", {"inputs": "the river"}).json()[0]["label"] in ("dry", "wet", "odd")
+        assert len(post(server, "/rerank", {"query": "a", "texts": texts}).json()) == 2
+        assert post(server, "/v2/rerank", {"query": "a", "documents": texts}).json()["model"] == "ranker"
+        labels = {"inputs": "a", "parameters": {"candidate_labels": ["b", "c"]}}
+        assert len(post(server, "/pipeline/zero-shot-classification", labels).json()) == 2
+        tasks = post(server, "/predict", {"tasks": [{"id": 1, "data": {"text": "a river"}}]}).json()
+        assert tasks["results"][0]["model_version"] == "reviews"

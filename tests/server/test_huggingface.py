@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import BadRequestError, HfHubHTTPError
-from tests.server.running import post, running, served
+from tests.server.running import get, post, running, served
 from tests.tiny_bert import make_encoder, make_tokenizer
 
 from bertkit.checkpoint.model_folder import save_model
 from bertkit.inference.pipeline import load
 from bertkit.model import Model
 from bertkit.server.huggingface import find_task
+from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
 from bertkit.task_types import QuestionAnsweringTask, SimilarityTask, SpanExample
@@ -246,7 +247,7 @@ def test_the_general_routes_of_a_similarity_model_give_vectors(tmp_path: Path) -
         ):
             np.testing.assert_allclose(post(server, path, body).json(), expected, rtol=0, atol=1e-6)
         instances = post(server, "/predict", {"instances": [{"inputs": "a river"}]}).json()
-        np.testing.assert_allclose(instances["predictions"], [expected], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(instances["predictions"], expected, rtol=0, atol=1e-6)
         compared = {"inputs": {"source_sentence": "a river", "sentences": ["a river"]}}
         assert post(server, "/", compared).json() == pytest.approx([1], abs=1e-5)
 
@@ -269,3 +270,40 @@ def test_the_stride_is_the_overlap_of_two_windows(server: Server, loaded: list[S
     refused = post(server, path, {**body, "parameters": {"doc_stride": room}})
     assert (refused.status_code, refused.json()["field"]) == (422, "parameters.doc_stride")
     assert f"{room} tokens of the context" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({"max_seq_len": 1}, "parameters"),
+        ({"max_seq_len": 5}, "parameters.max_seq_len"),
+        ({"doc_stride": 20}, "parameters"),
+    ],
+)
+def test_windows_that_cannot_be_or_are_too_many_are_refused(
+    loaded: list[ServedModel], parameters: dict[str, int], field: str
+) -> None:
+    inputs = {"question": "who ran", "context": "the river ran " * 200}
+    with running(loaded, Limits(queued_tokens=2000)) as server:
+        reply = post(
+            server, "/models/questions/pipeline/question-answering", {"inputs": inputs, "parameters": parameters}
+        )
+    assert (reply.status_code, reply.json()["field"]) == (422, field)
+
+
+def test_an_answer_that_would_be_too_large_is_refused(server: Server) -> None:
+    body = {"inputs": "[MASK] " * 3 + "a" * 100_000, "parameters": {"top_k": 90}}
+    reply = post(server, "/models/words/pipeline/fill-mask", body)
+    assert (reply.status_code, reply.json()["field"]) == (422, "parameters.top_k")
+
+
+def test_a_text_with_masks_that_is_too_long_is_refused(server: Server) -> None:
+    reply = post(server, "/models/words/pipeline/fill-mask", {"inputs": "[MASK] " + "the river " * 60})
+    assert (reply.status_code, reply.json()["field"]) == (422, "inputs[0]")
+    assert "must have less than" in reply.json()["error"]
+
+
+def test_an_endpoint_of_one_model_has_its_health_and_info(server: Server) -> None:
+    assert get(server, "/models/words/health").status_code == 200
+    assert get(server, "/models/none/health").status_code == 404
+    assert get(server, "/models/words/info").json()["model_id"] == "words"

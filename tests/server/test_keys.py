@@ -24,15 +24,19 @@ def test_a_key_is_found_in_every_form() -> None:
     for header in ("", "Bearer", "Bearer correct-hors", "Basic ???", f"Basic {base64.b64encode(b'x:y').decode()}"):
         assert not keys.allow(header)
     assert ApiKeys().allow("")
+    for sent in ("Bearer schlüssel", f"Basic {base64.b64encode('x:schlüssel'.encode()).decode()}"):
+        header = sent.encode().decode("latin-1")  # as the server has it
+        assert ApiKeys(("schlüssel",)).allow(header)
 
 
 def test_a_file_has_one_key_per_line(tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    path.write_text(f"# ours\n\n{KEY}\n  second-key  \n")
+    path.write_text(f"# ours\n\n{KEY}\n  second-key  \n  # and theirs\n")
     keys = ApiKeys.read(path)
     assert keys.allow(f"Bearer {KEY}")
     assert keys.allow("second-key")
     assert not keys.allow("# ours")
+    assert not keys.allow("# and theirs")
     path.write_text("# none\n")
     with pytest.raises(BertkitError, match="has no key"):
         ApiKeys.read(path)

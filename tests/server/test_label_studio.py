@@ -54,3 +54,8 @@ def test_names_are_found_and_entities_of_xml_are_refused() -> None:
     for config, message in (("<View>", "not XML"), ('<!DOCTYPE v [<!ENTITY a "b">]><View/>', "DOCTYPE")):
         with pytest.raises(ServerError, match=message):
             read_names(config, "labels")
+
+
+def test_a_model_of_numbers_has_no_choices(server: Server) -> None:
+    reply = post(server, "/predict", {"tasks": [{"id": 1, "data": {"text": "a"}}], "model": "ranker"})
+    assert reply.status_code == 424

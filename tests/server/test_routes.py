@@ -9,7 +9,14 @@ def test_no_route_is_there_twice() -> None:
 
 
 def test_only_health_is_open_without_a_key() -> None:
-    assert {each.path for each in list_endpoints() if each.open} == {"/health", "/ready", "/ping", "/live", "/warm"}
+    assert {each.path for each in list_endpoints() if each.open} == {
+        "/health",
+        "/models/{model}/health",
+        "/ready",
+        "/ping",
+        "/live",
+        "/warm",
+    }
 
 
 def test_every_route_says_what_it_does() -> None:

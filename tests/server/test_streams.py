@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 from tests.server.running import post, running
 
+from bertkit.server import streams
 from bertkit.server.limits import Limits
 from bertkit.server.models import ServedModel
 from bertkit.server.run import Server
@@ -109,3 +112,37 @@ def test_a_stream_without_lines_for_too_long_ends_with_an_error(loaded: list[Ser
         received = receive_until(connection, b"\r\n0\r\n\r\n")
     assert b'{"index":0,"result"' in received
     assert b'{"index":1,"error":"no line arrived within 0.5 seconds' in received
+
+
+def test_a_stream_counts_as_a_running_request(loaded: list[ServedModel]) -> None:
+    with running(loaded[:1], Limits(requests=1)) as server:
+        with open_stream(server) as connection:
+            send_line(connection, b'"the river"\n')
+            receive_until(connection, b'{"index":0,"result"')
+            assert httpx2.post(f"{server.address}/stream", content=b'"a"', headers=HEADERS).status_code == 429
+        wait_until(lambda: server.service.state.running == 0)
+        assert "result" in send(server, b'"a river"')[0]
+
+
+def test_few_bytes_are_read_ahead(loaded: list[ServedModel], monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    async def never(call: object, number: int, line: object) -> bytes:
+        begun.append(number)
+        await asyncio.sleep(60)
+        return b""
+
+    monkeypatch.setattr(streams, "_answer_line", never)
+    with running(loaded[:1]) as server, open_stream(server) as connection:
+        for _ in range(9):
+            send_line(connection, b'"' + b"a" * 10_000 + b'"\n')
+        wait_until(lambda: len(begun) >= 4)
+        time.sleep(0.3)
+        assert begun == [0, 1, 2, 3]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -40,11 +41,13 @@ def fill(
     text: str,
     *,
     top_k: int = 5,
+    candidates: Sequence[int] | None = None,
     max_length: int = 512,
     precision: Precision = "float32",
 ) -> list[Results[Filling]]:
     """For each mask, from left to right, the ``top_k`` most probable tokens, each mask independently of the others.
 
+    With ``candidates`` only tokens with these ids; their probabilities are still those among all tokens.
     ``model`` has the masked-LM head under the name ``mlm``.
     """
     if tokenizer.mask_id == tokenizer.unk_id:
@@ -58,19 +61,30 @@ def fill(
         raise usage_error(f"the text has {len(tokens.ids):,} tokens; the model reads {max_length - 2:,} at most.")
     if not (isinstance(top_k, Integral) and 1 <= top_k <= tokenizer.vocab_size):
         raise usage_error(f"top_k is {top_k!r}; it must be a whole number from 1 to {tokenizer.vocab_size:,}.")
-    probabilities, candidates = _predict(model, tokenizer, tokens, top_k, precision)
+    probabilities, best_ids = _predict(model, tokenizer, tokens, top_k, candidates, precision)
     spans = [tokens.offsets[index] for index in masked]
-    words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in candidates]
+    words = [[_spell(*tokenizer.surface_form(token)) for token in row] for row in best_ids]
     filled = []
-    for number, (row, row_probabilities, ids) in enumerate(zip(words, probabilities, candidates, strict=True)):
+    for number, (row, row_probabilities, ids) in enumerate(zip(words, probabilities, best_ids, strict=True)):
         best = [each[0] for each in words]
         texts = [_complete(text, spans, [*best[:number], word, *best[number + 1 :]]) for word in row]
         filled.append(Results(Filling(*each) for each in zip(row, row_probabilities, texts, ids, strict=True)))
     return filled
 
 
+def find_tokens(tokenizer: SubwordTokenizer, words: Iterable[str]) -> list[int]:
+    """The ids of the tokens that ``fill`` shows as one of these words."""
+    wanted = set(words)
+    return [id for id in range(tokenizer.vocab_size) if _spell(*tokenizer.surface_form(id)) in wanted]
+
+
 def _predict(
-    model: Model, tokenizer: SubwordTokenizer, tokens: Tokens, top_k: int, precision: Precision
+    model: Model,
+    tokenizer: SubwordTokenizer,
+    tokens: Tokens,
+    top_k: int,
+    candidates: Sequence[int] | None,
+    precision: Precision,
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Probabilities and token ids, ``top_k`` for each masked position, in float32."""
     feature = assemble(tokenizer, tokens, max_length=len(tokens.ids) + 2)
@@ -79,8 +93,10 @@ def _predict(
     device = next(model.parameters()).device
     with evaluation_mode(model), torch.inference_mode(), autocast(device, precision):
         logits = model(batch.to(device))["mlm"]["logits"]
-    best = logits.float().softmax(dim=-1).topk(top_k, dim=-1)
-    return best.values.tolist(), best.indices.tolist()
+    probabilities = logits.float().softmax(dim=-1)
+    ids = torch.arange(probabilities.shape[1]) if candidates is None else torch.tensor(list(candidates))
+    best = probabilities[:, ids.to(device)].topk(min(top_k, len(ids)), dim=-1)
+    return best.values.tolist(), ids[best.indices.cpu()].tolist()
 
 
 def _spell(letters: str, continues: bool) -> str:

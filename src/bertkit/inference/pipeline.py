@@ -83,8 +83,8 @@ class Pipeline(EncoderPipeline):
         for other in others:
             _require_same(self, Pipeline(other))
 
-    def fill(self, text: str, top_k: int = 5) -> list[Results[Filling]]:
-        """The ``top_k`` most probable words for each [MASK] of the text."""
+    def fill(self, text: str, top_k: int = 5, *, candidates: Sequence[int] | None = None) -> list[Results[Filling]]:
+        """The ``top_k`` most probable words for each [MASK] of the text, of all or of the ids ``candidates``."""
         check_text(text, "text")
         model = self.masked_lm_model
         return fill(
@@ -92,6 +92,7 @@ class Pipeline(EncoderPipeline):
             self.tokenizer,
             text,
             top_k=top_k,
+            candidates=candidates,
             max_length=self.max_length,
             precision=self.runtime.autocast_precision,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.inference.fill import Filling
+from bertkit.errors import BertkitError
+from bertkit.inference.fill import Filling, find_tokens
 from bertkit.inference.texts import Text
 from bertkit.server.activations import Activation, activate
 from bertkit.server.call import Call
 from bertkit.server.errors import invalid, unable
-from bertkit.server.models import ServedModel, TaskInput, TaskResult
+from bertkit.server.models import FillInput, ServedModel, TaskInput, TaskResult
 from bertkit.task_types import (
     Choice,
     MultiLabelTask,
@@ -27,6 +29,9 @@ from bertkit.task_types import (
     make_example,
 )
 from bertkit.task_types.text_task import mean_output
+
+_ANSWER_CHARACTERS = 10_000_000
+"""The most characters of the texts that the candidates for masks complete."""
 
 
 class LabelScore(NamedTuple):
@@ -60,12 +65,18 @@ async def classify(
 
 
 async def score(
-    call: Call, model: ServedModel, texts: Sequence[Text], *, raw: bool = False, truncate: bool | None = None
+    call: Call,
+    model: ServedModel,
+    texts: Sequence[Text],
+    *,
+    raw: bool = False,
+    truncate: bool | None = None,
+    field: str = "texts",
 ) -> list[float]:
     """For each text or pair the number that a model with one output gives, with its activation unless ``raw``."""
     if not model.is_ranker:
         raise unable(f'the model "{model.name}" is not a re-ranker: it has {len(model.labels)} labels instead of one')
-    scores = await classify(call, model, texts, activation="none" if raw else None, truncate=truncate, field="texts")
+    scores = await classify(call, model, texts, activation="none" if raw else None, truncate=truncate, field=field)
     return [best.score for (best,) in scores]
 
 
@@ -77,21 +88,32 @@ async def rerank(
     *,
     raw: bool = False,
     truncate: bool | None = None,
+    field: str = "texts",
 ) -> list[Ranked]:
     """The texts by their relevance for the query, the most relevant first."""
-    scores = await score(call, model, [(query, text) for text in texts], raw=raw, truncate=truncate)
+    scores = await score(call, model, [(query, text) for text in texts], raw=raw, truncate=truncate, field=field)
     return sorted((Ranked(*each) for each in enumerate(scores)), key=lambda each: -each.score)
 
 
-async def fill_masks(call: Call, model: ServedModel, text: str, count: int) -> list[list[Filling]]:
-    """For each mask the ``count`` most probable words."""
+async def fill_masks(
+    call: Call, model: ServedModel, text: str, count: int, words: Sequence[str] | None = None
+) -> list[list[Filling]]:
+    """For each mask the ``count`` most probable words, of all or of these ``words``."""
     if not model.fills:
         raise unable(f'the model "{model.name}" has no masked-LM head; it can do: {", ".join(model.tasks)}')
     tokenizer = model.pipeline.tokenizer
     mask = tokenizer.id_to_token(tokenizer.mask_id)
     if mask not in text:
         raise invalid(f"`inputs` has no {mask}: write {mask} in place of a word", "inputs")
-    (masks,) = await call.run(model, model.fillings, [(text, min(max(count, 1), tokenizer.vocab_size))])
+    candidates = None
+    if words is not None:
+        candidates = tuple(await asyncio.to_thread(find_tokens, tokenizer, words))
+        if not candidates:
+            raise invalid("no target is a token of the vocabulary", "parameters.targets")
+    count = min(count, tokenizer.vocab_size if candidates is None else len(candidates))
+    if text.count(mask) * count * len(text) > _ANSWER_CHARACTERS:  # every candidate comes with its whole text
+        raise invalid(f"the answer has more than {_ANSWER_CHARACTERS:,} characters: ask for less", "parameters.top_k")
+    (masks,) = await call.run(model, model.fillings, [FillInput(text, count, candidates)], field="inputs")
     return list(masks)
 
 
@@ -121,11 +143,15 @@ async def answer(
     task = model.task
     if not isinstance(task, QuestionAnsweringTask):
         raise unable(f'the model "{model.name}" does not answer questions; it can do: {", ".join(model.tasks)}')
-    changed = replace(task, **{name: value for name, value in settings.items() if value is not None})  # type: ignore[arg-type]
+    given = {name: value for name, value in settings.items() if value is not None}
+    try:
+        changed = replace(task, **given)  # type: ignore[arg-type]
+    except BertkitError as error:
+        raise invalid(str(error), "parameters") from error
     if changed.max_length > model.max_length:
         raise invalid(f"`max_seq_len` may be {model.max_length} at most", "parameters.max_seq_len")
-    if overlap is not None:
-        changed = replace(changed, stride=_find_stride(model, changed, question, overlap))
+    if overlap is not None or given.keys() & {"max_length", "max_query"}:
+        changed = _divide(call, model, changed, question, context, overlap)
     inputs = [TaskInput(changed, SpanExample("0", question, context))]
     (result,) = await call.run(model, model.predictions, inputs, field="inputs.question")
     prediction: SpanPrediction = result.prediction
@@ -173,15 +199,27 @@ async def compare(
     return [float(cosine) for cosine in (vectors[1:] @ vectors[0]).clip(-1, 1)]
 
 
-def _find_stride(model: ServedModel, task: QuestionAnsweringTask, question: str, overlap: int) -> int:
-    """The distance of windows that share ``overlap`` tokens of the context; 422 where it is not positive."""
+def _divide(
+    call: Call, model: ServedModel, task: QuestionAnsweringTask, question: str, context: str, overlap: int | None
+) -> QuestionAnsweringTask:
+    """The task with windows that share ``overlap`` tokens of the context, or with its own stride.
+
+    422 where the windows have no room, do not move forward, or have more tokens than may wait for a model.
+    """
     tokenizer = model.pipeline.tokenizer
     before = 1 + min(len(tokenizer.encode(question).ids), task.max_query) + len(tokenizer.between_ids)
-    room = max(0, task.max_length - before - 1)
-    if overlap >= room:
+    room = task.max_length - before - 1
+    if room < 1:
+        message = f"`max_seq_len` is {task.max_length}, which leaves no room for the context beside the question"
+        raise invalid(message, "parameters.max_seq_len")
+    if overlap is not None and overlap >= room:
         message = f"`doc_stride` is the overlap of windows that have {room} tokens of the context each: ask for less"
         raise invalid(message, "parameters.doc_stride")
-    return room - overlap
+    step = min(task.stride, room) if overlap is None else room - overlap
+    windows = 1 + max(0, len(tokenizer.encode(context).ids) - room) // step
+    if windows * task.max_length > call.service.limits.queued_tokens:
+        raise invalid(f"the context would be read in {windows:,} windows: ask for less overlap", "parameters")
+    return replace(task, stride=step)
 
 
 def _scores(model: ServedModel, result: TaskResult, activation: Activation) -> list[LabelScore]:

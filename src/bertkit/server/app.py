@@ -17,6 +17,16 @@ from bertkit.server.openapi import describe
 from bertkit.server.routes import list_endpoints
 from bertkit.server.service import Service
 
+_EXPOSED = (
+    "x-request-id",
+    "x-error-message",
+    "retry-after",
+    "retry-after-ms",
+    "x-truncated-inputs",
+    "x-truncated-tokens",
+)
+"""Headers of answers that a page in a browser may read."""
+
 
 def build_app(service: Service, *, cors_origins: Sequence[str] = ()) -> Starlette:
     """The application for a service; pages of ``cors_origins`` may call it from a browser."""
@@ -30,7 +40,8 @@ def build_app(service: Service, *, cors_origins: Sequence[str] = ()) -> Starlett
                 CORSMiddleware,
                 allow_origins=list(cors_origins),
                 allow_methods=["GET", "POST"],
-                allow_headers=["authorization", "content-type"],
+                allow_headers=["*"],
+                expose_headers=_EXPOSED,
             )
         )
     app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _explain})

@@ -2,7 +2,7 @@
 
 A request waits in a queue of limited size. From it, each request in turn gives one input, until a batch has
 ``batch_tokens`` tokens; a large request therefore takes several batches, and small ones pass between them. Work whose
-request was cancelled, or whose deadline is over, is dropped.
+request was cancelled, or whose deadline is over, is dropped, also in the middle of one input with many windows.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bertkit.server.errors import ServerError, overloaded
-from bertkit.server.jobs import Job, TooLongError
+from bertkit.server.jobs import AbandonedError, Job, TooLongError
 from bertkit.server.limits import Limits
 
 _FIRST_RATE = 2000.0
@@ -68,7 +69,7 @@ class Batcher:
         cost = job.cost
         with self._condition:
             if self.queued_tokens and self.queued_tokens + cost > self._limits.queued_tokens:
-                raise overloaded(self.queued_tokens / self._rate)
+                raise overloaded(min(self.queued_tokens / self._rate, self._limits.seconds))
             self.queued_tokens += cost
             self._arrived.append(job)
             self._condition.notify()
@@ -123,7 +124,7 @@ class Batcher:
         now = time.monotonic()
         for job in self._active:
             if now > job.deadline:
-                _fail(job, ServerError(504, "the request was not answered in time", retry_after=1.0))
+                _fail(job, _too_late())
         self._active = [job for job in self._active if not job.future.done()]
 
     def _choose(self) -> list[tuple[Job, int]]:
@@ -155,7 +156,11 @@ class Batcher:
         for job in jobs:
             job.queue_seconds = job.queue_seconds or begin - job.arrived
         try:
-            results = list(zip(batch, jobs[0].operation.run(inputs), strict=True))
+            results = list(zip(batch, jobs[0].operation.run(inputs, partial(_check, jobs)), strict=True))
+        except AbandonedError:
+            for job in jobs:
+                _fail(job, _too_late())
+            return
         except Exception as error:
             if len(jobs) > 1:  # find out which request it was: the others are not to suffer
                 for each in jobs:
@@ -175,6 +180,17 @@ class Batcher:
             job.inference_seconds += seconds
             if len(job.results) == len(job.encoded) and job.future.set_running_or_notify_cancel():
                 job.future.set_result([job.results[place] for place in range(len(job.encoded))])
+
+
+def _check(jobs: Sequence[Job]) -> None:
+    """Raise AbandonedError if every client of a running batch has left or has waited for too long."""
+    now = time.monotonic()
+    if all(job.future.done() or now > job.deadline for job in jobs):
+        raise AbandonedError
+
+
+def _too_late() -> ServerError:
+    return ServerError(504, "the request was not answered in time", retry_after=1.0)
 
 
 def _refuse_truncated(job: Job) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,14 +59,16 @@ class Call:
         self.service.state.open -= self.entered
         self.entered = False
 
-    def find_model(self, name: object, task: str | None = None) -> ServedModel:
+    def find_model(
+        self, name: object, task: str | None = None, prefer: Callable[[ServedModel], bool] = lambda model: True
+    ) -> ServedModel:
         """The model that the request is for: that of its path, of its body, or the first that can do ``task``.
 
-        ``name`` is what the body has; 422 where it is no text.
+        ``name`` is what the body has; 422 where it is no text. Of several it is the first that ``prefer`` accepts.
         """
         if name is not None and not isinstance(name, str):
             raise invalid("`model` must be a string", "model")
-        model = self.service.model(self.path_parameters.get("model", name), task)
+        model = self.service.model(self.path_parameters.get("model", name), task, prefer)
         self.model, self.task = model.name, task or model.tasks[0]
         return model
 

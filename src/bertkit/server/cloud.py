@@ -6,46 +6,79 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from bertkit.errors import usage_error
 from bertkit.server import cohere, huggingface, label_studio, openai, tei
 from bertkit.server.call import Call
 from bertkit.server.errors import malformed
+from bertkit.server.models import EMBED
 from bertkit.server.reading import convert
 
 _HEALTH, _PREDICT = "AIP_HEALTH_ROUTE", "AIP_PREDICT_ROUTE"
 
 
+_CLASSIFY = "text-classification"
+_NESTED = (_CLASSIFY, EMBED)
+"""Tasks whose answer is a list with one entry per text, also for one text."""
+
+
+class VertexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Inputs, or records with ``inputs`` and parameters of their own."""
+
+    instances: list[Any]
+    parameters: dict[str, Any] = {}
+    model: str | None = None
+
+
 async def invoke(call: Call, body: dict[str, Any]) -> object:
-    """``POST /``, ``/predict`` and ``/invocations``: the protocol that the keys of the body belong to."""
+    """``POST /``: the protocol that the keys of the body belong to."""
     if "tasks" in body:
         return await label_studio.predict(call, convert(body, label_studio.LabelStudioRequest))
     if "instances" in body:
-        return await _predict_instances(call, body)
+        return await _predict_instances(call, convert(body, VertexRequest))
     if "query" in body:
         return await cohere.rerank_either(call, body)
     if "input" in body:
         return await openai.embeddings(call, convert(body, openai.EmbeddingsRequest))
     if "inputs" not in body:
         raise malformed("the body has no `inputs`", "inputs")
-    model = call.find_model(body.get("model"))
-    plain = "parameters" not in body and not isinstance(body["inputs"], dict)
-    if plain and model.tasks[0] == "text-classification":
+    if _is_plain(body) and call.find_model(body.get("model")).tasks[0] == _CLASSIFY:
         return await tei.predict(call, convert(body, tei.PredictRequest))
     return await huggingface.dispatch(call, body)
 
 
-async def _predict_instances(call: Call, body: Mapping[str, Any]) -> object:
+async def predict(call: Call, body: dict[str, Any]) -> object:
+    """``POST /predict`` and ``/invocations``: texts are for the first model that classifies, if there is one."""
+    able = any(model.tasks[0] == _CLASSIFY for model in call.service.models.values())
+    if _is_plain(body) and body.get("model") is None and able:
+        return await tei.predict(call, convert(body, tei.PredictRequest))
+    return await invoke(call, body)
+
+
+def _is_plain(body: Mapping[str, Any]) -> bool:
+    """Whether the body has texts without parameters, as TEI's clients send them."""
+    return "inputs" in body and "parameters" not in body and not isinstance(body["inputs"], dict)
+
+
+async def _predict_instances(call: Call, request: VertexRequest) -> object:
     """Vertex: a list of inputs to a list of predictions."""
-    instances, parameters = body["instances"], body.get("parameters") or {}
-    if not isinstance(instances, list) or not instances:
+    common = {"parameters": request.parameters, "model": request.model}
+    if not request.instances:
         raise malformed("`instances` must be a list with at least one input", "instances")
-    if all(isinstance(each, str) for each in instances):
-        return {"predictions": await huggingface.dispatch(call, {"inputs": instances, "parameters": parameters})}
-    predictions = []
-    for each in instances:
-        content = each if isinstance(each, dict) and "inputs" in each else {"inputs": each}
-        predictions.append(await huggingface.dispatch(call, {"parameters": parameters, **content}))
-    return {"predictions": predictions}
+    records = [each if isinstance(each, dict) and "inputs" in each else {"inputs": each} for each in request.instances]
+    texts = [record["inputs"] for record in records if record.keys() == {"inputs"}]
+    task = huggingface.find_task(call.find_model(request.model), {"inputs": texts, **common})
+    if task in _NESTED and len(texts) == len(records) and all(isinstance(text, str) for text in texts):
+        return {"predictions": await huggingface.dispatch(call, {"inputs": texts, **common})}
+    return {"predictions": [await _predict_instance(call, {**common, **record}) for record in records]}
+
+
+async def _predict_instance(call: Call, body: dict[str, Any]) -> object:
+    """The prediction for one input, without the list around that of one text."""
+    found = await huggingface.dispatch(call, body)
+    task = huggingface.find_task(call.find_model(body["model"]), body)
+    return found[0] if task in _NESTED and isinstance(body["inputs"], str) else found  # type: ignore[index]
 
 
 def read_vertex_routes(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:

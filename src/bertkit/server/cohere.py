@@ -27,13 +27,13 @@ class CohereRerankRequest(Request):
 
 async def rerank(call: Call, request: CohereRerankRequest) -> object:
     """The documents by their relevance. With ``max_tokens_per_doc`` long ones lose their end, as Cohere documents."""
-    model = call.find_model(request.model, "text-classification")
+    model = call.find_model(request.model, "text-classification", lambda each: each.is_ranker)
     limits = call.service.limits
     query = check_text(request.query, limits, "query")
     documents = [each if isinstance(each, str) else str(each.get("text", "")) for each in request.documents]
     checked = [str(text) for text in check_inputs(documents, limits, "documents")]
     truncate = True if request.max_tokens_per_doc is not None else request.truncate
-    ranked = await abilities.rerank(call, model, query, checked, truncate=truncate)
+    ranked = await abilities.rerank(call, model, query, checked, truncate=truncate, field="documents")
     results = [
         {"index": each.place, "relevance_score": each.score}
         | ({"document": {"text": documents[each.place]}} if request.return_documents else {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bertkit.errors import BertkitError
@@ -42,9 +42,13 @@ class Attention:
         """The texts themselves, with the number of their tokens."""
         return [Encoded(each, _count_tokens(self._model, *each)) for each in inputs]
 
-    def run(self, inputs: Sequence[Encoded]) -> list[AttentionMaps]:
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None]) -> list[AttentionMaps]:
         """One text at a time."""
-        return [read_attention(self._model.pipeline, *each.content) for each in inputs]
+        found = []
+        for each in inputs:
+            check()
+            found.append(read_attention(self._model.pipeline, *each.content))
+        return found
 
 
 async def show_attention(call: Call, _: None) -> object:

@@ -17,6 +17,8 @@ async def live(call: Call, _: None) -> object:
 async def ready(call: Call, _: None) -> object:
     """200 while predictions are accepted; 503 before the models are loaded and after a signal to stop."""
     state = call.service.state
+    if "model" in call.path_parameters:
+        call.find_model(None)  # 404 for another name
     if state.stopping:
         raise ServerError(503, "the server is stopping")
     if not state.warm:

@@ -41,10 +41,10 @@ async def fill_mask(call: Call, request: FillRequest) -> object:
     model = call.find_model(request.model, FILL)
     parameters = request.parameters
     text = check_text(request.inputs, call.service.limits, "inputs")
-    count = parameters.top_k or 5
-    vocabulary = model.pipeline.tokenizer.vocab_size
-    masks = await abilities.fill_masks(call, model, text, vocabulary if parameters.targets else count)
-    lists = [_candidates(mask, parameters.targets)[:count] for mask in masks]
+    if parameters.targets == []:
+        raise empty("parameters.targets")
+    masks = await abilities.fill_masks(call, model, text, parameters.top_k or 5, parameters.targets)
+    lists = [_candidates(mask) for mask in masks]
     return lists[0] if len(lists) == 1 else lists
 
 
@@ -101,7 +101,7 @@ async def feature_extraction(call: Call, request: EmbedRequest) -> object:
     if request.truncation_direction.lower() == "left" and cuts:
         raise invalid("only the end of a text can be cut off: `truncation_direction` must be right")
     if request.prompt_name:
-        raise invalid(f'the model "{model.name}" has no prompts', "prompt_name")
+        raise invalid("no prompt is added to a text: send the text with it", "prompt_name")
     return await abilities.embed(
         call,
         model,
@@ -123,7 +123,7 @@ async def sentence_similarity(call: Call, request: SimilarityRequest) -> object:
 
 async def zero_shot_classification(call: Call, request: ZeroShotRequest) -> object:
     """Labels with scores; in the older form for clients before 1.2, which raise on the newer one."""
-    model = call.find_model(request.model, "text-classification")
+    model = call.find_model(request.model, "text-classification", can_infer)
     parameters, limits = request.parameters, call.service.limits
     text = check_text(request.inputs, limits, "inputs")
     labels = check_inputs(parameters.candidate_labels, limits, "parameters.candidate_labels")
@@ -205,17 +205,9 @@ def label_records(labels: list[LabelScore]) -> list[dict[str, object]]:
     return [each._asdict() for each in labels]
 
 
-def _candidates(mask: list[Filling], targets: list[str] | None) -> list[dict[str, object]]:
-    wanted = None if targets is None else set(targets)
-    kept = [each for each in mask if wanted is None or each.word in wanted]
-    if not kept:
-        raise (
-            empty("parameters.targets")
-            if not targets
-            else invalid("no target is a token of the vocabulary", "parameters.targets")
-        )
+def _candidates(mask: list[Filling]) -> list[dict[str, object]]:
     return [
-        {"score": each.probability, "token": each.token, "token_str": each.word, "sequence": each.text} for each in kept
+        {"score": each.probability, "token": each.token, "token_str": each.word, "sequence": each.text} for each in mask
     ]
 
 

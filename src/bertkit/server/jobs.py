@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -33,8 +33,8 @@ class Operation(Protocol):
         """Tokenize."""
         ...
 
-    def run(self, inputs: Sequence[Encoded]) -> list[Any]:
-        """One result per input."""
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None]) -> list[Any]:
+        """One result per input. ``check``, called between parts of long work, raises AbandonedError to end it."""
         ...
 
 
@@ -63,6 +63,10 @@ class Job:
     def cost(self) -> int:
         """The tokens of all inputs, estimated from their characters before they are tokenized."""
         return sum(_count_characters(each) // _CHARACTERS_PER_TOKEN + 2 for each in self.inputs)
+
+
+class AbandonedError(Exception):
+    """Nobody waits for the results any more."""
 
 
 class TooLongError(Exception):

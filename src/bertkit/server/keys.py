@@ -28,7 +28,7 @@ class ApiKeys:
             raise usage_error(f"no API keys at {path}: {error.strerror}.") from error
         except UnicodeDecodeError as error:
             raise data_error(f"{path} is not UTF-8.") from error
-        keys = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+        keys = tuple(line for line in map(str.strip, lines) if line and not line.startswith("#"))
         if not keys:
             raise data_error(f"{path} has no key: write one per line.")
         if min(map(len, keys)) < _SHORTEST_KEY:
@@ -43,7 +43,8 @@ class ApiKeys:
         """
         if not self._hashes:
             return True
-        given = _hash(_key_in(authorization))
+        sent = authorization.encode("latin-1", "replace").decode("utf-8", "surrogateescape")  # headers came as bytes
+        given = _hash(_key_in(sent))
         found = [hmac.compare_digest(given, known) for known in self._hashes]
         return any(found)
 

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from bertkit.server import abilities
 from bertkit.server.call import Call
-from bertkit.server.errors import invalid
+from bertkit.server.errors import invalid, unable
 from bertkit.server.inputs import check_inputs
 from bertkit.server.models import ServedModel
 from bertkit.server.records import Request
-from bertkit.task_types import TaggingTask
+from bertkit.task_types import TaggingTask, TextTask
 
 _CONTROLS = {"Labels": "labels", "Choices": "choices"}
 _DECLARATION = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Names(Struct):
 
 async def predict(call: Call, request: LabelStudioRequest) -> object:
     """Spans of a tagger, or the choice of a classifier, one result per task."""
-    model = call.find_model(request.model)
+    model = call.find_model(request.model, prefer=_annotates)
     tags = isinstance(model.task, TaggingTask)
     names = read_names(request.label_config, "labels" if tags else "choices")
     texts = [task.data.get(names.key) for task in request.tasks]
@@ -64,7 +64,12 @@ async def predict(call: Call, request: LabelStudioRequest) -> object:
 
 async def setup(call: Call, _: dict[str, object]) -> object:
     """The version that Label Studio shows."""
-    return {"model_version": call.find_model(None).name}
+    return {"model_version": call.find_model(None, prefer=_annotates).name}
+
+
+def _annotates(model: ServedModel) -> bool:
+    """Whether the model gives spans or choices."""
+    return isinstance(model.task, TaggingTask) or (isinstance(model.task, TextTask) and not model.is_ranker)
 
 
 def read_names(config: str | None, kind: str) -> Names:
@@ -105,6 +110,8 @@ async def _spans(call: Call, model: ServedModel, texts: list[str], names: Names)
 
 async def _choices(call: Call, model: ServedModel, texts: list[str], names: Names) -> list[dict[str, object]]:
     results = []
+    if model.is_ranker:
+        raise unable(f'the model "{model.name}" gives numbers, and Label Studio asks for choices')
     for labels in await abilities.classify(call, model, texts, field="tasks"):
         given = [each.label for each in labels if each.predicted]
         choice = _result(names, "choices", {"choices": given}, score=labels[0].score)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -26,13 +26,20 @@ from bertkit.model import Model
 from bertkit.results import Results
 from bertkit.server.activations import Activation, find_activation
 from bertkit.server.errors import unable
-from bertkit.server.jobs import Encoded
+from bertkit.server.jobs import Encoded, TooLongError
 from bertkit.task_types import FileTask, QuestionAnsweringTask, TextExample, TextTask
 
 _BATCH = 64
 """The most rows that a model reads at a time; the batcher bounds the tokens."""
 
+_PART_TOKENS = 8192
+"""Tokens between two looks at the clock: below a second for MiniLM on two cores. Most batches are shorter."""
+
 FILL, EMBED = "fill-mask", "feature-extraction"
+
+
+def _never_stop() -> None:
+    pass
 
 
 class TaskInput(NamedTuple):
@@ -88,7 +95,8 @@ class ServedModel:
         return TaskInput(task_for(self.pipeline, pair=second is not None), TextExample("0", first, second))
 
     def warm_up(self) -> None:
-        """Load the weights, and run each operation once."""
+        """Load the weights, run each operation once, and compute what answers need of the tokenizer."""
+        _ = self.pipeline.tokenizer.fingerprint  # 0.3 s, in which the event loop would answer nobody
         if isinstance(self.task, TextTask):
             text: Text = ("a", "a") if self.task.pair else "a"
             self.predictions.run(self.predictions.encode([self.text_input(text)]))
@@ -119,10 +127,14 @@ class ServedModel:
         )
         return model.encoder if isinstance(model, Model) else self.pipeline.fast_encoder
 
-    def run(self, module: Any, features: Sequence[Feature]) -> list[OutputArrays]:
-        """The outputs for each feature."""
-        pipeline = self.pipeline
-        return run_features(module, features, pipeline.tokenizer.pad_id, _BATCH, pipeline.runtime.autocast_precision)
+    def run(self, module: Any, features: Sequence[Feature], check: Callable[[], None]) -> list[OutputArrays]:
+        """The outputs for each feature; ``check`` is called before each part of ``_PART_TOKENS``."""
+        pad_id, precision = self.pipeline.tokenizer.pad_id, self.pipeline.runtime.autocast_precision
+        outputs: list[OutputArrays] = []
+        for part in _divide(features):
+            check()
+            outputs += run_features(module, part, pad_id, _BATCH, precision)
+        return outputs
 
 
 class Predictions:
@@ -140,10 +152,10 @@ class Predictions:
             encoded.append(replace(_count((each, features), features), limit=limit))
         return encoded
 
-    def run(self, inputs: Sequence[Encoded]) -> list[TaskResult]:
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None] = _never_stop) -> list[TaskResult]:
         """The predictions, decoded by the task of each input."""
         features = [feature for each in inputs for feature in each.content[1]]
-        rows = iter(self._model.run(self._model.pipeline.task_model, features))
+        rows = iter(self._model.run(self._model.pipeline.task_model, features, check))
         results = []
         for each in inputs:
             (task, example), own = each.content
@@ -165,9 +177,9 @@ class Embeddings:
         features = [assemble(pipeline.tokenizer, each, max_length=pipeline.max_length) for each in tokens]
         return [_count(feature, [feature]) for feature in features]
 
-    def run(self, inputs: Sequence[Encoded]) -> list[NDArray[np.float32]]:
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None] = _never_stop) -> list[NDArray[np.float32]]:
         """The vectors."""
-        rows = self._model.run(self._embedder, [each.content for each in inputs])
+        rows = self._model.run(self._embedder, [each.content for each in inputs], check)
         return [np.asarray(row["vector"], dtype=np.float32) for row in rows]
 
     @cached_property
@@ -176,20 +188,51 @@ class Embeddings:
         return TextEmbedder(self._model.encoder, EmbeddingSettings(pool=pipeline.embedding.pool)).eval()
 
 
+class FillInput(NamedTuple):
+    """A text with masks, the number of words for each at ``most``, and the ids of the only ``candidates``, if any."""
+
+    text: str
+    most: int
+    candidates: tuple[int, ...] | None = None
+
+
 class Fillings:
-    """(text, number of candidates) to the candidates for each mask."""
+    """``FillInput`` to the candidates for each mask."""
 
     def __init__(self, model: ServedModel) -> None:
         self._model = model
 
-    def encode(self, inputs: Sequence[tuple[str, int]]) -> list[Encoded]:
-        """The texts themselves: ``fill`` tokenizes them."""
-        tokenizer = self._model.pipeline.tokenizer
-        return [Encoded(each, len(tokenizer.encode(each[0], specials=True).ids) + 2) for each in inputs]
+    def encode(self, inputs: Sequence[FillInput]) -> list[Encoded]:
+        """The texts themselves: ``fill`` tokenizes them. None may be too long: its end could be the mask."""
+        pipeline = self._model.pipeline
+        counts = [len(pipeline.tokenizer.encode(each.text, specials=True).ids) + 2 for each in inputs]
+        for number, count in enumerate(counts):
+            if count > pipeline.max_length:
+                raise TooLongError(number, limit=pipeline.max_length, given=count)
+        return [Encoded(each, count) for each, count in zip(inputs, counts, strict=True)]
 
-    def run(self, inputs: Sequence[Encoded]) -> list[list[Results[Filling]]]:
+    def run(self, inputs: Sequence[Encoded], check: Callable[[], None] = _never_stop) -> list[list[Results[Filling]]]:
         """One text at a time."""
-        return [self._model.pipeline.fill(text, top_k) for text, top_k in (each.content for each in inputs)]
+        found = []
+        for each in inputs:
+            check()
+            text, most, candidates = each.content
+            found.append(self._model.pipeline.fill(text, most, candidates=candidates))
+        return found
+
+
+def _divide(features: Sequence[Feature]) -> Iterator[list[Feature]]:
+    """The features in parts of ``_PART_TOKENS`` tokens, or one feature."""
+    part: list[Feature] = []
+    tokens = 0
+    for feature in features:
+        if part and tokens + len(feature) > _PART_TOKENS:
+            yield part
+            part, tokens = [], 0
+        part.append(feature)
+        tokens += len(feature)
+    if part:
+        yield part
 
 
 def _count(content: Any, features: Sequence[Feature]) -> Encoded:

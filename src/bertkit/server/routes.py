@@ -50,13 +50,15 @@ def _tei() -> list[Endpoint]:
         ("/tokenize", tei.tokenize, tei.TokenizeRequest, "Tokens of texts"),
         ("/decode", tei.decode, tei.DecodeRequest, "Texts of token ids"),
     )
-    info = Endpoint(path="/info", handle=tei.info, method="GET", summary="What is served", tag="TEI")
     return [
         *(
             Endpoint(path=path, handle=handle, record=record, summary=text, tag="TEI")
             for path, handle, record, text in posts
         ),
-        info,
+        *(
+            Endpoint(path=path, handle=tei.info, method="GET", summary="What is served", tag="TEI")
+            for path in ("/info", "/models/{model}/info")
+        ),
     ]
 
 
@@ -86,7 +88,7 @@ def _cloud() -> list[Endpoint]:
     _, predict = cloud.read_vertex_routes()
     summary = "TEI's /predict, Label Studio's tasks, Vertex's instances, or a task of Hugging Face, by the body"
     paths = dict.fromkeys(("/predict", "/invocations", *([predict] if predict else [])))
-    return [Endpoint(path=path, handle=cloud.invoke, record=_ANY, summary=summary, tag="Clouds") for path in paths]
+    return [Endpoint(path=path, handle=cloud.predict, record=_ANY, summary=summary, tag="Clouds") for path in paths]
 
 
 def _pages() -> list[Endpoint]:
@@ -114,9 +116,8 @@ def _pages() -> list[Endpoint]:
 
 def _health() -> list[Endpoint]:
     vertex, _ = cloud.read_vertex_routes()
-    checks = dict.fromkeys(
-        ("/health", "/ready", "/ping", *([vertex] if vertex else [])), (health.ready, "Takes requests")
-    )
+    ready = ("/health", "/models/{model}/health", "/ready", "/ping", *([vertex] if vertex else []))
+    checks = dict.fromkeys(ready, (health.ready, "Takes requests"))
     checks |= {"/live": (health.live, "The process answers"), "/warm": (health.warm, "Every model has run once")}
     return [
         *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,10 +80,12 @@ class Service:
         """Stop the thread of the models."""
         self.batcher.stop()
 
-    def model(self, name: str | None, task: str | None = None) -> ServedModel:
+    def model(
+        self, name: str | None, task: str | None = None, prefer: Callable[[ServedModel], bool] = lambda model: True
+    ) -> ServedModel:
         """The model of this name; without a name the first that can do ``task``, or the first of all.
 
-        404 for an unknown name, 424 if no model can do it.
+        Of several that can, it is the first that ``prefer`` accepts. 404 for an unknown name, 424 if no model can.
         """
         if name is not None:
             if name in self.models:
@@ -91,9 +93,9 @@ class Service:
             hint = did_you_mean(name, self.models)
             message = f'no model is named "{name[:100]}".{hint} There are: {", ".join(self.models)}'
             raise ServerError(404, message, field="model", kind="model_not_found")
-        for model in self.models.values():
-            if task is None or task in model.tasks:
-                return model
+        able = [model for model in self.models.values() if task is None or task in model.tasks]
+        if able:
+            return next(filter(prefer, able), able[0])
         known = "; ".join(f"{model.name}: {', '.join(model.tasks)}" for model in self.models.values())
         raise unable(f"no model here can do {task}. There are: {known}")
 

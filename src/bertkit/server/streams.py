@@ -15,12 +15,14 @@ from starlette.types import Receive, Scope, Send
 from bertkit.server import huggingface
 from bertkit.server.call import Call
 from bertkit.server.endpoint import ENCODER, Endpoint, observe, send_reply, start_call
-from bertkit.server.errors import ServerError, malformed
+from bertkit.server.errors import ServerError, malformed, overloaded
 from bertkit.server.logs import log_error, log_request
 from bertkit.server.reading import NDJSON, ClientLeftError, check_content_type, decode
 
 _LINES_AT_A_TIME = 64
-"""Lines that are read ahead of the answers: enough to fill batches, and a bound on memory."""
+_BYTES_AT_A_TIME = 32_000
+"""Lines and bytes that are read ahead of the answers, or one line: enough to fill batches. So a stream leaves room for
+others in memory and in the queue, and little is computed for a client that has left."""
 
 _OK = 200
 
@@ -47,11 +49,16 @@ class StreamEndpoint(Endpoint):
         begin = time.monotonic()
         call = start_call(scope, begin)
         identity = ("x-request-id", call.request_id)
+        state = call.service.state
+        state.running += 1
         try:
             self.admit(call)
             check_content_type(call.headers, self.accepts)
             call.find_model(call.query.get("model"))
+            if state.running > call.service.limits.requests:
+                raise overloaded(1.0)
         except ServerError as error:
+            state.running -= 1
             await send_reply(send, self.error_reply(error), [identity])
             call.leave()
             return
@@ -65,6 +72,7 @@ class StreamEndpoint(Endpoint):
         except ClientLeftError:
             status = 499
         finally:
+            state.running -= 1
             call.leave()
         observe(call, status, time.monotonic() - begin)
         log_request(call, status, time.monotonic() - begin)
@@ -101,13 +109,14 @@ async def read_lines(call: Call, receive: Receive) -> AsyncIterator[bytes | Serv
 
 
 async def _answer_lines(call: Call, lines: AsyncIterator[bytes | ServerError]) -> AsyncIterator[bytes]:
-    """The answers in order, each as soon as it is there; up to ``_LINES_AT_A_TIME`` lines are worked on at a time."""
+    """The answers in order, each as soon as it is there; a few lines are worked on at a time."""
     answers: deque[asyncio.Task[bytes]] = deque()
+    sizes: deque[int] = deque()
     reading: asyncio.Task[bytes | ServerError | None] | None = None
     number, ended = 0, False
     try:
         while True:
-            if reading is None and not ended and len(answers) < _LINES_AT_A_TIME:
+            if reading is None and not ended and len(sizes) < _LINES_AT_A_TIME and sum(sizes) < _BYTES_AT_A_TIME:
                 reading = asyncio.create_task(_next_line(lines))
             # A client may wait for this answer before it sends another line.
             waiting = [task for task in (reading, answers[0] if answers else None) if task is not None]
@@ -120,8 +129,10 @@ async def _answer_lines(call: Call, lines: AsyncIterator[bytes | ServerError]) -
                     ended = True
                 else:
                     answers.append(asyncio.create_task(_answer_line(call, number, line)))
+                    sizes.append(len(line) if isinstance(line, bytes) else 0)
                     number += 1
             while answers and answers[0].done():
+                sizes.popleft()
                 yield answers.popleft().result()
     finally:
         for task in (*answers, *([] if reading is None else [reading])):

@@ -75,7 +75,7 @@ async def predict(call: Call, request: PredictRequest) -> object:
 
 async def rerank(call: Call, request: RerankRequest) -> object:
     """The texts with their scores, the most relevant first."""
-    model = call.find_model(request.model, "text-classification")
+    model = call.find_model(request.model, "text-classification", lambda each: each.is_ranker)
     limits = call.service.limits
     query = check_text(request.query, limits, "query")
     texts = [str(text) for text in check_inputs(request.texts, limits, "texts")]
@@ -107,7 +107,8 @@ async def decode(call: Call, request: DecodeRequest) -> object:
                 raise invalid(
                     f"`ids` has the id {id}; the vocabulary has ids from 0 to {tokenizer.vocab_size - 1}", "ids"
                 )
-    left_out = {tokenizer.start_id, tokenizer.end_id, tokenizer.pad_id} if request.skip_special_tokens else set()
+    specials = {tokenizer.start_id, tokenizer.end_id, tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
+    left_out = specials if request.skip_special_tokens else set()
     return [tokenizer.decode([id for id in row if id not in left_out]) for row in rows]
 
 
