@@ -189,3 +189,15 @@ def test_running_work_ends_when_its_client_has_left_or_its_time_is_over(batcher:
     with pytest.raises(ServerError, match="not answered in time"):
         late.result(10)
     assert batcher.submit(job(operation, "next")).result(10) == ["NEXT"]
+
+
+def test_an_abandoned_batcher_ends_at_once(operation: Upper) -> None:
+    batcher, endless = Batcher(Limits(window_seconds=0.001)), Endless()
+    batcher.start()
+    running = batcher.submit(Job(endless, ["a"], time.monotonic() + 100))
+    assert endless.running.wait(10)
+    waiting = batcher.submit(job(operation, "b"))
+    batcher.abandon()
+    batcher.stop()
+    for each in (running, waiting):
+        assert isinstance(each.exception(0), ServerError)

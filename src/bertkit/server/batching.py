@@ -46,7 +46,7 @@ class Batcher:
         self._condition = threading.Condition()
         self._arrived: deque[Job] = deque()
         self._active: list[Job] = []
-        self._stopped = False
+        self._stopped = self._abandoned = False
         self._last_requests = 1
         self._rate = _FIRST_RATE
         self.queued_tokens = 0
@@ -63,6 +63,12 @@ class Batcher:
             self._condition.notify()
         if self._thread.is_alive():  # it is not where a model could not be loaded
             self._thread.join()
+
+    def abandon(self) -> None:
+        """End the thread in the middle of a batch; requests that wait get 503."""
+        with self._condition:
+            self._stopped = self._abandoned = True
+            self._condition.notify()
 
     def submit(self, job: Job) -> Future[list[Any]]:
         """Queue a job; 429 if the queue is full. Any job fits into an empty queue."""
@@ -83,9 +89,12 @@ class Batcher:
     def _work(self) -> None:
         while self._admit():
             self._drop()
-            if batch := self._choose():
+            batch, self._active = _choose(self._active, self._limits.batch_tokens)
+            if batch:
                 self._run(batch)
             self._active = [job for job in self._active if job.waiting and not job.future.done()]
+        for job in (*self._arrived, *self._active):
+            _fail(job, _stopping())
 
     def _admit(self) -> bool:
         """Wait for work, and tokenize what has arrived; False at the end."""
@@ -96,6 +105,8 @@ class Batcher:
                 self._condition.wait_for(
                     lambda: len(self._arrived) >= self._last_requests or self._stopped, self._limits.window_seconds
                 )
+            if self._abandoned:
+                return False
             arrived = list(self._arrived)
             self._arrived.clear()
             if self._stopped and not (arrived or self._active):
@@ -127,27 +138,11 @@ class Batcher:
                 _fail(job, _too_late())
         self._active = [job for job in self._active if not job.future.done()]
 
-    def _choose(self) -> list[tuple[Job, int]]:
-        """Inputs of the operation that has waited longest, one per request in turn."""
-        if not self._active:
-            return []
-        operation = self._active[0].operation
-        jobs = [job for job in self._active if job.operation is operation]
-        batch: list[tuple[Job, int]] = []
-        tokens = 0
-        open_jobs = jobs
-        while open_jobs:
-            for job in open_jobs:
-                size = job.encoded[job.waiting[0]].num_tokens
-                if batch and tokens + size > self._limits.batch_tokens:
-                    open_jobs = []
-                    break
-                batch.append((job, job.waiting.popleft()))
-                tokens += size
-            open_jobs = [job for job in open_jobs if job.waiting]
-        # Those that were served go to the end of the line.
-        self._active = [job for job in self._active if job.operation is not operation] + jobs
-        return batch
+    def _check(self, jobs: Sequence[Job]) -> None:
+        """Raise AbandonedError if every client of a running batch has left or has waited for too long."""
+        now = time.monotonic()
+        if self._abandoned or all(job.future.done() or now > job.deadline for job in jobs):
+            raise AbandonedError
 
     def _run(self, batch: list[tuple[Job, int]]) -> None:
         begin = time.monotonic()
@@ -156,10 +151,10 @@ class Batcher:
         for job in jobs:
             job.queue_seconds = job.queue_seconds or begin - job.arrived
         try:
-            results = list(zip(batch, jobs[0].operation.run(inputs, partial(_check, jobs)), strict=True))
+            results = list(zip(batch, jobs[0].operation.run(inputs, partial(self._check, jobs)), strict=True))
         except AbandonedError:
             for job in jobs:
-                _fail(job, _too_late())
+                _fail(job, _stopping() if self._abandoned else _too_late())
             return
         except Exception as error:
             if len(jobs) > 1:  # find out which request it was: the others are not to suffer
@@ -182,15 +177,34 @@ class Batcher:
                 job.future.set_result([job.results[place] for place in range(len(job.encoded))])
 
 
-def _check(jobs: Sequence[Job]) -> None:
-    """Raise AbandonedError if every client of a running batch has left or has waited for too long."""
-    now = time.monotonic()
-    if all(job.future.done() or now > job.deadline for job in jobs):
-        raise AbandonedError
+def _choose(active: Sequence[Job], most_tokens: int) -> tuple[list[tuple[Job, int]], list[Job]]:
+    """Inputs of the operation that has waited longest, one per request in turn; and the jobs in their new order."""
+    batch: list[tuple[Job, int]] = []
+    if not active:
+        return batch, []
+    operation = active[0].operation
+    jobs = [job for job in active if job.operation is operation]
+    tokens = 0
+    open_jobs = jobs
+    while open_jobs:
+        for job in open_jobs:
+            size = job.encoded[job.waiting[0]].num_tokens
+            if batch and tokens + size > most_tokens:
+                open_jobs = []
+                break
+            batch.append((job, job.waiting.popleft()))
+            tokens += size
+        open_jobs = [job for job in open_jobs if job.waiting]
+    # Those that were served go to the end of the line.
+    return batch, [job for job in active if job.operation is not operation] + jobs
 
 
 def _too_late() -> ServerError:
     return ServerError(504, "the request was not answered in time", retry_after=1.0)
+
+
+def _stopping() -> ServerError:
+    return ServerError(503, "the server is stopping", retry_after=1.0)
 
 
 def _refuse_truncated(job: Job) -> None:

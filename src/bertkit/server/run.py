@@ -65,6 +65,7 @@ class Server:
         """Refuse new work, let running requests finish, and end; a second call ends at once."""
         state = self.service.state
         if state.stopping:
+            self.service.batcher.abandon()
             self._uvicorn.force_exit = self._uvicorn.should_exit = True
         state.stopping = True
 
