@@ -289,3 +289,17 @@ def test_heads_that_the_library_lacks_are_refused(tmp_path: Path, encoder: Bert,
     with pytest.raises(BertkitError, match="has a head for class that sentence-transformers lacks"):
         convert_to_sentence_transformers(ModelFolder.open(tmp_path / "run"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_prompts_and_the_similarity_are_written_again(folder: Path, tmp_path: Path) -> None:
+    convert_to_sentence_transformers(ModelFolder.open(folder), tmp_path / "first")
+    path = tmp_path / "first" / "config_sentence_transformers.json"
+    content = json.loads(path.read_text())
+    assert (content["prompts"], content["similarity_fn_name"]) == ({"query": "", "document": ""}, "cosine")
+    own = {"prompts": {"query": "query: "}, "similarity_fn_name": "dot"}
+    path.write_text(json.dumps({**content, **own}))
+    (tmp_path / "first" / "bertkit.json").unlink()
+    for name, write in (("kept", convert), ("exported", convert_to_sentence_transformers)):
+        write(ModelFolder.open(tmp_path / "first"), tmp_path / name)
+        written = json.loads((tmp_path / name / "config_sentence_transformers.json").read_text())
+        assert {key: written[key] for key in own} == own

@@ -114,3 +114,10 @@ def test_an_encoder_that_only_bertkit_has_is_not_converted(tmp_path: Path) -> No
 
 def test_a_whole_model_of_a_run_has_the_heads_of_its_task(workspace: Path) -> None:
     assert list(load_whole_model(ModelFolder.open(workspace / "tuned")).objectives) == ["class"]
+
+
+def test_the_name_of_the_only_label_is_kept(tmp_path: Path, tokenizer: WordPiece) -> None:
+    save_hf(tmp_path / "hf", "BertForSequenceClassification", tokenizer, num_labels=1, id2label={0: "relevance"})
+    convert(ModelFolder.open(tmp_path / "hf"), tmp_path / "ours")
+    content = json.loads((tmp_path / "ours" / "config.json").read_text())
+    assert (content["id2label"], content["label2id"]) == ({"0": "relevance"}, {"relevance": 0})

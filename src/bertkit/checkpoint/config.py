@@ -95,16 +95,16 @@ def classes_to_hf(labels: Sequence[str] | None, count: int, *, several: bool = F
     }
 
 
-def number_to_hf(*, sigmoid: bool = False) -> dict[str, object]:
-    """The keys of ``config.json`` for a head that predicts a number.
+def number_to_hf(label: str = "number", *, sigmoid: bool = False) -> dict[str, object]:
+    """The keys of ``config.json`` for a head that predicts a number, which has a name there.
 
     sentence-transformers applies a sigmoid to a single output unless ``activation_fn`` is the identity. ``sigmoid`` is
     for a cross-encoder from there that was trained so.
     """
     function = "torch.nn.modules.activation.Sigmoid" if sigmoid else "torch.nn.modules.linear.Identity"
     return {
-        "id2label": {"0": "number"},
-        "label2id": {"number": 0},
+        "id2label": {"0": label},
+        "label2id": {label: 0},
         "problem_type": "regression",
         "sentence_transformers": {"activation_fn": function, "version": "6.2.0"},
     }

@@ -360,5 +360,6 @@ def _describe(model: Model, tensors: Mapping[str, Tensor], metadata: Mapping[str
         count = len(outputs[0])
         return config | _config.classes_to_hf(labels, count=count, several=heads == {"labels"})
     if heads == {"number"}:
-        return config | _config.number_to_hf(sigmoid=bool(metadata.get("sigmoid")))
+        named = () if metadata.get("task") else metadata.get("labels", ())
+        return config | _config.number_to_hf(*named, sigmoid=bool(metadata.get("sigmoid")))
     return config

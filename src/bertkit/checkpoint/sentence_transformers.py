@@ -7,7 +7,7 @@ flag per kind of pooling, ``max_seq_length``. Read is also the compact form that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -37,6 +37,11 @@ _FLAGS: Mapping[str, str] = {
 """The compact name of each kind of pooling, and its flag in the other form."""
 
 _POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
+_DEFAULT_MODEL_CONFIG: Mapping[str, Any] = {
+    "prompts": {"query": "", "document": ""},
+    "default_prompt_name": None,
+    "similarity_fn_name": "cosine",
+}
 _LETTERS = " ".join(ascii_uppercase)
 _LONGEST = 1_000_000
 """A larger ``model_max_length`` is how transformers writes that there is no limit."""
@@ -47,12 +52,14 @@ class SentenceEmbedding:
     """How the vector of a text is made from the states of the last layer.
 
     ``pool`` is over all tokens, [CLS] and [SEP] included. With ``normalize`` vectors have length 1. A text keeps its
-    first ``max_length`` tokens; None is as many as the encoder has positions.
+    first ``max_length`` tokens; None is as many as the encoder has positions. ``model_config`` has the prompts and the
+    measure of similarity, which sentence-transformers alone reads: bertkit writes them again and does not apply them.
     """
 
     pool: Pooling = "mean"
     normalize: bool = False
     max_length: int | None = None
+    model_config: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def read_embedding(folder: Path) -> SentenceEmbedding | None:
@@ -74,7 +81,12 @@ def read_embedding(folder: Path) -> SentenceEmbedding | None:
     _refuse_prompt(folder / _MODEL_CONFIG)
     _refuse_lower_casing(folder)
     pool = _read_pooling(folder / _POOLING_FOLDER / _CONFIG)
-    return SentenceEmbedding(pool=pool, normalize="Normalize" in kinds, max_length=_read_max_length(folder))
+    file = folder / _MODEL_CONFIG
+    content = read_object(file) if file.is_file() else {}
+    kept = {name: content[name] for name in _DEFAULT_MODEL_CONFIG if name in content}
+    return SentenceEmbedding(
+        pool=pool, normalize="Normalize" in kinds, max_length=_read_max_length(folder), model_config=kept
+    )
 
 
 def write_embedding(folder: Path, embedding: SentenceEmbedding, *, hidden_size: int, positions: int | None) -> None:
@@ -95,8 +107,7 @@ def write_embedding(folder: Path, embedding: SentenceEmbedding, *, hidden_size: 
     # False leaves upper case to the tokenizer; True would lower-case for a second time.
     transformer = {"max_seq_length": embedding.max_length or positions, "do_lower_case": False}
     write_json(folder / _TRANSFORMER_CONFIG, transformer)
-    prompts = {"prompts": {"query": "", "document": ""}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    write_json(folder / _MODEL_CONFIG, prompts)
+    write_json(folder / _MODEL_CONFIG, {**_DEFAULT_MODEL_CONFIG, **embedding.model_config})
 
 
 def applies_sigmoid(folder: Path, config: Mapping[str, Any]) -> bool:

@@ -71,6 +71,7 @@ class ServedModel:
         self.task = None if find_task(folder) is None else pipeline.task
         self.fills = self.task is None and _can_fill(pipeline)
         self.activation: Activation = find_activation(self.task, folder.metadata)
+        self._number: tuple[str, ...] = tuple(folder.metadata.get("labels") or ("LABEL_0",))
         self.max_length = pipeline.max_length if self.task is None else self.task.max_length
         own = [] if self.task is None else [self.task.pipeline_tag]
         self.tasks = (*own, *([FILL] if self.fills else []), EMBED)
@@ -80,7 +81,7 @@ class ServedModel:
         """The names of the classes or tags; a number has one, as in Hugging Face's files."""
         if self.task is None:
             return ()
-        return self.task.labels or (("LABEL_0",) if self.is_ranker else ())
+        return self.task.labels or (self._number if self.is_ranker else ())
 
     @property
     def is_ranker(self) -> bool:
