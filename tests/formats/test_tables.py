@@ -225,6 +225,13 @@ def test_a_table_in_another_encoding(tmp_path: Path) -> None:
     assert sniff(path, "cp1252").delimiter == ";"
 
 
+def test_a_json_object_over_several_lines_is_one_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{\n  "text": "a, b",\n  "label": 1\n}\n')
+    table = Table(path)
+    assert [row.cells for row in table.rows("text", "label")] == [["a, b", "1"]]
+
+
 def test_a_json_list_of_records_is_a_table(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('[\n {"nr": 5, "text": "good"},\n {"nr": 6, "text": null, "more": 1}\n]\n')

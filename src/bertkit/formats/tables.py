@@ -206,7 +206,8 @@ def _guess_format(path: Path, lines: Lines) -> Format:
     if not sample:
         raise data_error(f"{path} is empty.")
     if suffix in (".jsonl", ".ndjson", ".json"):
-        return Format(kind="json" if suffix == ".json" and sample[0].lstrip().startswith("[") else "jsonl")
+        first = sample[0].strip()
+        return Format(kind="json" if suffix == ".json" and (first.startswith("[") or first == "{") else "jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:
         return Format(kind="lines", names=("text",))
     delimiter = "\t" if suffix == ".tsv" and "\t" in sample[0] else _guess_delimiter(path, sample)
@@ -330,7 +331,7 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
 
 
 def _json_objects(path: Path, lines: Iterable[str], form: Format) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of JSON Lines with their lines, or those of a JSON list with their numbers."""
+    """The objects of JSON Lines with their lines, or those of one JSON text, a list or an object, with their numbers."""
     if form.kind == "jsonl":
         numbered = enumerate(lines, 1)
         yield from ((number, _json_object(path, number, line)) for number, line in numbered if line.strip())
