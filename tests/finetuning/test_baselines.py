@@ -66,6 +66,12 @@ def test_a_score_within_the_interval_is_no_difference(score: float) -> None:
     assert "better" not in found and "worse" not in found
 
 
+def test_two_perfect_scores_need_no_advice() -> None:
+    perfect = [Baseline(name="bag of words", scores={"accuracy": 1.0}, seconds=1.0, interval=(1.0, 1.0))]
+    found = verdict("accuracy", 1.0, perfect)
+    assert found.endswith("this model 100.0 %: both have nothing left to gain on these examples")
+
+
 def test_a_record_without_an_interval_is_compared_by_its_score() -> None:
     old = [Baseline(name="bag of words", scores={"accuracy": 0.75}, seconds=1.0)]
     assert "better by 1.0 points" in verdict("accuracy", 0.76, old)

@@ -46,7 +46,10 @@ def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"PK\x03\x04\x14\x00\x06\x00", "t.csv is an Excel workbook or another zip file. Save it as CSV"),
+        (
+            b"PK\x03\x04\x14\x00\x06\x00",
+            "another zip file. Let its name end with .xlsx, or save",
+        ),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "t.csv is an old Excel workbook. Save it as CSV"),
         (b"PAR1\x15\x04", "t.csv is a Parquet file. Let its name end with .parquet"),
         (gzip.compress(HEADER, mtime=0), "t.csv is compressed by gzip. Let its name end with .gz"),

@@ -103,6 +103,8 @@ def verdict(metric: str, score: float, baselines: Sequence[Baseline]) -> str:
     compared = f"{metric}: {name} has {format_metric(metric, to_beat)}, this model {format_metric(metric, score)}"
     if not is_defined(score) or not is_defined(to_beat):
         return f"{compared}: a correlation is undefined where all predictions, or all gold numbers, are equal"
+    if score == to_beat == 1:  # every score that picks an epoch is 1 at most
+        return f"{compared}: both have nothing left to gain on these examples"
     low, high = best.interval or (to_beat, to_beat)
     if score > high:
         return f"{compared}: the model is better by {_difference(metric, score - to_beat)}"

@@ -1,4 +1,4 @@
-"""Lines of a UTF-8 text file, plain or ``.gz``, each checked before it is used."""
+"""Lines of a UTF-8 text file, plain or ``.gz``, or of a workbook, each checked before it is used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pathlib import Path
 from bertkit.errors import BertkitError, data_error
 from bertkit.formats.compression import expansion_error, most_unpacked
 from bertkit.formats.encodings import UTF_8, advise_on_conversion, guess_encoding
+from bertkit.formats.workbooks import is_workbook, workbook_lines
 
 _LONGEST_LINE = 16_000_000
 """Bytes; a file without line ends is refused before it fills the memory."""
 
 _OTHER_FORMATS = (
-    (b"PK\x03\x04", "an Excel workbook or another zip file. Save it as CSV in UTF-8"),
+    (b"PK\x03\x04", "an Excel workbook or another zip file. Let its name end with .xlsx, or save it as CSV in UTF-8"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook. Save it as CSV in UTF-8"),
     (b"PAR1", "a Parquet file. Let its name end with .parquet"),
     (b"\x1f\x8b", "compressed by gzip. Let its name end with .gz"),
@@ -96,6 +97,9 @@ class Lines:
 
 
 def _all_lines(path: Path, encoding: str | None) -> Iterator[str]:
+    if is_workbook(path):
+        yield from workbook_lines(path)
+        return
     with open_lines(path, encoding) as lines:
         yield from lines
 

@@ -13,7 +13,7 @@ _NAMES = {
     "dev": ("dev", "validation", "valid", "val", "eval"),
     "test": ("test",),
 }
-_SUFFIXES = r"\.(csv|tsv|txt|json|jsonl|ndjson|parquet)(\.gz)?"
+_SUFFIXES = r"\.(csv|tsv|txt|json|jsonl|ndjson|parquet|xlsx)(\.gz)?"
 _SHARD = r"(-\d{5}-of-\d{5})?"
 """How Hugging Face names the parts of a table."""
 

@@ -1,4 +1,4 @@
-"""Rows of a table file: CSV, TSV and their variants, JSON Lines, Parquet, folders of ``datasets`` and plain lines.
+"""Rows of a table file: CSV, TSV, Excel, JSON, Parquet, folders of ``datasets`` and plain lines.
 
 Rows are read one at a time and know the line on which they begin, so that every error can name it. A row that does not
 fit its table (too short, too long, an unclosed quote) is an error and never a guess.
@@ -26,6 +26,7 @@ from bertkit.formats.arrow import (
 )
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import Lines, at_line
+from bertkit.formats.workbooks import is_workbook
 from bertkit.storage.json_text import parse_json
 
 _DELIMITERS = ",;\t|"
@@ -206,11 +207,11 @@ def _guess_format(path: Path, lines: Lines) -> Format:
     if not sample:
         raise data_error(f"{path} is empty.")
     if suffix in (".jsonl", ".ndjson", ".json"):
-        first = sample[0].strip()
-        return Format(kind="json" if suffix == ".json" and (first.startswith("[") or first == "{") else "jsonl")
+        begin = sample[0].strip()
+        return Format(kind="json" if suffix == ".json" and (begin[0] == "[" or begin == "{") else "jsonl")
     if suffix == ".txt" and "\t" not in sample[0]:
         return Format(kind="lines", names=("text",))
-    delimiter = "\t" if suffix == ".tsv" and "\t" in sample[0] else _guess_delimiter(path, sample)
+    delimiter = _guess_delimiter(path, sample)
     quotes = delimiter != "\t" or _has_quoted_cells(path, sample)
     spaces = quotes and any(f'{delimiter} "' in line for line in sample)
     spaces = spaces and _has_one_width(path, sample, Format(delimiter=delimiter, quotes=True, spaces=True))
@@ -219,6 +220,11 @@ def _guess_format(path: Path, lines: Lines) -> Format:
 
 
 def _guess_delimiter(path: Path, sample: Sequence[str]) -> str:
+    if is_workbook(path):
+        return ","
+    if suffix_of(path) == ".tsv" and "\t" in sample[0]:
+        return "\t"
+
     def rank(delimiter: str) -> tuple[bool, int]:
         first, *others = [len(cells) for cells in _readable_rows(path, sample, delimiter, quotes=True)] or [0]
         return first > 1 and {first}.issuperset(others), first
@@ -331,7 +337,7 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
 
 
 def _json_objects(path: Path, lines: Iterable[str], form: Format) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of JSON Lines with their lines, or those of one JSON text, a list or an object, with their numbers."""
+    """The objects of JSON Lines with their lines, or those of a JSON list, or the only one, with their numbers."""
     if form.kind == "jsonl":
         numbered = enumerate(lines, 1)
         yield from ((number, _json_object(path, number, line)) for number, line in numbered if line.strip())

@@ -20,7 +20,7 @@ class EmbedOptions(ModelJobOptions):
     model: ModelPath = field(kw_only=False)
     """Run folder, model folder or Hugging Face folder."""
     input: TablePath = field(kw_only=False)
-    """.csv, .tsv, .jsonl, .parquet, or .txt with one text per line."""
+    """.csv, .tsv, .jsonl, .parquet, .xlsx, or .txt with one text per line."""
     output: AnyPath
     """.npy, with a record of the model beside it, or .parquet."""
     text: str | None = None

@@ -32,8 +32,8 @@ class TaskTrainingOptions(ModelJobOptions):
     KEEPS_TABLES: ClassVar[bool] = True
 
     task: Annotated[str | Path | TaskValue | DataTable, Input("task")] = field(kw_only=False)
-    """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl or .parquet file, or a
-    folder of train, dev and test files."""
+    """A task's name such as glue:sst2 (bertkit finetune --list shows all), a .csv, .tsv, .jsonl, .parquet or .xlsx
+    file, or a folder of train, dev and test files."""
     model: ModelPath
     """Run folder, Hugging Face folder or TensorFlow checkpoint of a pre-trained model."""
     output: AnyPath

@@ -39,7 +39,7 @@ class PredictOptions(ModelJobOptions):
     run: ModelPath = field(kw_only=False)
     """Run folder of a fine-tuning."""
     input: TablePath = field(kw_only=False)
-    """.csv, .tsv, .jsonl, .parquet, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
+    """.csv, .tsv, .jsonl, .parquet, .xlsx, .json for SQuAD questions, or .txt with one text per line; - is stdin."""
     output: AnyPath
     """.csv, .tsv, .jsonl, .parquet, or .json with one answer per id; - is stdout."""
     text: str | None = None

@@ -19,7 +19,7 @@ COLUMNS = Columns(first="word", label="tag")
 _TAG = re.compile(r"O|[BIESLU](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
 _TAG_SUFFIXES = (".conll", ".iob", ".bio")
-_TABLE_SUFFIXES = (".csv", ".json", ".jsonl", ".parquet")
+_TABLE_SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".xlsx")
 _SAMPLE_LINES = 50
 
 

@@ -1,0 +1,89 @@
+"""Excel workbooks (.xlsx), read as the lines of the CSV file that a spreadsheet would save."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import BertkitError, data_error
+from bertkit.formats.compression import check_unpacked
+from bertkit.optional import require
+
+_FIRST_ROWS = 100
+"""A sheet with nothing in so many rows is empty."""
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, LookupError, TypeError)
+"""What openpyxl raises for a file that is no workbook, or a damaged one; XML that cannot be parsed is a SyntaxError."""
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether the name of a file is that of a workbook."""
+    return path.suffix.lower() == ".xlsx"
+
+
+def workbook_lines(path: Path) -> Iterator[str]:
+    """The rows of the only sheet that has any, one line of CSV each; formulas as the results that the file stores.
+
+    More than one such sheet, and a file that is no workbook, are data errors. Hidden sheets are not read.
+    """
+    openpyxl = require("openpyxl", extra="excel", purpose=str(path))
+    try:
+        with zipfile.ZipFile(path) as parts:
+            check_unpacked(path, sum(part.file_size for part in parts.infolist()))
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            yield from _lines(_find_sheet(path, book))
+        finally:
+            book.close()
+    except FileNotFoundError as error:
+        raise data_error(f"{path} does not exist.") from error
+    except BertkitError:
+        raise
+    except _DAMAGE as error:
+        raise data_error(f"{path} is not a readable workbook ({error}). Save it as CSV in UTF-8.") from error
+
+
+def _find_sheet(path: Path, book: Any) -> Any:
+    visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    sheets = [each for each in visible if any(map(_has_values, islice(each.iter_rows(values_only=True), _FIRST_ROWS)))]
+    if not sheets:
+        raise data_error(f"{path} is empty.")
+    if len(sheets) > 1:
+        names = ", ".join(f'"{sheet.title}"' for sheet in sheets[:10])
+        raise data_error(f"{path} has {len(sheets)} sheets with data: {names}. Keep one of them, or save it as CSV.")
+    return sheets[0]
+
+
+def _lines(sheet: Any) -> Iterator[str]:
+    """The rows as CSV; all are as wide as the first unless they have more, so that empty cells at the end are kept."""
+    width = 0
+    for row in sheet.iter_rows(values_only=True):
+        cells = [_cell(value) for value in row]
+        while cells and not cells[-1]:
+            cells.pop()
+        width = width or len(cells)
+        cells += [""] * (width - len(cells)) if cells else []
+        line = io.StringIO(newline="")
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(cells)
+        yield line.getvalue()
+
+
+def _has_values(row: Sequence[object]) -> bool:
+    return any(value is not None for value in row)
+
+
+def _cell(value: object) -> str:
+    """A cell as a spreadsheet writes it into a CSV file."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
