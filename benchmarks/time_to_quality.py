@@ -4,7 +4,7 @@
 
 One pre-training on Wikipedia and books (in $BERTKIT_DATA, unless --corpus names files) for the given minutes saves
 intermediate models. Each of them is then fine-tuned for five tasks with three seeds, and so is the untrained network,
-at minute 0. OUT has the runs, ``curve.json`` and ``curve.png``; the same command continues an interrupted run.
+at minute 0. OUT has the runs, ``curve.json`` and ``curve.svg``; the same command continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def measure(run: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def show(records: list[dict[str, Any]], out: Path) -> None:
-    """Write ``curve.json`` and ``curve.png``, and print a table."""
+    """Write ``curve.json`` and ``curve.svg``, and print a table."""
     (out / "curve.json").write_text(json.dumps(records, indent=1) + "\n")
     times = sorted({record["minutes"] for record in records})
     print(f"| minutes | {' | '.join(TASKS)} | mean |\n|{'---|' * (len(TASKS) + 2)}")
@@ -108,7 +108,7 @@ def show(records: list[dict[str, Any]], out: Path) -> None:
         row = [table[minutes, task] for task in TASKS]
         shown = " | ".join(f"{each['mean']:.1f} ± {each['sd']:.1f}" for each in row)
         print(f"| {minutes:.0f} | {shown} | {statistics.fmean(each['mean'] for each in row):.1f} |")
-    draw(records, out / "curve.png")
+    draw(records, out / "curve.svg")
 
 
 def draw(records: list[dict[str, Any]], output: Path) -> None:

@@ -7,7 +7,7 @@
     RUN/checkpoints/     training states to resume from
     RUN/model/           the result, a Hugging Face folder
     RUN/models/          snapshots of the model during the run, if requested
-    RUN/*.png            plots
+    RUN/*.svg            plots
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 from bertkit.storage.checksums import read_record
 from bertkit.text.loading import load_tokenizer
 
-NOT_READ = (".png", ".md", ".html", ".lock")
+NOT_READ = (".svg", ".md", ".html", ".lock")
 LOG = "metrics.jsonl"
 TEXT = "silver river"
 

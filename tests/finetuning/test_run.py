@@ -24,7 +24,7 @@ def finetune(table: Path, model: Path, output: Path, **options: Any) -> Finetune
 def test_a_run_folder_holds_results_plots_and_a_model(table: Path, model: Path, tmp_path: Path) -> None:
     result = finetune(table, model, tmp_path / "run", seeds=2)
     assert read_results(tmp_path / "run") == result
-    for name in ("epochs.png", "confusion.png", "model/README.md", "model/model.safetensors"):
+    for name in ("epochs.svg", "confusion.svg", "model/README.md", "model/model.safetensors"):
         assert (tmp_path / "run" / name).stat().st_size > 0, name
     record = read_run(tmp_path / "run")
     assert (record["kind"], record["ended"], record["mean"]) == ("finetune", "done", result.mean)

@@ -81,7 +81,7 @@ def test_a_finished_run_is_recorded(run: PretrainRun) -> None:
     assert record["origins"] == {"seed": "--seed", "precision": "measured"}
     assert {"data", "data_report", "corpus", "environment", "command"} <= set(record)
     assert (result.folder, result.steps) == (run.output, 10)
-    assert (run.output / "training.png").stat().st_size > 0
+    assert (run.output / "training.svg").stat().st_size > 0
 
 
 @pytest.mark.parametrize("kind", ["ema", "tail"])

@@ -60,8 +60,8 @@ def test_quickstart_trains_and_reports(tmp_path: Path) -> None:
         "corpus.jsonl",
         "task/train.csv",
         "task/dev.csv",
-        "pretrained/training.png",
-        "finetuned/seed-2/epochs.png",
+        "pretrained/training.svg",
+        "finetuned/seed-2/epochs.svg",
     ):
         assert (output / file).stat().st_size, file
 

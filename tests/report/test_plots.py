@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,25 @@ from bertkit.report.plots import _smooth, plot_confusion, plot_epochs, plot_swee
 from bertkit.report.style import contrast
 
 
-def assert_plot(path: Path) -> None:
-    """A PNG that is neither blank nor cut off: something is drawn, and the edges are white."""
-    pixels = imread(path)[..., :3]
+def assert_plot(figure: Figure) -> None:
+    """A picture that is neither blank nor cut off: something is drawn, and the edges are white."""
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=150)
+    pixels = imread(BytesIO(drawn.getvalue()))[..., :3]
     height, width, _ = pixels.shape
     assert height > 300
     assert width > 300
     edges = np.concatenate([pixels[:3].ravel(), pixels[-3:].ravel(), pixels[:, :3].ravel(), pixels[:, -3:].ravel()])
     assert edges.min() == 1.0
     assert (pixels < 0.9).any(axis=2).mean() > 0.002
-    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are drawn, in place of files."""
+    found: list[Figure] = []
+    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: found.append(figure))
+    return found
 
 
 def training_records(steps: int) -> list[dict[str, Any]]:
@@ -47,17 +57,9 @@ def training_records(steps: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 137])
-def test_training_curves_of_any_length(steps: int, tmp_path: Path) -> None:
-    plot_training(training_records(steps), tmp_path / "training.png")
-    assert_plot(tmp_path / "training.png")
-
-
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that are drawn, in place of files."""
-    found: list[Figure] = []
-    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: found.append(figure))
-    return found
+def test_training_curves_of_any_length(steps: int, tmp_path: Path, figures: list[Figure]) -> None:
+    plot_training(training_records(steps), tmp_path / "training.svg")
+    assert_plot(figures[-1])
 
 
 def names_of(panel: Axes) -> list[str]:
@@ -72,7 +74,7 @@ def test_training_curves_name_the_run_mark_the_length_of_rows_and_show_the_base_
     for record in records:
         if record["kind"] == "train":
             record["seq_length"] = 32 if record["step"] < 99 else 128
-    plot_training(records, tmp_path / "mini" / "training.png")
+    plot_training(records, tmp_path / "mini" / "training.svg")
     assert figures[0].get_suptitle() == "Pre-training: mini"
     *losses, accuracy = figures[0].axes
     for panel in figures[0].axes:
@@ -83,13 +85,13 @@ def test_training_curves_name_the_run_mark_the_length_of_rows_and_show_the_base_
 
 
 def test_records_of_earlier_versions_have_no_length_of_rows(figures: list[Figure], tmp_path: Path) -> None:
-    plot_training(training_records(40), tmp_path / "training.png")
+    plot_training(training_records(40), tmp_path / "training.svg")
     assert not [text for panel in figures[0].axes for text in panel.texts if "rows" in text.get_text()]
 
 
 def test_a_single_epoch_has_a_row_per_seed_and_lines_to_beat(figures: list[Figure], tmp_path: Path) -> None:
     epochs = {0: [{"accuracy": 0.5}], 3: [{"accuracy": 0.625}]}
-    plot_epochs(epochs, "accuracy", tmp_path / "reviews" / "epochs.png", {"bag of words": 0.75})
+    plot_epochs(epochs, "accuracy", tmp_path / "reviews" / "epochs.svg", {"bag of words": 0.75})
     (panel,) = figures[0].axes
     assert figures[0].get_suptitle() == "Accuracy on dev: reviews"
     assert [label.get_text() for label in panel.get_yticklabels()] == ["seed 0", "seed 3"]
@@ -102,7 +104,7 @@ def test_a_single_epoch_has_a_row_per_seed_and_lines_to_beat(figures: list[Figur
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 0.6, 0.7, 1.0])
 def test_counts_can_be_read_on_every_shade(share: float, figures: list[Figure], tmp_path: Path) -> None:
     right = round(100 * share)
-    plot_confusion(["a"] * 100 + ["b"], ["a"] * right + ["b"] * (101 - right), ["a", "b"], tmp_path / "c.png")
+    plot_confusion(["a"] * 100 + ["b"], ["a"] * right + ["b"] * (101 - right), ["a", "b"], tmp_path / "c.svg")
     (panel,) = figures[0].axes
     (image,) = panel.get_images()
     for text in panel.texts:
@@ -121,16 +123,16 @@ def test_smoothing_keeps_the_start_and_reduces_noise() -> None:
 
 
 @pytest.mark.parametrize(("seeds", "epochs"), [(1, 1), (3, 4), (7, 30)])
-def test_epochs_of_any_number_of_seeds(seeds: int, epochs: int, tmp_path: Path) -> None:
+def test_epochs_of_any_number_of_seeds(seeds: int, epochs: int, tmp_path: Path, figures: list[Figure]) -> None:
     generator = random.Random(7)
     scores = {seed: [{"macro_f1": generator.random()} for _ in range(epochs)] for seed in range(seeds)}
-    plot_epochs(scores, "macro_f1", tmp_path / "epochs.png")
-    assert_plot(tmp_path / "epochs.png")
+    plot_epochs(scores, "macro_f1", tmp_path / "epochs.svg")
+    assert_plot(figures[-1])
 
 
 def test_scores_to_beat_are_lines_with_names(tmp_path: Path, figures: list[Figure]) -> None:
     to_beat = {"most frequent answer": 0.5, "bag of words": 0.75}
-    plot_epochs({0: [{"accuracy": 0.5}, {"accuracy": 0.6}]}, "accuracy", tmp_path / "epochs.png", to_beat)
+    plot_epochs({0: [{"accuracy": 0.5}, {"accuracy": 0.6}]}, "accuracy", tmp_path / "epochs.svg", to_beat)
     (panel,) = figures[0].axes
     lines = {str(line.get_label()): line for line in panel.get_lines()}
     for name, score in to_beat.items():
@@ -138,6 +140,7 @@ def test_scores_to_beat_are_lines_with_names(tmp_path: Path, figures: list[Figur
     assert panel.get_ylim()[1] > 0.75
 
 
+@pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize(
     "classes",
     [
@@ -149,41 +152,38 @@ def test_scores_to_beat_are_lines_with_names(tmp_path: Path, figures: list[Figur
     ],
     ids=["two", "formulas", "korean", "long", "many"],
 )
-def test_confusion_of_any_classes(classes: list[str], tmp_path: Path) -> None:
+def test_confusion_of_any_classes(classes: list[str], tmp_path: Path, figures: list[Figure]) -> None:
     generator = random.Random(7)
     gold = generator.choices(classes, k=137)
     predicted = [name if generator.random() < 0.7 else generator.choice(classes) for name in gold]
-    plot_confusion(gold, predicted, classes, tmp_path / "confusion.png")
-    assert_plot(tmp_path / "confusion.png")
+    plot_confusion(gold, predicted, classes, tmp_path / "confusion.svg")
+    assert_plot(figures[-1])
 
 
 @pytest.mark.parametrize(("points", "seeds"), [(1, 1), (3, 5), (99, 2)])
-def test_sweeps_of_any_size(points: int, seeds: int, tmp_path: Path) -> None:
+def test_sweeps_of_any_size(points: int, seeds: int, tmp_path: Path, figures: list[Figure]) -> None:
     generator = random.Random(7)
     rows = [
         (f"lr={number}e-5 model=my_$model$", [generator.random() for _ in range(seeds)]) for number in range(points)
     ]
-    plot_sweep(rows, "accuracy", tmp_path / "sweep.png")
-    assert_plot(tmp_path / "sweep.png")
+    plot_sweep(rows, "accuracy", tmp_path / "sweep.svg")
+    assert_plot(figures[-1])
 
 
-def test_undefined_scores_are_gaps_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures: list[Figure] = []
-    monkeypatch.setattr("bertkit.report.plots.save", lambda figure, output: figures.append(figure))
+def test_undefined_scores_are_gaps_with_a_word(tmp_path: Path, figures: list[Figure]) -> None:
     nan = float("nan")
     epochs = {0: [{"pearson": nan}, {"pearson": 0.25}, {"pearson": nan}], 1: [{"pearson": nan}] * 3}
-    plot_epochs(epochs, "pearson", tmp_path / "a.png", {"bag of words": nan})
+    plot_epochs(epochs, "pearson", tmp_path / "a.svg", {"bag of words": nan})
     names = [str(line.get_label()) for line in figures[0].axes[0].get_lines()]
     assert {"seed 0: 0.2500", "seed 1: undefined", "bag of words: undefined"} <= set(names)
-    plot_sweep([("lr=1", [nan, 0.5]), ("lr=2", [nan])], "pearson", tmp_path / "b.png")
-    monkeypatch.undo()
-    plot_epochs(epochs, "pearson", tmp_path / "epochs.png")
-    assert_plot(tmp_path / "epochs.png")
+    plot_sweep([("lr=1", [nan, 0.5]), ("lr=2", [nan])], "pearson", tmp_path / "b.svg")
+    plot_epochs(epochs, "pearson", tmp_path / "epochs.svg")
+    assert_plot(figures[-1])
 
 
 def test_global_state_of_matplotlib_is_unchanged(tmp_path: Path) -> None:
     before = {key: mpl.rcParams[key] for key in mpl.rcParams if key != "backend"}
-    plot_epochs({0: [{"accuracy": 0.5}]}, "accuracy", tmp_path / "epochs.png")
+    plot_epochs({0: [{"accuracy": 0.5}]}, "accuracy", tmp_path / "epochs.svg")
     assert {key: mpl.rcParams[key] for key in before} == before
     assert Gcf.get_all_fig_managers() == []
 

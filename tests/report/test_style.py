@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, product
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -133,19 +135,44 @@ def test_annotation_is_above_its_point() -> None:
     assert (text.get_text(), text.xy, text.xyann) == ("0.5", (1.0, 2.0), (0, 8))  # type: ignore[attr-defined]
 
 
+def draw_text(path: Path) -> str:
+    figure, (panel,) = make_figure(1, width=3, height=2, title="scores & more")
+    panel.plot([1, 2], **series_style(0))
+    save(figure, path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_picture_is_an_svg_that_is_the_same_for_the_same_data(tmp_path: Path) -> None:
+    drawn = draw_text(tmp_path / "a.svg")
+    assert drawn == draw_text(tmp_path / "b.svg")
+    assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "scores &amp; more" in drawn
+
+
+def test_every_colour_of_a_picture_has_one_for_dark_pages(tmp_path: Path) -> None:
+    rules, _, elements = draw_text(tmp_path / "a.svg").partition("</style>")
+    colours = set(re.findall(r"(fill|stroke): (#\w{6})", elements))
+    dark = dict(re.findall(r"\[style\*=\"((?:fill|stroke): #\w{6})\"\] \{ \w+: (#\w{6}) !important \}", rules))
+    assert {("fill", "#ffffff"), ("stroke", PALETTE[0])} <= colours
+    assert colours - {tuple(each.split(": ")) for each in dark} == set()
+    background = to_rgb(dark["fill: #ffffff"])
+    seen = [to_rgb(dark[f"{part}: {colour}"]) for part, colour in colours if colour not in ("#ffffff", style.GRID)]
+    assert min(contrast(colour, background) for colour in seen) >= 4.5
+
+
 def test_a_failed_plot_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure, _ = make_figure(1, width=3, height=2, title="")
-    save(figure, tmp_path / "plots" / "a.png")
-    before = (tmp_path / "plots" / "a.png").read_bytes()
+    save(figure, tmp_path / "plots" / "a.svg")
+    before = (tmp_path / "plots" / "a.svg").read_bytes()
     monkeypatch.setattr(figure, "savefig", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        save(figure, tmp_path / "plots" / "a.png")
-    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["a.png"]
-    assert (tmp_path / "plots" / "a.png").read_bytes() == before
+        save(figure, tmp_path / "plots" / "a.svg")
+    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["a.svg"]
+    assert (tmp_path / "plots" / "a.svg").read_bytes() == before
 
 
 def test_letters_without_a_font_do_not_warn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style, "_installed_fonts", lambda: ["DejaVu Sans"])
     figure, _ = make_figure(1, width=3, height=2, title="긍정")
-    save(figure, tmp_path / "a.png")
-    assert (tmp_path / "a.png").exists()
+    save(figure, tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").exists()

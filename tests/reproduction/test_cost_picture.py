@@ -56,7 +56,7 @@ CURVES = table(
 def draw(tables: list[ResultTable], monkeypatch: pytest.MonkeyPatch) -> Figure:
     figures: list[Figure] = []
     monkeypatch.setattr("bertkit.reproduction.cost_picture.save", lambda figure, output: figures.append(figure))
-    assert draw_costs(tables, Path("costs.png"))
+    assert draw_costs(tables, Path("costs.svg"))
     (figure,) = figures
     return figure
 
@@ -136,9 +136,9 @@ def test_points_of_one_pretraining_are_connected_by_a_dotted_line(monkeypatch: p
 def test_panels_with_one_point_are_left_out_and_no_panel_is_no_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not draw_costs([MASKS], tmp_path / "costs.png")
-    assert not draw_costs([], tmp_path / "costs.png")
-    assert not (tmp_path / "costs.png").exists()
+    assert not draw_costs([MASKS], tmp_path / "costs.svg")
+    assert not draw_costs([], tmp_path / "costs.svg")
+    assert not (tmp_path / "costs.svg").exists()
     titles = [panel.get_title(loc="left") for panel in draw([GLUE, MASKS], monkeypatch).axes]
     assert titles == ["MRPC"]
 

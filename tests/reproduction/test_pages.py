@@ -33,18 +33,18 @@ def test_the_page_shows_every_table_and_its_picture(tmp_path: Path) -> None:
         assert (tmp_path / f"{table.name}.md").read_text() in page
         assert table.markdown() in page
         assert json.loads((tmp_path / f"{table.name}.json").read_text())["title"] == table.title
-    assert (tmp_path / "table5.png").stat().st_size > 10_000
-    assert (tmp_path / "figure5.png").stat().st_size > 10_000
-    assert not (tmp_path / "table3.png").exists()
-    assert "table3.png" not in page
-    assert "costs.png" not in page, "there is one point only"
+    assert (tmp_path / "table5.svg").stat().st_size > 10_000
+    assert (tmp_path / "figure5.svg").stat().st_size > 10_000
+    assert not (tmp_path / "table3.svg").exists()
+    assert "table3.svg" not in page
+    assert "costs.svg" not in page, "there is one point only"
 
 
 def test_the_picture_of_costs_has_the_tables_of_earlier_commands(tmp_path: Path) -> None:
     other = ResultRow(name="LTR", cells=[Cell(ours=[49.0])], cost=Cost(pretraining_flop=1e15))
     one = replace(TABLE, name="table6", columns=["MNLI-m"], rows=[other])
     names = ["table5", "table6"]
-    assert "costs.png" not in write_tables([TABLE], tmp_path, "# One", names).read_text()
+    assert "costs.svg" not in write_tables([TABLE], tmp_path, "# One", names).read_text()
     path = tmp_path / "table5.json"
     written = json.loads(path.read_text())
     for row in written["rows"]:
@@ -54,8 +54,8 @@ def test_the_picture_of_costs_has_the_tables_of_earlier_commands(tmp_path: Path)
     path.write_text(json.dumps(written))
     page = write_tables([one], tmp_path, "# Two", names).read_text()
     assert page.index(one.heading) < page.index("## Score against cost")
-    assert "![Score against cost](costs.png)" in page
-    assert (tmp_path / "costs.png").stat().st_size > 10_000
+    assert "![Score against cost](costs.svg)" in page
+    assert (tmp_path / "costs.svg").stat().st_size > 10_000
 
 
 def test_a_damaged_table_is_an_error_that_says_how_to_make_it_again(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_picture_has_only_columns_and_rows_with_scores(tmp_path: Path, monkeyp
         ResultRow(name="Lookup", cells=[Cell(ours=[48.0]), Cell()]),
         ResultRow(name="Overlap", cells=[Cell(), Cell(ours=[22.0])]),
     ]
-    plot_table(replace(TABLE, name="table7", columns=["dev F1", "test F1"], rows=rows), tmp_path / "a.png")
+    plot_table(replace(TABLE, name="table7", columns=["dev F1", "test F1"], rows=rows), tmp_path / "a.svg")
     (panel,) = figures[0].axes
     assert panel.get_title(loc="left") == "dev F1"
     assert [label.get_text() for label in panel.get_yticklabels()] == ["ELMo"]
@@ -96,7 +96,7 @@ def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(
     systems = [ResultRow(name=name, cells=[Cell(ours=[50.0, 51.0], paper=84.0)], cost=cost) for name in ("A", "B")]
     chance = ResultRow(name="Most frequent answer", cells=[Cell(ours=[35.0])])
     facts: dict[str, Any] = {"title": "t", "columns": ["MNLI"], "notes": [], "command": "c"}
-    plot_table(ResultTable(name="table5", rows=[*systems, chance], **facts), tmp_path / "a.png")
+    plot_table(ResultTable(name="table5", rows=[*systems, chance], **facts), tmp_path / "a.svg")
     (panel,) = figures[0].axes
     assert [label.get_text() for label in panel.get_yticklabels()] == ["A", "B"]
     assert [35.0, 35.0] in [list(np.asarray(line.get_xdata())) for line in panel.get_lines()]
@@ -106,7 +106,7 @@ def test_trivial_methods_are_lines_and_points_of_curves_do_not_cover_each_other(
         for step in (100, 200)
     ]
     plot_table(
-        ResultTable(name="figure5", rows=[*points, chance], curves=["masked", "left"], **facts), tmp_path / "b.png"
+        ResultTable(name="figure5", rows=[*points, chance], curves=["masked", "left"], **facts), tmp_path / "b.svg"
     )
     (panel,) = figures[1].axes
     curves = [line for line in panel.get_lines() if line.get_marker() in ("o", "s")]

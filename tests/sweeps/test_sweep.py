@@ -94,7 +94,7 @@ def test_every_point_of_a_grid_is_trained_and_the_best_one_is_kept(table: Path, 
     assert [each["mean"] for each in written["points"]] == [each.mean for each in result.points]
     assert written["best"] == result.best.folder.name
     assert len((output / "sweep.md").read_text().splitlines()) == 2 + 2 + 4
-    assert (output / "sweep.png").stat().st_size > 5_000
+    assert (output / "sweep.svg").stat().st_size > 5_000
     record = json.loads((output / "run.json").read_text())
     assert (record["kind"], record["ended"], record["best"]) == ("tune", "done", result.best.settings)
 

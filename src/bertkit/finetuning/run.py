@@ -121,7 +121,7 @@ def run_seeds(data: FinetuningData, folder: RunFolder, interrupts: Interrupts, p
         progress.say(explain_export(run.task))
     result = replace(summarize_seeds(folder, run.task.metric, results, data.baselines), warnings=warnings)
     if predicted:
-        plot_confusion(gold, predicted, run.task.labels, folder.path / "confusion.png")
+        plot_confusion(gold, predicted, run.task.labels, folder.path / "confusion.svg")
     _report(data, folder, result)
     return result
 
@@ -146,7 +146,7 @@ def _report(data: FinetuningData, folder: RunFolder, result: FinetuneResult) -> 
     """Write the plot of the epochs, ``results.json`` and the model card."""
     epochs = {each.seed: each.epochs for each in result.seeds}
     to_beat = {each.name: each.scores[result.metric] for each in result.baselines}
-    plot_epochs(epochs, result.metric, folder.path / "epochs.png", to_beat)
+    plot_epochs(epochs, result.metric, folder.path / "epochs.svg", to_beat)
     write_results(folder, result)
     write_finetuning_card(folder, data.run, result)
     facts = {"metric": result.metric, "mean": result.mean, "sd": result.sd, "best": result.best.scores}

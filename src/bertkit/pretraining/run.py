@@ -179,7 +179,7 @@ def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progr
     save_current_model(job, folder.model, heldout)
     if folder.writes:
         write_pretraining_card(folder, job.run, job.state.step, heldout, before)
-        plot_training(read_metrics(folder.metrics), folder.path / "training.png")
+        plot_training(read_metrics(folder.metrics), folder.path / "training.svg")
         folder.note(ended="done", steps=job.state.step, seconds=round(seconds, 1), heldout=heldout, before=before)
     return PretrainResult(
         folder=folder.path, steps=job.state.step, seconds=seconds, data=job.report, heldout=heldout, before=before

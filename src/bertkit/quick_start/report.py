@@ -117,7 +117,7 @@ class QuickstartResult:
             f"text         {self.text}",
             f"model        BERT-{self.size}, {run.steps:,} steps in {describe_duration(run.seconds)}",
             f"masked words {self.losses[0]:.2f} {draw_curve(self.losses)} {self.losses[-1]:.2f}   {measured}".rstrip(),
-            f"             {self.pretraining.folder / 'training.png'}",
+            f"             {self.pretraining.folder / 'training.svg'}",
         ]
 
     def _blank_lines(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -28,7 +29,17 @@ FAINT = "#6b7280"
 PALE = "#b8bdc7"
 GRID = "#e6e8ec"
 
-_DOTS_PER_INCH = 150
+_WHITE = "#ffffff"
+_DARK = {
+    _WHITE: "#14171b",
+    INK: "#e8ebef",
+    FAINT: "#a4aeb9",
+    PALE: "#5b6470",
+    GRID: "#2c323a",
+    PALETTE[0]: "#4aa3df",
+}
+"""The colours of a picture where a reader prefers dark pages; the others of the palette are light enough."""
+
 _LEGEND: dict[str, Any] = {"fontsize": 9, "labelcolor": INK, "edgecolor": "none", "handlelength": 3.5}
 _LEGEND_BELOW = 36
 """Points from the bottom axis to the legend: the numbers of the axis and its name are between them."""
@@ -153,8 +164,24 @@ def _installed_fonts() -> list[str]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a PNG atomically. A letter that no installed font has is shown as a box."""
+    """Write an SVG atomically, light or dark as its reader prefers. Equal figures have equal bytes.
+
+    Letters are drawn as outlines, so that no font is needed; one that no installed font has is shown as a box.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
+    drawn = StringIO()
+    with load("matplotlib").rc_context({"svg.hashsalt": "bertkit"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        write_file(path, lambda temporary: figure.savefig(temporary, dpi=_DOTS_PER_INCH, format="png"))
+        figure.savefig(drawn, format="svg", metadata={"Title": figure.get_suptitle(), "Date": None})
+    styled = drawn.getvalue().replace("</style>", f"{_dark_rules()}</style>", 1)
+    write_file(path, lambda temporary: temporary.write_text(styled, encoding="utf-8"))
+
+
+def _dark_rules() -> str:
+    """CSS rules that replace the colours of ``_DARK``. White is that of a background, and not of a text."""
+    rules = (
+        f'{"[id^=patch_] > " if light == _WHITE else ""}[style*="{part}: {light}"] {{ {part}: {dark} !important }}'
+        for light, dark in _DARK.items()
+        for part in ("fill", "stroke")
+    )
+    return f"@media (prefers-color-scheme: dark) {{ {' '.join(rules)} }}"

@@ -50,7 +50,7 @@ once.
 
 _SCORE_AGAINST_COST = """## Score against cost
 
-![Score against cost](costs.png)
+![Score against cost](costs.svg)
 
 Horizontal: the floating-point operations of pre-training, on a logarithmic axis. Vertical: the score in per cent; ours
 is the mean with the standard deviation of the seeds. The paper does not report its operations: they are computed from
@@ -61,7 +61,7 @@ line connects the points of one pre-training. Systems without pre-training have 
 
 
 def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str, names: Sequence[str]) -> Path:
-    """Write ``NAME.json``, ``NAME.png`` and ``NAME.md`` of every table, and ``reproduction.md``, which is returned.
+    """Write ``NAME.json``, ``NAME.svg`` and ``NAME.md`` of every table, and ``reproduction.md``, which is returned.
 
     The latter shows every table that ``folder`` has by now, from earlier commands too, in the order of ``names``,
     between the answers of all of them and a picture of their scores against their costs.
@@ -69,11 +69,11 @@ def write_tables(tables: Sequence[ResultTable], folder: Path, introduction: str,
     for table in tables:
         write_json(folder / f"{table.name}.json", asdict(table))
         if _has_picture(table):
-            plot_table(table, folder / f"{table.name}.png")
+            plot_table(table, folder / f"{table.name}.svg")
         _write(folder / f"{table.name}.md", _section(table))
     page = folder / "reproduction.md"
     found = read_tables(folder, names)
-    costs = [_SCORE_AGAINST_COST] if draw_costs(found, folder / "costs.png") else []
+    costs = [_SCORE_AGAINST_COST] if draw_costs(found, folder / "costs.svg") else []
     _write(page, "\n".join([introduction, *_list_answers(found), *map(_section, found), *costs]))
     return page
 
@@ -96,7 +96,7 @@ def _has_picture(table: ResultTable) -> bool:
 
 def _section(table: ResultTable) -> str:
     """The table and its picture, if it has one, in Markdown."""
-    return table.markdown() + (f"\n![{table.heading}]({table.name}.png)\n" if _has_picture(table) else "")
+    return table.markdown() + (f"\n![{table.heading}]({table.name}.svg)\n" if _has_picture(table) else "")
 
 
 def _list_answers(tables: Sequence[ResultTable]) -> list[str]:

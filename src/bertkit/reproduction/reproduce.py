@@ -5,8 +5,8 @@
     OUT/finetuning/NAME/TASK/               one run per system and task
     OUT/baselines/TASK.json                 the trivial methods on each task
     OUT/comparisons/                        intervals of differences between systems
-    OUT/NAME.md, .png, .json                a table, our figures beside the paper's
-    OUT/costs.png                           the scores of all tables made so far against the cost of pre-training
+    OUT/NAME.md, .svg, .json                a table, our figures beside the paper's
+    OUT/costs.svg                           the scores of all tables made so far against the cost of pre-training
     OUT/reproduction.md                     what holds of the paper's conclusions, and all tables made so far
 
 The same command continues after an interruption. Started several times it divides the work among the processes, and

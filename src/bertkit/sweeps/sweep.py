@@ -126,7 +126,7 @@ class _Worker:
             if result.best is None:
                 reason = result.points[0].failed
                 raise DivergenceError(f"all {len(result.points)} points have failed; the first one: {reason}")
-            plot_sweep(series, result.metric, self._folder / "sweep.png")
+            plot_sweep(series, result.metric, self._folder / "sweep.svg")
             folder.note(ended="done", best=result.best.settings, mean=config.to_json(result.best.mean))
         return result
 
