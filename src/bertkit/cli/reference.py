@@ -1,4 +1,7 @@
-"""The pages of docs/reference: ``python -m bertkit.cli.reference FOLDER`` writes them from the options of the verbs."""
+"""The pages of docs/reference and the manual page, made from the options of the verbs.
+
+``python -m bertkit.cli.reference FOLDER`` writes them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 from bertkit.cli.app import VERB_FUNCTIONS
 from bertkit.cli.commands import SWITCHES
+from bertkit.cli.man_page import make_man_page
 from bertkit.escaping import Markup
 from bertkit.options.command import spell_option, spell_usage, spell_verb
 from bertkit.options.description import Option, describe, format_type, list_options, summarize
@@ -16,13 +20,14 @@ from bertkit.options.verbs import HEADINGS, VERBS
 from bertkit.report.tables import markdown_table
 
 INDEX = "README.md"
+MANUAL = "bertkit.1"
 
 
 def make_pages() -> Mapping[str, str]:
-    """The text of every page by the name of its file: an index, and one page per verb."""
+    """The text of every page by the name of its file: an index, one page per verb, and the manual page."""
     functions = {spell_verb(function.__name__): function for function in VERB_FUNCTIONS}
     pages = {_file_name(verb): "\n".join(_describe_verb(verb, functions[verb])) for verb in VERBS}
-    return {INDEX: "\n".join(_list_verbs()), **pages}
+    return {INDEX: "\n".join(_list_verbs()), MANUAL: make_man_page(functions), **pages}
 
 
 def write_pages(folder: Path) -> None:
