@@ -2,6 +2,10 @@
 #
 #     docker build -t bertkit .
 #     docker run --rm -p 127.0.0.1:8080:8080 -v "$PWD/runs/reviews:/models/reviews:ro" bertkit /models/reviews
+#
+# Every other verb, a training for example, in the folder where you are:
+#
+#     docker run --rm -it --entrypoint bertkit --user "$(id -u)" -v "$PWD:/work" -w /work bertkit pretrain data -o runs/mini
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY . .
