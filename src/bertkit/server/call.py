@@ -90,7 +90,8 @@ class Call:
         try:
             results = await asyncio.wrap_future(self.service.batcher.submit(job))
         except TooLongError as error:
-            raise _explain_length(error, field) from error
+            place = field if len(inputs) == 1 else f"{field}[{error.number}]"
+            raise _explain_length(error, place) from error
         except BertkitError as error:
             message = str(error)
             for folder in model.pipeline.folders:
@@ -112,9 +113,8 @@ class Call:
         usage.inference_seconds += job.inference_seconds
 
 
-def _explain_length(error: TooLongError, field: str) -> ServerError:
-    """TEI's sentence; a ``field`` with a dot is one text, any other a list of which one is named."""
-    place = field if "." in field else f"{field}[{error.number}]"
+def _explain_length(error: TooLongError, place: str) -> ServerError:
+    """TEI's sentence."""
     return invalid(
         f"Input validation error: `inputs` must have less than {error.limit + 1} tokens. Given: {error.given}. "
         "Shorten the text, or ask for its end to be cut off with truncate: true.",

@@ -36,7 +36,7 @@ async def classify_zero_shot(
     if not can_infer(model):
         raise unable(f'the model "{model.name}" is not trained for inference: it has no label "{_ENTAILMENT}"')
     inputs = [model.text_input((text, template.replace("{}", label))) for label in labels]
-    results: list[TaskResult] = await call.run(model, model.predictions, inputs)
+    results: list[TaskResult] = await call.run(model, model.predictions, inputs, field="parameters.candidate_labels")
     logits = np.array([mean_output(result.outputs, "logits") for result in results])
     entailed = logits[:, names.index(_ENTAILMENT)]
     if several or len(labels) == 1:
