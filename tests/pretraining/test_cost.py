@@ -12,6 +12,7 @@ from bertkit.pretraining.run import pretrain
 from bertkit.report.progress import Progress
 from bertkit.runs import read_metrics
 from bertkit.storage.json_log import format_record
+from bertkit.training.energy import EnergyMeter
 
 
 def write_metrics(run: Path, steps: list[int]) -> None:
@@ -38,3 +39,16 @@ def test_a_logged_step_counts_for_the_steps_since_the_one_before(run: PretrainRu
     assert read_cost(run.output).flop == 10 * 2 * 7
     write_metrics(run.output, [10])
     assert read_cost(run.output).flop == 10 * 2 * 7
+
+
+def test_energy_is_in_the_log_and_in_the_cost_if_the_system_tells(
+    run: PretrainRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EnergyMeter, "joules", 7200.4)
+    pretrain(run, Progress("quiet"))
+    assert read_cost(run.output).joules == 7200.4
+    steps = [each for each in read_metrics(run.output / "metrics.jsonl") if each["kind"] == "train"]
+    assert {each["joules"] for each in steps} == {7200}
+    monkeypatch.setattr(EnergyMeter, "joules", None)
+    pretrain(replace(run, output=run.output.with_name("unknown")), Progress("quiet"))
+    assert read_cost(run.output.with_name("unknown")).joules is None

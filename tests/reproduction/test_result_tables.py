@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.reproduction.result_table import TABLE
 
 from bertkit.reproduction.result_tables import Cell, Cost, ResultRow
@@ -22,7 +24,16 @@ def test_a_cell_shows_our_figure_and_the_papers() -> None:
 def test_operations_that_are_not_known_are_a_dash() -> None:
     assert Cost(pretraining_flop=4.5e15).cells()[1] == "4.5e+15 / –"
     assert Cost(paper_flop=2.24e19).cells()[1] == "– / 2.2e+19"
-    assert Cost().cells() == ["–", "– / –", "–", "–"]
+    assert Cost().cells() == ["–", "– / –", "–", "–", "–"]
+
+
+def test_energy_has_a_column_where_the_system_told_it() -> None:
+    assert "energy" not in TABLE.markdown()
+    rows = [ResultRow(name="known", cells=[], cost=Cost(pretraining_joules=5e6)), ResultRow(name="not", cells=[])]
+    header, _, known, unknown = replace(TABLE, columns=[], rows=rows).markdown().splitlines()[2:6]
+    assert header.endswith("| pre-training energy |")
+    assert known.split("|")[-2].strip() == "1,388.9 Wh"
+    assert unknown.split("|")[-2].strip() == "–"
 
 
 def test_trivial_methods_have_neither_a_cost_nor_figures_of_the_paper() -> None:

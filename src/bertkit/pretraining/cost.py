@@ -13,11 +13,15 @@ from bertkit.runs import RunFolder, read_metrics, read_run
 
 
 class PretrainingCost(NamedTuple):
-    """Parameters of the model, floating-point operations of all steps, and seconds of all parts of the run."""
+    """Parameters of the model, floating-point operations of all steps, and seconds of all parts of the run.
+
+    ``joules`` is the energy of the machine's processors in this time, None if the system did not tell.
+    """
 
     parameters: int
     flop: float
     seconds: float
+    joules: float | None
 
 
 def read_cost(run: Path) -> PretrainingCost:
@@ -32,7 +36,8 @@ def read_cost(run: Path) -> PretrainingCost:
         record["flops_per_second"] * record["tokens"] / record["tokens_per_second"] * (end - begin)
         for record, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True)
     )
-    return PretrainingCost(_count_parameters(folder.model), flop, float(read_run(run)["seconds"]))
+    record = read_run(run)
+    return PretrainingCost(_count_parameters(folder.model), flop, float(record["seconds"]), record.get("joules"))
 
 
 def _count_parameters(model: Path) -> int:

@@ -29,6 +29,7 @@ from bertkit.text.words import WordLevel
 from bertkit.training import sharding
 from bertkit.training.averaging import WeightAverage
 from bertkit.training.distributed import SINGLE_PROCESS, ProcessGroup
+from bertkit.training.energy import EnergyMeter
 from bertkit.training.fit import TrainingState
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.precision import default_device
@@ -66,7 +67,7 @@ class PretrainingJob:
     """All that one process of a run needs.
 
     ``identity`` is what checkpoints and the record keep of the run; ``notes`` are lines about its first
-    weights and its held-out text. ``watch`` runs from the time when the job is built.
+    weights and its held-out text. ``watch`` and ``meter`` run from the time when the job is built.
     """
 
     run: PretrainRun
@@ -78,6 +79,7 @@ class PretrainingJob:
     identity: RunIdentity
     notes: list[str]
     watch: Stopwatch = field(default_factory=Stopwatch)
+    meter: EnergyMeter = field(default_factory=EnergyMeter)
 
     @property
     def total(self) -> float:

@@ -36,7 +36,9 @@ def train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progre
             done, is_last = job.done, job.done >= total
             progress.advance(min(int(done), round(total)), **_figures(step, mfu))
             if step.step % run.log_every == 0 or is_last:
-                folder.log(_record(step, mfu, phase.source.seq_length) | ({"elapsed": done} if run.is_timed else {}))
+                clock = {"elapsed": done} if run.is_timed else {}
+                energy = {} if (joules := job.meter.joules) is None else {"joules": round(joules)}
+                folder.log(_record(step, mfu, phase.source.seq_length) | clock | energy)
             if step.step % run.evaluate_every == 0 or is_last:
                 heldout = evaluate_heldout(job, phase, folder, progress)
             # A snapshot is saved before the checkpoint of its step: if a crash comes between, the resume repeats both.

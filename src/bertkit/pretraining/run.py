@@ -174,13 +174,14 @@ def _describe_rest(job: PretrainingJob) -> str:
 def _train(job: PretrainingJob, folder: RunFolder, interrupts: Interrupts, progress: Progress) -> PretrainResult:
     """Train, then write the model, its card, the plot of the losses, and how the run ended."""
     heldout = train(job, folder, interrupts, progress)
-    seconds = job.watch.seconds
+    seconds, joules = job.watch.seconds, job.meter.joules
     before = evaluation_before(folder)
     save_current_model(job, folder.model, heldout)
     if folder.writes:
         write_pretraining_card(folder, job.run, job.state.step, heldout, before)
         plot_training(read_metrics(folder.metrics), folder.path / "training.svg")
-        folder.note(ended="done", steps=job.state.step, seconds=round(seconds, 1), heldout=heldout, before=before)
+        cost = {"seconds": round(seconds, 1), "joules": joules}
+        folder.note(ended="done", steps=job.state.step, **cost, heldout=heldout, before=before)
     return PretrainResult(
         folder=folder.path, steps=job.state.step, seconds=seconds, data=job.report, heldout=heldout, before=before
     )

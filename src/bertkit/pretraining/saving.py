@@ -37,6 +37,7 @@ def save_state(job: PretrainingJob, folder: RunFolder) -> int:
             "skipped_in_a_row": state.skipped_in_a_row,
             "elapsed": state.elapsed,
             "seconds": job.watch.seconds,
+            "joules": job.meter.joules,
             **job.identity,
         }
         if job.run.shard:
@@ -63,6 +64,7 @@ def restore_state(job: PretrainingJob, checkpoint: Path, saved: Mapping[str, Any
     job.state.restore(groups, int(saved["step"]), int(saved["skipped_in_a_row"]), float(saved.get("elapsed", 0.0)))
     # Earlier versions wrote only the seconds of timed runs.
     job.watch.before = float(saved.get("seconds", saved.get("elapsed", 0.0)))
+    job.meter.before = saved.get("joules")
 
 
 def save_current_model(job: PretrainingJob, folder: Path, heldout: Mapping[str, float]) -> None:

@@ -44,7 +44,8 @@ class Cell:
 class Cost:
     """Parameters of the pre-trained network, floating-point operations and seconds of its training.
 
-    ``paper_flop`` are the operations with which the paper trained the same network.
+    ``paper_flop`` are the operations with which the paper trained the same network. ``pretraining_joules`` are known
+    where the system tells them.
     """
 
     parameters: int | None = None
@@ -52,18 +53,21 @@ class Cost:
     paper_flop: float | None = None
     pretraining_seconds: float = 0.0
     finetuning_seconds: float = 0.0
+    pretraining_joules: float | None = None
 
     def cells(self) -> list[str]:
-        """The cells of a row."""
+        """The cells of a row, in the order of ``_COST_COLUMNS``."""
         return [
             _NO_FIGURE if self.parameters is None else f"{self.parameters / 1e6:.2f} M",
             f"{_format_flop(self.pretraining_flop)} / {_format_flop(self.paper_flop)}",
             _duration(self.pretraining_seconds),
             _duration(self.finetuning_seconds),
+            _NO_FIGURE if self.pretraining_joules is None else f"{self.pretraining_joules / 3600:,.1f} Wh",
         ]
 
 
-_COST_COLUMNS = ("parameters", "pre-training FLOP, ours / paper", "pre-training time", "fine-tuning time")
+_ENERGY = "pre-training energy"
+_COST_COLUMNS = ("parameters", "pre-training FLOP, ours / paper", "pre-training time", "fine-tuning time", _ENERGY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +115,11 @@ class ResultTable:
 
     def markdown(self) -> str:
         """The table with its heading, its notes and its command. A cell shows our figure / the paper's."""
-        header = ["", *(f"{column}, ours / paper" for column in self.columns), *_COST_COLUMNS]
+        has_energy = any(row.cost and row.cost.pretraining_joules is not None for row in self.rows)
+        shown = len(_COST_COLUMNS) if has_energy else len(_COST_COLUMNS) - 1
+        header = ["", *(f"{column}, ours / paper" for column in self.columns), *_COST_COLUMNS[:shown]]
         rows = [
-            [row.name, *map(str, row.cells), *(row.cost.cells() if row.cost else [_NO_FIGURE] * len(_COST_COLUMNS))]
+            [row.name, *map(str, row.cells), *(row.cost.cells()[:shown] if row.cost else [_NO_FIGURE] * shown)]
             for row in self.rows
         ]
         notes = "".join(f"- {each}\n" for each in self.notes)

@@ -149,6 +149,7 @@ def _read_costs(system: System, model: SystemModel, finetuning_seconds: float) -
         pretraining_flop=cost.flop * model.share,
         paper_flop=paper_flop,
         pretraining_seconds=cost.seconds * model.share,
+        pretraining_joules=None if cost.joules is None else cost.joules * model.share,
         finetuning_seconds=finetuning_seconds,
     )
 
