@@ -40,6 +40,7 @@ def test_facts_are_added_to_the_record_and_a_second_run_is_refused(tmp_path: Pat
 
 def test_records_of_repeated_steps_and_a_torn_line_are_dropped(tmp_path: Path) -> None:
     with RunFolder(tmp_path) as folder:
+        folder.begin({}, kind="pretrain")
         for step in range(1, 8):
             folder.log({"kind": "train", "step": step})
     with (tmp_path / "metrics.jsonl").open("a") as file:
@@ -54,6 +55,7 @@ def test_records_of_repeated_steps_and_a_torn_line_are_dropped(tmp_path: Path) -
 
 def test_a_damaged_record_is_set_aside_and_the_records_after_it_are_kept(tmp_path: Path) -> None:
     with RunFolder(tmp_path) as folder:
+        folder.begin({}, kind="pretrain")
         for step in range(1, 4):
             folder.log({"kind": "train", "step": step, "loss": math.nan})
     whole = folder.metrics.read_bytes()
@@ -87,6 +89,16 @@ def test_a_lock_file_that_did_not_fit_on_the_disk_does_not_block_the_folder(
             pass
     with RunFolder(tmp_path) as folder:
         assert folder.notice == ""
+
+
+@pytest.mark.parametrize("name", ["model/model.safetensors", "results.json", "best/notes.txt", "config.json"])
+def test_a_folder_with_results_of_others_is_left_as_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(BertkitError, match=f"has {Path(name).parts[0]} and no run.json"), RunFolder(tmp_path):
+        pass
+    assert [each.name for each in tmp_path.iterdir()] == [Path(name).parts[0]]
+    assert (tmp_path / name).read_text() == "precious"
 
 
 def test_a_lock_file_of_another_program_is_not_emptied(tmp_path: Path) -> None:

@@ -40,10 +40,19 @@ from bertkit.storage.atomic import (
 from bertkit.storage.checksums import read_record, require_format, write_checked
 from bertkit.storage.json_log import format_record, open_log, read_log, rewrite_log
 from bertkit.storage.locks import LockHeldError, exclusive_lock
+from bertkit.storage.outputs import require_own_folder
 
 FORMAT = 3
 """Version of the layout of a run folder; ``run.json`` carries it."""
 
+
+_CONTENT = (
+    *("checkpoints", "metrics.jsonl", "model", "models", "training.svg"),
+    *("seeds", "results.json", "epochs.svg", "confusion.svg"),
+    *("points", "best", "journal.log", "sweep.json", "sweep.svg"),
+    *("config.json", "manifest.json"),  # of a model and of a corpus, which no run belongs into
+)
+"""What a run writes after its record: pre-training, fine-tuning and sweeps."""
 
 _HOLDER = re.compile(r"process \d+ on \S+")
 """What ``run.lock`` says of the process that holds it, or that was killed while it did."""
@@ -82,6 +91,7 @@ class RunFolder:
         self._is_new = not self.path.exists()
         with ExitStack() as stack:
             with explain_output(self.path):
+                require_own_folder(self.record, _CONTENT)
                 make_folder(self.path)
                 try:
                     stack.enter_context(exclusive_lock(self._holder, wait=self._wait))

@@ -61,6 +61,13 @@ def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) ->
     assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].text_rows() == table.text_rows()
 
 
+def test_a_folder_of_another_verb_is_left_as_it_is(data_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(BertkitError, match=r"has run.json and no reproduction.json"):
+        reproduce("table4", tmp_path, data_folder)
+    assert [each.name for each in tmp_path.iterdir()] == ["run.json"]
+
+
 def test_a_plan_estimates_the_cost_and_trains_nothing(data_folder: Path, tmp_path: Path) -> None:
     plan = api.reproduce("all", data=data_folder, output=tmp_path / "out", scale="paper", plan=True)
     assert isinstance(plan, ReproductionEstimate)

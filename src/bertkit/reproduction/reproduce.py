@@ -34,9 +34,16 @@ from bertkit.reproduction.scales import SCALES, Scale
 from bertkit.scheduling import order_units, run_all
 from bertkit.storage.atomic import explain_output, make_folder
 from bertkit.storage.checksums import read_record, write_checked
+from bertkit.storage.outputs import require_own_folder
 from bertkit.training.distributed import rank
 
 _RECORD = "reproduction.json"
+
+_CONTENT = (
+    *("corpus.jsonl", "tokenizers", "data", "pretraining", "finetuning", "baselines", "comparisons", "reproduction.md"),
+    *("run.json", "config.json"),
+)
+"""What is written after the record, and what a run or a model has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +119,7 @@ def _claim_folder(corpora: Corpora) -> None:
             f"{corpora.output} was made with other settings ({', '.join(other)} differ). Choose another -o folder."
         )
     with explain_output(corpora.output):
+        require_own_folder(path, _CONTENT)
         make_folder(corpora.output)
     write_checked(path, record)
 

@@ -46,6 +46,19 @@ def require_writable(folder: Path) -> None:
         raise usage_error(f"cannot write to {folder}: no permission. Choose another -o folder.")
 
 
+def require_own_folder(record: Path, names: Iterable[str]) -> None:
+    """Raise a usage error if the folder of ``record`` has no record but one of ``names``, which would be replaced.
+
+    The record must be the first file that is written into such a folder.
+    """
+    folder = record.parent
+    found = [name for name in names if os.path.lexists(folder / name)]
+    if found and not record.exists():
+        raise usage_error(
+            f"{folder} has {found[0]} and no {record.name}: nothing is replaced. Choose another -o folder."
+        )
+
+
 def partial_path(output: Path) -> Path:
     """The partial file of ``output``."""
     return output.with_name(f".bertkit-partial-{output.name}")
