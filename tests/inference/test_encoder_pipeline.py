@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,25 @@ PAIRS = [
 def pipeline(tmp_path: Path, model: Model, tokenizer: WordPiece) -> Pipeline:
     save_model(tmp_path / "model", Model(model.encoder, {}), tokenizer, metadata={})
     return load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "clone", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))], ids=["copy", "pickle"]
+)
+def test_a_model_that_was_used_can_be_copied_to_another_process(
+    clone: Callable[[Pipeline], Pipeline],
+    tmp_path: Path,
+    model: Model,
+    task: TextClassificationTask,
+    tokenizer: WordPiece,
+) -> None:
+    save_model(tmp_path, model, tokenizer, metadata={"kind": "finetune", "task": task.record()})
+    used = load(tmp_path, precision="int8")  # whose weights are always in the layout of oneDNN
+    vectors, predictions = used.embed(SENTENCES), used.classify(SENTENCES)
+    copied = clone(used)
+    assert copied.precision == used.precision
+    np.testing.assert_array_equal(copied.embed(SENTENCES), vectors)
+    assert copied.classify(SENTENCES) == predictions
 
 
 def test_one_text_a_list_an_array_and_an_iterator_are_accepted(pipeline: Pipeline) -> None:

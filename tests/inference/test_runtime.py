@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -74,6 +75,14 @@ def test_vectors_of_real_weights_point_in_the_same_direction(runtime: Runtime, m
     pipeline.__dict__["runtime"] = runtime
     cosines = (pipeline.embed(texts, normalize=True) * exact).sum(axis=1)
     assert cosines.min() > COSINES[runtime.precision]
+
+
+def test_dropout_does_not_change_the_ranges_of_8_bit_integers(
+    tmp_path: Path, model: Model, tokenizer: WordPiece
+) -> None:
+    save_model(tmp_path, model, tokenizer, metadata={})
+    texts = ["a river", "the old mill"]
+    np.testing.assert_array_equal(*(load(tmp_path, precision="int8").embed(texts) for _ in range(2)))
 
 
 def test_members_of_an_ensemble_are_all_prepared(model: Model, padded_batch: Batch) -> None:

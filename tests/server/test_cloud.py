@@ -12,6 +12,12 @@ from bertkit.server.routes import list_endpoints
 from bertkit.server.run import Server
 
 
+def test_an_input_that_is_spelled_as_openai_does_is_no_request_for_a_prediction(server: Server) -> None:
+    reply = post(server, "/predict", {"input": "the river"})
+    assert (reply.status_code, reply.json()["field"]) == (422, "inputs")
+    assert "`input` is for /v1/embeddings" in reply.json()["error"]
+
+
 def test_sagemaker_pings_and_invokes(server: Server) -> None:
     assert get(server, "/ping").status_code == 200
     assert post(server, "/invocations", {"inputs": "the river"}).json()[0]["label"] in ("dry", "wet", "odd")

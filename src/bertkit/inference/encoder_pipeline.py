@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, cast, get_args, overload
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from bertkit.batch import id_of
 from bertkit.checkpoint.model_folder import CONFIG, ModelFolder, sketch_encoder
@@ -63,6 +64,12 @@ class EncoderPipeline:
         self.precision: ResolvedPrecision = (
             self._allowed_precision if self._allowed_precision != "auto" else self.runtime.precision
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the weights, which a copy loads from the same folders: those in oneDNN's layout cannot be copied."""
+        loaded = ("runtime", "_embedders", *(name for name, each in vars(self).items() if isinstance(each, nn.Module)))
+        kept = {name: each for name, each in vars(self).items() if name not in loaded}
+        return {**kept, "_embedders": {}, "_allowed_precision": self.precision}
 
     @cached_property
     def runtime(self) -> Runtime:

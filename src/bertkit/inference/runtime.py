@@ -110,8 +110,9 @@ class Runtime:
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """``model`` for predictions: a copy in which blocks are replaced, or itself if there is no path to choose."""
+        model.eval()  # before the calibration: dropout must not change the ranges of inputs
         if not self.copies:
-            return model.eval()
+            return model
         disable_malloc_trim()  # a fifth of the time of int8 was page faults
         replaced: dict[int, Any] = {}
         for part in model.modules():

@@ -11,7 +11,7 @@ from msgspec import Struct
 from bertkit.errors import usage_error
 from bertkit.server import cohere, huggingface, label_studio, openai, tei
 from bertkit.server.call import Call
-from bertkit.server.errors import malformed
+from bertkit.server.errors import invalid, malformed
 from bertkit.server.models import EMBED
 from bertkit.server.reading import convert
 
@@ -50,6 +50,8 @@ async def invoke(call: Call, body: dict[str, Any]) -> object:
 
 async def predict(call: Call, body: dict[str, Any]) -> object:
     """``POST /predict`` and ``/invocations``: texts are for the first model that classifies, if there is one."""
+    if call.path == "/predict" and "input" in body:  # SageMaker's only path takes OpenAI's bodies, too
+        raise invalid("the body has no `inputs`; `input` is for /v1/embeddings", "inputs")
     able = any(model.tasks[0] == _CLASSIFY for model in call.service.models.values())
     if _is_plain(body) and body.get("model") is None and able:
         return await tei.predict(call, convert(body, tei.PredictRequest))
