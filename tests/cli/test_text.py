@@ -88,3 +88,19 @@ def test_shards_are_uploaded_and_no_next_command_is_suggested(
     assert "next: " not in printed.err
     assert memory.isfile("/bucket/uploaded/manifest.json")
     memory.rm("/bucket", recursive=True)
+
+
+def test_a_vocabulary_that_does_not_fit_is_reported(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "greek.txt").write_text("το ποτάμι περνά δίπλα από τον μύλο. " * 99)
+    run("prepare", tmp_path / "greek.txt", "--tokenizer", workspace / "tok", "-o", tmp_path / "data", "--heldout", 0)
+    shown = capsys.readouterr()
+    assert "the vocabulary does not fit these texts" in shown.out
+    assert f"next: bertkit tokenizer train {tmp_path / 'greek.txt'} -o TOK" in shown.err
+
+
+def test_a_file_that_holds_no_text_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    assert app.run(["tokenizer", "train", str(tmp_path / "t.xlsx"), "-o", str(tmp_path / "tok")]) == 2
+    assert not (tmp_path / "tok").exists()

@@ -117,7 +117,7 @@ def test_a_file_in_another_format_is_an_error_with_its_place(tmp_path: Path, con
 
 def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_bytes(b'{"data": "\xff"}')
-    with pytest.raises(BertkitError, match=r"t\.json, line 1: byte 11 of the line is not UTF-8"):
+    with pytest.raises(BertkitError, match=r"t\.json is not UTF-8 \(byte 11\)"):
         v1.with_files(dev=[tmp_path / "t.json"]).examples("dev")
 
 

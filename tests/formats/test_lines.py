@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
+import random
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +37,19 @@ def test_a_missing_file_and_a_folder_are_errors(tmp_path: Path) -> None:
         Table(tmp_path / "no.csv")
     with pytest.raises(BertkitError, match=r"cannot be read: Is a directory"):
         Table(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_json_may_be_one_long_line_and_other_files_not(suffix: str, tmp_path: Path) -> None:
+    text = random.Random(0).randbytes(8_000_000).hex()  # a file that unpacks to 30 times its length is refused
+    long = json.dumps([{"text": text[place : place + 100]} for place in range(0, len(text), 100)]).encode()
+    assert len(long) > 16_000_000
+    compress = gzip.compress if suffix else bytes
+    (tmp_path / f"t.json{suffix}").write_bytes(compress(long))
+    assert sum(1 for _ in Table(tmp_path / f"t.json{suffix}").rows("text")) == 160_000
+    (tmp_path / f"t.jsonl{suffix}").write_bytes(compress(long))
+    with pytest.raises(BertkitError, match="line 1: more than 16,000,000 bytes without a line end"):
+        Table(tmp_path / f"t.jsonl{suffix}")
 
 
 def test_a_truncated_gzip_is_an_error(tmp_path: Path) -> None:

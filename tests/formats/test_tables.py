@@ -232,6 +232,11 @@ def test_a_json_object_over_several_lines_is_one_row(tmp_path: Path) -> None:
     assert [row.cells for row in table.rows("text", "label")] == [["a, b", "1"]]
 
 
+def test_a_line_for_excel_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"t.csv, line 1: sep=; is a line for Excel alone. Delete it"):
+        read(tmp_path / "t.csv", b"sep=;\ntext;label\na;b\n")
+
+
 def test_a_json_list_of_records_is_a_table(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('[\n {"nr": 5, "text": "good"},\n {"nr": 6, "text": null, "more": 1}\n]\n')

@@ -82,7 +82,8 @@ def test_dropout_does_not_change_the_ranges_of_8_bit_integers(
 ) -> None:
     save_model(tmp_path, model, tokenizer, metadata={})
     texts = ["a river", "the old mill"]
-    np.testing.assert_array_equal(*(load(tmp_path, precision="int8").embed(texts) for _ in range(2)))
+    first, second = (load(tmp_path, precision="int8").embed(texts) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_members_of_an_ensemble_are_all_prepared(model: Model, padded_batch: Batch) -> None:

@@ -54,7 +54,7 @@ def test_inputs_that_exist_are_accepted(record: Options) -> None:
         (options.EvaluateOptions("run", data="q.csv"), "no file or folder at q.csv"),
         (options.PrepareOptions(["t.txt", "u.txt"], tokenizer="run", output="new"), "no file at u.txt"),
         (options.PretrainOptions("dota", output="new"), "no data at dota"),
-        (options.PretrainOptions(resume="rum"), "no model at rum"),
+        (options.PretrainOptions(resume="rum"), "no run at rum"),
         (options.PretrainOptions("s3://b/data", output="new"), "s3://b/data is a URL, and a path on this machine is"),
         (options.FinetuneOptions("s3://b/r.csv", model="run", output="new"), "s3://b/r.csv is a URL"),
         (options.FinetuneOptions("r.csv", model="run", output="s3://b/new"), "s3://b/new is a URL, and this command"),

@@ -15,6 +15,7 @@ from bertkit.storage.locations import (
     require_data,
     require_files,
     require_model,
+    require_run,
     require_texts,
     suggest_path,
 )
@@ -30,6 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "runs/theirs/config.json",
         "runs/notes/x",
         "reviews.csv",
+        "run.toml",
         "runs/data/manifest.json",
     ):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -73,6 +75,10 @@ def test_other_errors_about_paths(here: Path) -> None:
         (require_data, "dota", "no data at dota. Make it with: bertkit prepare"),
         (require_data, "my x", "no data at my x. Make it with: bertkit prepare FILE... --tokenizer TOK -o 'my x'"),
         (require_data, "runs/dota", "no data at runs/dota. Did you mean runs/data?"),
+        (require_data, "reviews.csv", "reviews.csv is a file, and no prepared corpus. Prepare it: bertkit prepare rev"),
+        (require_data, "run.toml", "run.toml is a file of settings, and no prepared corpus. Give it with --config run"),
+        (require_run, "runs/review", "no run at runs/review. Did you mean runs/reviews?"),
+        (require_run, "runs/42", "no run at runs/42. There are: runs/a, runs/reviews."),
         (require_any, "review.csv", "no file or folder at review.csv. Did you mean reviews.csv?"),
     ):
         with pytest.raises(BertkitError) as caught:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertkit.task_types import QuestionAnsweringTask, SpanExample
+from bertkit.task_types.squad_files import is_squad
+from bertkit.task_types.user_tables import guess
 from bertkit.tasks.squad import v1
 
 CONTEXT = "The mill stood by the river until the river took the mill."
@@ -33,6 +38,25 @@ def both(task: QuestionAnsweringTask, path: Path) -> tuple[list[SpanExample], li
 
 def notes(task: QuestionAnsweringTask, path: Path) -> str:
     return "\n".join(task.with_files(train=[path], dev=[path]).reader.notes())
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_published_file_is_one_line_of_any_length(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    words = random.Random(0)  # a file that unpacks to 30 times its length is refused
+    rows = [row(words.randbytes(40).hex(), ("mill", 4)) for _ in range(100_000)]
+    path = write(tmp_path / "t.json", *rows)
+    assert path.stat().st_size > 16_000_000
+    path = path.rename(tmp_path / ("t.json" if compress is bytes else "t.json.gz"))
+    path.write_bytes(compress(path.read_bytes()))
+    assert is_squad(path)
+    assert guess(path).sentence.startswith("100,000 questions about 1 contexts")
+
+
+def test_other_json_is_not_in_squads_format(tmp_path: Path) -> None:
+    for number, content in enumerate(('[{"paragraphs": 1}]', '{"text": "a"}', "")):
+        path = tmp_path / f"{number}.json"
+        path.write_text(content)
+        assert not is_squad(path)
 
 
 @pytest.mark.parametrize("start", [0, 20, -1, 999, 9])

@@ -131,6 +131,18 @@ def test_a_file_without_column_names_is_read_from_its_first_line(here: Path) -> 
     assert len(found.task.examples("train")) + len(found.task.examples("dev")) == 20
 
 
+def test_columns_without_names_are_no_pair(here: Path) -> None:
+    (here / "nameless.csv").write_text("\n".join(f'"{sentence(row)}",{["no", "yes"][row % 2]}' for row in range(20)))
+    assert guess(here / "nameless.csv").sentence.startswith("text = 1, label = 2 (2 classes: no 10, yes 10)")
+
+
+@pytest.mark.parametrize("strange", ["nan", "-inf", "NaN"])
+def test_a_number_that_is_none_is_no_class(strange: str, here: Path) -> None:
+    rows = [(str(row), sentence(row), strange if row == 5 else str(row % 3)) for row in range(20)]
+    with pytest.raises(BertkitError, match=f'r.csv, line 7: "{strange}" is not a number'):
+        guess(write_csv(here / "r.csv", rows))
+
+
 def test_unusual_delimiters_are_mentioned(here: Path) -> None:
     assert guess(write_as(here / "semicolons.csv", reviews())).sentence.endswith("; cells are separated by semicolons")
 

@@ -18,7 +18,7 @@ from bertkit.data.remote_output import RemoteOutput
 from bertkit.data.shards import Manifest
 from bertkit.data.sources import ReadOptions, read_texts
 from bertkit.errors import count_of, usage_error
-from bertkit.formats.text_files import TextFiles
+from bertkit.formats.text_files import TextFiles, kind_of
 from bertkit.options.job import AnyPath
 from bertkit.options.text import (
     CorpusCheckOptions,
@@ -65,6 +65,8 @@ def tokenizer_train(options: TokenizerTrainOptions) -> SubwordTokenizer:
         raise usage_error(
             f"--cased, --accents and --unicode-form are for wordpiece; the rules of {options.kind} are fixed."
         )
+    for file in found.files:
+        kind_of(file)  # an error now leaves no empty folder
     output = Path(options.output).resolve()
     restore_folder(output)
     open_output_folder(output, FILES, overwrite=options.overwrite)

@@ -87,6 +87,10 @@ def prepare(options: PrepareOptions, *, verbosity: Verbosity) -> None:
     output = to_path(options.output)
     if isinstance(output, RemotePath):  # shards are mapped into memory, so they must be downloaded
         return
+    if not manifest.fits_vocabulary:
+        files = [*_shorten(options.files), *_name_field(options.field)]
+        verbosity.suggest("bertkit", "tokenizer", "train", *files, "-o", "TOK")
+        return
     if _is_model(Path(options.tokenizer)):
         start = ["--from", options.tokenizer]
     else:

@@ -41,6 +41,9 @@ TokenIds = NDArray[np.integer]
 _TEXTS = (".txt", ".jsonl", ".parquet", ".gz", ".zst")
 """Suffixes of files that are prepared, and are not shards."""
 
+_MOST_UNKNOWN = 0.25
+"""More unknown tokens than this share are reported. ELMo's words of a small corpus have up to 15 %."""
+
 _DTYPES = {"U16": np.uint16, "U32": np.uint32, "I64": np.int64}
 
 
@@ -109,6 +112,11 @@ class Manifest(Result):
         return sum(record.tokens for record in self.shards if record.split == "heldout")
 
     @property
+    def fits_vocabulary(self) -> bool:
+        """Whether most of the text is known: a vocabulary of another language leaves nearly nothing."""
+        return self.unknown_tokens <= _MOST_UNKNOWN * self.tokens
+
+    @property
     def content(self) -> str:
         """One hash of all that training depends on: the shards and the tokenizer."""
         parts = [self.tokenizer, *(record.sha256 for record in self.shards)]
@@ -121,12 +129,13 @@ class Manifest(Result):
 
     def lines(self) -> list[str]:
         """The manifest as lines of text."""
+        warning = "" if self.fits_vocabulary else ": the vocabulary does not fit these texts"
         return [
             f"documents           {self.documents:,}",
             f"sentences           {self.sentences:,}",
             f"tokens              {self.tokens:,} in {count_of(len(self.shards), 'shard')}",
             f"held out            {self.heldout_tokens:,} tokens ({self.heldout_tokens / self.tokens:.2%})",
-            f"unknown tokens      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%})",
+            f"unknown tokens      {self.unknown_tokens:,} ({self.unknown_tokens / self.tokens:.2%}){warning}",
             f"empty documents     {self.empty_documents:,} skipped",
             f"duplicates          {self.duplicate_documents:,} kept, {self.dropped.duplicates:,} dropped",
             f"overlaps            {self.dropped.overlaps:,} dropped",

@@ -16,7 +16,7 @@ from bertkit.errors import usage_error
 from bertkit.finetuning.layer_matching import MatchedLayers, predict_layer_means
 from bertkit.finetuning.record import FinetuneRun
 from bertkit.finetuning.soft_targets import SoftTargets
-from bertkit.inference.pipeline import Pipeline, load
+from bertkit.inference.pipeline import Pipeline, load, task_is_inferred
 from bertkit.model import Model
 from bertkit.objectives.sequence_classification import SequenceClassification
 from bertkit.report.progress import Progress
@@ -99,7 +99,7 @@ def _require_same_task(run: FinetuneRun, teacher: Pipeline, task: TextClassifica
         found = f"the classes {', '.join(taught)}" if taught else "no classes"
         raise usage_error(f"{run.teacher} predicts {found}; {task.name} has {', '.join(task.labels)}.")
     assert isinstance(teacher.task, TextClassificationTask)
-    if teacher.task.pair != task.pair and not teacher.task_is_inferred:
+    if teacher.task.pair != task.pair and not task_is_inferred(teacher):
         kinds = {True: "pairs of texts", False: "single texts"}
         raise usage_error(f"{run.teacher} reads {kinds[not task.pair]}; {task.name} has {kinds[task.pair]}.")
 

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from bertkit.errors import BertkitError, data_error
-from bertkit.formats.compression import expansion_error, most_unpacked
+from bertkit.formats.compression import expansion_error, most_unpacked, suffix_of
 from bertkit.formats.encodings import UTF_8, advise_on_conversion, guess_encoding
 from bertkit.formats.workbooks import is_workbook, workbook_lines
 
@@ -109,18 +109,19 @@ def decode_lines(path: Path, file: BufferedIOBase, encoding: str | None = None) 
     number = size = 0
     try:
         most = most_unpacked(path) if isinstance(file, gzip.GzipFile) else math.inf
-        while line := file.readline(_LONGEST_LINE):
+        longest = most + 1 if suffix_of(path) == ".json" else _LONGEST_LINE  # JSON is read as a whole anyway
+        while line := file.readline(-1 if longest == math.inf else int(longest)):
             number, size = number + 1, size + len(line)
             if size > most:
                 raise expansion_error(path)
+            if len(line) == longest:
+                raise data_error(f"{at_line(path, number)}: more than {longest:,} bytes without a line end.")
             yield _decode(path, number, line, encoding)
     except (OSError, EOFError, zlib.error) as error:
         raise data_error(f"{at_line(path, number + 1)}: cannot be read ({error}). The file is damaged.") from error
 
 
 def _decode(path: Path, number: int, line: bytes, encoding: str | None) -> str:
-    if len(line) == _LONGEST_LINE:
-        raise data_error(f"{at_line(path, number)}: more than {_LONGEST_LINE:,} bytes without a line end.")
     known = next((kind for start, kind in _OTHER_FORMATS if line.startswith(start)), None) if number == 1 else None
     if known is not None:
         raise data_error(f"{path} is {known}.")

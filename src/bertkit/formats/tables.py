@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,13 +26,14 @@ from bertkit.formats.arrow import (
     parquet_rows,
 )
 from bertkit.formats.compression import suffix_of
+from bertkit.formats.json_records import json_records, refuse_nested_rows
 from bertkit.formats.lines import Lines, at_line
 from bertkit.formats.workbooks import is_workbook
-from bertkit.storage.json_text import parse_json
 
 _DELIMITERS = ",;\t|"
 _JSON = ("json", "jsonl")
 _SAMPLE_LINES = 1000
+_SEPARATOR_LINE = re.compile(r'"?sep=."?[,;|\t]*')
 _MOST_COLUMNS = 10_000
 _LONGEST_FIELD = 1_000_000
 """Characters. An unclosed quote swallows this many at most before it is reported."""
@@ -123,13 +125,13 @@ class Table:
         if self.form.kind not in _JSON:
             yield from (row.cells for row in self._read(self.columns))
             return
-        for _, record in _json_objects(self.path, self._lines.read(), self.form):
+        for _, record in json_records(self.path, self._lines.read(), whole=self.form.kind == "json"):
             yield [_cell(record.get(name)) for name in self.columns]
 
     def sample(self, size: int) -> list[Sequence[str]]:
         """The first ``size`` rows with all columns; a field that a JSON object lacks is empty."""
         if self.form.kind in _JSON:
-            records = islice(_json_objects(self.path, self._lines.peek(), self.form), size)
+            records = islice(json_records(self.path, self._lines.peek(), whole=self.form.kind == "json"), size)
             return [[_cell(record.get(name)) for name in self.columns] for _, record in records]
         if self.form.kind in ("parquet", "dataset"):
             return [row.cells for row in islice(self._arrow_rows(self.columns), size)]
@@ -141,7 +143,9 @@ class Table:
         if self.form.kind in _JSON:
             for column in columns:
                 self.column_index(column)
-            return _json_rows(self.path, _json_objects(self.path, self._lines.read(), self.form), columns)
+            return _json_rows(
+                self.path, json_records(self.path, self._lines.read(), whole=self.form.kind == "json"), columns
+            )
         return self._delimited_rows(self._lines.read(), columns)
 
     def _arrow_rows(self, columns: Sequence[str]) -> Iterator[Row]:
@@ -206,6 +210,8 @@ def _guess_format(path: Path, lines: Lines) -> Format:
     sample = [line for line in islice(lines.peek(), _SAMPLE_LINES) if line.strip()]
     if not sample:
         raise data_error(f"{path} is empty.")
+    if _SEPARATOR_LINE.fullmatch(sample[0].strip()):
+        raise data_error(f"{at_line(path, 1)}: {sample[0].strip()} is a line for Excel alone. Delete it.")
     if suffix in (".jsonl", ".ndjson", ".json"):
         begin = sample[0].strip()
         return Format(kind="json" if suffix == ".json" and (begin[0] == "[" or begin == "{") else "jsonl")
@@ -279,10 +285,13 @@ def _read_names(path: Path, lines: Lines, form: Format) -> tuple[str, ...]:
     if form.kind == "dataset":
         return dataset_names(path)
     if form.kind in _JSON:
-        first_record = next(_json_objects(path, lines.peek(), form), None)
-        if first_record is None:
+        records = islice(json_records(path, lines.peek(), whole=form.kind == "json"), 2)
+        found = [record for _, record in records]
+        if not found:
             raise data_error(f"{path} is empty.")
-        return tuple(first_record[1])
+        if len(found) == 1:
+            refuse_nested_rows(path, found[0])
+        return tuple(found[0])
     first = next(_split_rows(path, lines.peek(), form), None)
     if first is None:
         raise data_error(f"{path} is empty.")
@@ -334,36 +343,6 @@ def _json_rows(path: Path, records: Iterable[tuple[int, dict[str, object]]], col
         if missing is not None:
             raise data_error(f'{at_line(path, number)}: no field "{missing}".{did_you_mean(missing, record)}')
         yield Row(number, [_cell(record[column]) for column in columns])
-
-
-def _json_objects(path: Path, lines: Iterable[str], form: Format) -> Iterator[tuple[int, dict[str, object]]]:
-    """The objects of JSON Lines with their lines, or those of a JSON list, or the only one, with their numbers."""
-    if form.kind == "jsonl":
-        numbered = enumerate(lines, 1)
-        yield from ((number, _json_object(path, number, line)) for number, line in numbered if line.strip())
-        return
-    records = _parse_json("".join(lines), str(path))
-    for number, record in enumerate(records if isinstance(records, list) else [records], 1):
-        if not isinstance(record, dict):
-            raise data_error(f"{path}: item {number:,} of the list is not a JSON object.")
-        yield number, record
-
-
-def _json_object(path: Path, number: int, line: str) -> dict[str, object]:
-    if number == 1 and line.lstrip().startswith("["):
-        raise data_error(f"{path} is one JSON list. Let its name end in .json, or write one object per line.")
-    record = _parse_json(line, at_line(path, number))
-    if not isinstance(record, dict):
-        raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object per line.")
-    return record
-
-
-def _parse_json(text: str, where: str) -> object:
-    try:
-        value: object = parse_json(text, allow_nan=False)
-    except ValueError as error:
-        raise data_error(f"{where}: not JSON ({error}).") from error
-    return value
 
 
 def _cell(value: object) -> str:

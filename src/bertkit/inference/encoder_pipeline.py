@@ -158,11 +158,6 @@ class EncoderPipeline:
         """How the model was trained to make vectors: ``pool``, ``normalize``, ``max_length``; else the mean."""
         return self._models[0].embedding or SentenceEmbedding()
 
-    @property
-    def task_is_inferred(self) -> bool:
-        """Whether the task comes from the ``config.json`` of another library, which does not say if it is for pairs."""
-        return "task" not in self._models[0].metadata
-
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder alone, without a head, as it was trained."""

@@ -17,7 +17,14 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from bertkit.errors import usage_error
 from bertkit.options.job import AnyPath
-from bertkit.storage.locations import require_any, require_data, require_files, require_model, require_texts
+from bertkit.storage.locations import (
+    require_any,
+    require_data,
+    require_files,
+    require_model,
+    require_run,
+    require_texts,
+)
 from bertkit.storage.remote import RemotePath, is_url, to_path
 
 STREAM = Path("-")
@@ -30,7 +37,7 @@ _TABLES = (".conll", ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".xl
 class Input:
     """A note in the type of an option: what is at the path that it names; ``upload`` is an output."""
 
-    kind: Literal["file", "texts", "model", "data", "any", "task", "upload"]
+    kind: Literal["file", "texts", "model", "run", "data", "any", "task", "upload"]
 
 
 InputFile = Annotated[AnyPath, Input("file")]
@@ -41,6 +48,9 @@ TextsPath = Annotated[AnyPath, Input("texts")]
 
 ModelPath = Annotated[AnyPath, Input("model")]
 """A run folder, or the folder of a model."""
+
+RunPath = Annotated[AnyPath, Input("run")]
+"""A run folder."""
 
 DataFolder = Annotated[AnyPath, Input("data")]
 """A folder that ``bertkit prepare`` has written."""
@@ -131,6 +141,7 @@ _CHECKS: Mapping[str, Callable[[Sequence[Path]], None]] = {
     "file": require_files,
     "texts": require_texts,
     "model": _each(require_model),
+    "run": _each(require_run),
     "data": _each(require_data),
     "any": _each(require_any),
     "task": _check_task,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertkit.options.inputs import DataFolder, InputFile, ModelPath
+from bertkit.options.inputs import DataFolder, InputFile, ModelPath, RunPath
 from bertkit.options.job import AnyPath, ModelJobOptions
 from bertkit.ranges import BatchSize, LearningRate, Length, Minutes, PositiveInt, Seed
 
@@ -23,7 +23,7 @@ class PretrainOptions(ModelJobOptions):
     """Folder that bertkit prepare has written."""
     output: AnyPath | None = None
     """Run folder: record, metrics, checkpoints, loss curve, model."""
-    resume: ModelPath | None = None
+    resume: RunPath | None = None
     """Continue this run from its newest valid checkpoint, possibly with changes such as --set save_every=N."""
     from_: ModelPath | None = None
     """Start from the weights of this model: a run folder, or a Hugging Face folder. DATA has its tokenizer, possibly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bertkit.options.inputs import ModelPath
+from bertkit.options.inputs import RunPath
 from bertkit.options.job import Options
 
 
@@ -12,7 +12,7 @@ from bertkit.options.job import Options
 class TrackOptions(Options):
     """Write the metrics of a run for TensorBoard, into RUN/tensorboard."""
 
-    run: ModelPath = field(kw_only=False)
+    run: RunPath = field(kw_only=False)
     """Run folder."""
     follow: bool = False
     """Continue until the run has ended."""
@@ -22,5 +22,5 @@ class TrackOptions(Options):
 class ConfigShowOptions(Options):
     """Show the settings of a run, and where each came from."""
 
-    run: ModelPath = field(kw_only=False)
+    run: RunPath = field(kw_only=False)
     """Run folder."""

@@ -39,8 +39,22 @@ def require_model(path: Path) -> None:
         raise explain_missing_model(path)
 
 
+def require_run(path: Path) -> None:
+    """Raise a usage error if there is nothing at the path of a run."""
+    if not path.exists():
+        runs = sorted(each.parent for each in path.parent.glob("*/run.json"))
+        near = difflib.get_close_matches(path.name, [each.name for each in runs], n=1)
+        hint = f" Did you mean {path.parent / near[0]}?" if near else list_paths(runs)
+        raise usage_error(f"no run at {path}.{hint}")
+
+
 def require_data(path: Path) -> None:
     """Raise a usage error if there is no folder at the path of a prepared corpus."""
+    if path.is_file() and path.suffix == ".toml":
+        raise usage_error(f"{path} is a file of settings, and no prepared corpus. Give it with --config {path}")
+    if path.is_file():
+        command = f"bertkit prepare {quote(str(path))} --tokenizer TOK -o DATA"
+        raise usage_error(f"{path} is a file, and no prepared corpus. Prepare it: {command}")
     if not path.is_dir():
         near = did_you_mean(str(path), (str(each.parent) for each in path.parent.glob("*/manifest.json"))).replace(
             '"', ""
@@ -68,6 +82,8 @@ def _explain_absence(path: Path) -> str:
         return f"in {path}, which is a sweep. Its best model: {path / 'best'}"
     if (path / "run.json").is_file():
         return f"in {path} yet: that run has not ended. Repeat or resume its command."
+    if path.is_file():
+        return f"at {path}, which is a file. Name its folder: {path.parent}"
     if path.exists():
         return f"at {path}: it has neither config.json nor model/config.json."
     siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []

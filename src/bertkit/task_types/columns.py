@@ -147,7 +147,12 @@ def _partner(first: str, names: Iterable[str]) -> str | None:
 
 
 def _counterpart(name: str) -> str | None:
-    """``sentence2`` for ``sentence1``, ``text_b`` for ``text_a``, ``second_text`` for ``first_text``."""
+    """``sentence2`` for ``sentence1``, ``text_b`` for ``text_a``, ``second_text`` for ``first_text``.
+
+    None for the number of a column without a name.
+    """
+    if name.isdecimal():
+        return None
     for pattern, other in ((r"1(?=\D*$)", "2"), (r"(?<=_)a$", "b"), (r"(?<=_)A$", "B"), (r"^first(?=_)", "second")):
         replaced, count = re.subn(pattern, other, name)
         if count:
@@ -178,5 +183,5 @@ def _label_by_content(path: Path, profiles: Sequence[_Profile], rows: int) -> st
     if likely:
         names = list_names(likely).replace(", ", " or ")
         raise usage_error(f"{path}: the label may be {names}. Name it: --label COLUMN.")
-    columns = list_names([each.name for each in profiles]) or "none besides the text"
+    columns = list_names([each.name for each in profiles]) or "there are only texts"
     raise usage_error(f"{path} has no column that looks like a label ({columns}). Name it: --label COLUMN.")

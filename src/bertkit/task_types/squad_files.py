@@ -7,15 +7,16 @@ cases, and the question stays in an evaluation.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from bertkit.errors import count_of, data_error, did_you_mean, verb_of
+from bertkit.errors import BertkitError, count_of, data_error, did_you_mean, verb_of
 from bertkit.formats.compression import ByteStream, suffix_of
-from bertkit.formats.lines import at_line, open_lines
+from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Table
 from bertkit.storage.json_text import parse_json
 from bertkit.task_types.task_files import Columns
@@ -89,7 +90,7 @@ class SpanExample:
 
 def read_questions(path: Path, faults: Faults) -> Iterator[SpanExample]:
     """The questions of a ``.json`` file or of a table; their faults are added to ``faults``."""
-    for example in _read_squad(path) if is_squad(path) else _read_table(path):
+    for example in _read_squad(path) if _is_json_object(path) else _read_table(path):
         yield _repair(example, faults)
 
 
@@ -140,12 +141,17 @@ def _agree(sentence: str, count: int, split: str) -> str:
 
 
 def is_squad(path: Path) -> bool:
-    """Whether a file is read as SQuAD's JSON: its name ends in .json or .json.gz, and it is not a list of records."""
-    if suffix_of(path) != ".json":
-        return False
-    with open_lines(path) as lines:
-        first = next((line for line in lines if line.strip()), "")
-    return not first.lstrip().startswith("[")
+    """Whether a file is in SQuAD's format: JSON (plain or compressed), no list of records, with "paragraphs" early."""
+    return _is_json_object(path) and b'"paragraphs"' in _first_block(path)
+
+
+def _is_json_object(path: Path) -> bool:
+    return suffix_of(path) == ".json" and not _first_block(path).removeprefix(BOM_UTF8).lstrip().startswith(b"[")
+
+
+def _first_block(path: Path) -> bytes:
+    """The first bytes of a file, decompressed: a published file is one line of 30 MB."""
+    return next(iter(ByteStream(path)), b"")
 
 
 def has_question_columns(table: Table) -> bool:
@@ -200,6 +206,8 @@ def read_json_file(path: Path) -> object:
         raise data_error(f"{path} is not UTF-8 (byte {error.start + 1:,}). Save the file as UTF-8.") from error
     except json.JSONDecodeError as error:
         raise data_error(f"{at_line(path, error.lineno)}, column {error.colno}: not JSON ({error.msg}).") from error
+    except BertkitError:
+        raise
     except ValueError as error:
         raise data_error(f"{path} is not JSON that can be read: {error}.") from error
 

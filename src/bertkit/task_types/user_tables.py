@@ -54,6 +54,9 @@ _MOST_WHOLE_NUMBERS = 20
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
+_NOT_FINITE = ("nan", "inf", "infinity")
+"""How programs spell a number that is missing or out of range."""
+
 _CLASSES_SHOWN = 8
 
 _SPELLINGS = {
@@ -273,6 +276,9 @@ def _guess_kind(path: Path, columns: Columns, labels: Labels) -> Kind:
             f'{path}: the values of column "{columns.label}", such as {next(iter(labels.counts))}, look like numbers '
             "with a decimal comma. Write them with a point, or say that they are classes (--kind classes)."
         )
+    numbers = {label for label in labels.counts if label.lstrip("+-").casefold() not in _NOT_FINITE}
+    if numbers and len(numbers) < distinct and are_numbers(numbers):
+        return "number"  # the others are reported as errors when they are read
     if find_separator(labels) is not None:
         return "labels"
     if sum(are_numbers([label]) for label in labels.counts) > max(_MOST_WHOLE_NUMBERS, 0.9 * distinct):

@@ -1,0 +1,59 @@
+"""Records of JSON files: a list of objects, one object, or one object per line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from bertkit.errors import data_error
+from bertkit.formats.lines import at_line
+from bertkit.storage.json_text import parse_json
+
+Record = dict[str, object]
+
+
+def json_records(path: Path, lines: Iterable[str], *, whole: bool) -> Iterator[tuple[int, Record]]:
+    """The objects of JSON Lines with their lines; of a file that is JSON as a ``whole``, with their numbers from 1."""
+    if not whole:
+        numbered = enumerate(lines, 1)
+        yield from ((number, _record(path, number, line)) for number, line in numbered if line.strip())
+        return
+    records = _parse("".join(lines), str(path))
+    for number, record in enumerate(records if isinstance(records, list) else [records], 1):
+        if not isinstance(record, dict):
+            raise data_error(f"{path}: item {number:,} of the list is not a JSON object.")
+        yield number, record
+
+
+def refuse_nested_rows(path: Path, record: Mapping[str, object]) -> None:
+    """Raise a data error for a file whose only ``record`` is no row, but an object that has the rows in it."""
+    inside = next((name for name, value in record.items() if _is_table(value)), None)
+    if inside is not None:
+        raise data_error(f'{path} is one object, whose "{inside}" may be the table. Write that list alone into a file.')
+    if record and all(isinstance(value, dict) for value in record.values()):
+        raise data_error(
+            f'{path} is one object with an object per column. Write a list of rows; pandas: to_json(orient="records").'
+        )
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(isinstance(each, dict) for each in value)
+
+
+def _record(path: Path, number: int, line: str) -> Record:
+    if number == 1 and line.lstrip().startswith("["):
+        raise data_error(f"{path} is one JSON list. Let its name end in .json, or write one object per line.")
+    if number == 1 and line.strip() == "{":
+        raise data_error(f"{path} has an object over several lines. Write one object per line.")
+    record = _parse(line, at_line(path, number))
+    if not isinstance(record, dict):
+        raise data_error(f"{at_line(path, number)}: not a JSON object. Write one object per line.")
+    return record
+
+
+def _parse(text: str, where: str) -> object:
+    try:
+        value: object = parse_json(text, allow_nan=False)
+    except ValueError as error:
+        raise data_error(f"{where}: not JSON ({error}).") from error
+    return value
