@@ -41,6 +41,7 @@ def test_the_last_epoch_was_the_best_of_every_seed() -> None:
     assert "--epochs 6 may be better" in caution_about_epochs([rising, seed_result(0.1, 0.2, 0.3)], "accuracy")[0]
     assert caution_about_epochs([rising, seed_result(0.5, 0.7, 0.6)], "accuracy") == []
     assert caution_about_epochs([rising, seed_result(1.0, 1.0, 1.0)], "accuracy") == [], "more epochs change nothing"
+    assert caution_about_epochs([seed_result(0.5, 1.0)], "accuracy") == [], "nothing is better than all"
     assert caution_about_epochs([seed_result(0.5)], "accuracy") == []
     assert caution_about_epochs([seed_result(UNDEFINED, 0.6)], "accuracy") == []
     assert caution_about_epochs([replace(rising, scores={"pearson": UNDEFINED})], "accuracy") == []

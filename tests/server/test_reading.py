@@ -88,6 +88,7 @@ def test_other_types_and_compressed_bodies_are_refused(headers: dict[str, str]) 
     ("body", "status", "field", "message"),
     [
         (b"{", 400, None, "ends too early"),
+        (b'{"inputs": "\\ud83d"}', 400, None, "one half of a surrogate pair"),
         (b"", 400, None, "ends too early"),
         (b"\xff\xfe", 400, None, "malformed"),
         (b'{"inputs":"\xff"}', 400, None, "not UTF-8"),

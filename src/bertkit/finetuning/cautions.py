@@ -31,7 +31,7 @@ def caution_about_answers(gold: Sequence[object], predicted: Sequence[object], s
 
 def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
     """More epochs may be better: in its last one every seed was better than in all before. Nothing is said of scores
-    that are undefined."""
+    that are undefined, or perfect."""
     epochs = len(seeds[0].epochs)
     if not all(is_defined(score) for each in seeds for score in each.scores.values()):
         return []
@@ -41,4 +41,4 @@ def caution_about_epochs(seeds: Sequence[SeedResult], metric: str) -> list[str]:
 
 
 def _is_rising(scores: Sequence[Score]) -> bool:
-    return all(is_defined(each) and each < scores[-1] for each in scores[:-1])
+    return scores[-1] != 1.0 and all(is_defined(each) and each < scores[-1] for each in scores[:-1])

@@ -100,7 +100,8 @@ def _describe_malformed(error: Exception) -> str:
         return "the body is not UTF-8"
     if isinstance(error, RecursionError):
         return "the body is nested too deeply"
-    return str(error).replace("Input data was truncated", "the JSON ends too early") or "the body is not JSON"
+    cut = "the JSON ends too early, or has one half of a surrogate pair"
+    return str(error).replace("Input data was truncated", cut) or "the body is not JSON"
 
 
 def _explain(error: Exception, record: type[Any]) -> ServerError:
