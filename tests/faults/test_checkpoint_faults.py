@@ -413,6 +413,7 @@ def test_the_old_model_is_found_if_its_replacement_was_interrupted(tmp_path: Pat
 
 def test_the_next_start_removes_temporary_files_of_a_crash(tmp_path: Path, tokenizer: WordPiece) -> None:
     save_folder(1.0, tokenizer)(tmp_path)
+    (tmp_path / "run.json").write_text("{}")
     (tmp_path / "model").rename(tmp_path / ".bertkit-old-model")
     (tmp_path / ".bertkit-tmp-13-model").mkdir()
     (tmp_path / "checkpoints" / ".bertkit-tmp-13-step-00000007").mkdir(parents=True)
