@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,6 @@ def time_datasets(files: Sequence[Path], tokenizer: SubwordTokenizer) -> float:
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(Path(folder))
         fast = transformers.PreTrainedTokenizerFast(tokenizer_file=f"{folder}/tokenizer.json")
-
-        def encode(batch: dict[str, list[str]]) -> dict[str, Any]:
-            return {"input_ids": fast(batch["text"], add_special_tokens=False)["input_ids"]}
-
         begin = time.perf_counter()
         parts = []
         for suffix, (kind, options) in _DATASETS_READERS.items():
@@ -112,6 +108,11 @@ def time_datasets(files: Sequence[Path], tokenizer: SubwordTokenizer) -> float:
                 loaded = datasets.load_dataset(kind, data_files=names, split="train", cache_dir=folder, **options)
                 parts.append(loaded.select_columns("text"))
         text = datasets.concatenate_datasets(parts)
+        encode = partial(_encode, fast)
         ids = text.map(encode, batched=True, batch_size=100, num_proc=count_cores(), remove_columns="text")
         ids.save_to_disk(f"{folder}/ids")
         return time.perf_counter() - begin
+
+
+def _encode(tokenizer: Callable[..., Any], batch: Mapping[str, list[str]]) -> dict[str, Any]:
+    return {"input_ids": tokenizer(batch["text"], add_special_tokens=False)["input_ids"]}
