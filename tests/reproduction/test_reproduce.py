@@ -61,7 +61,11 @@ def test_a_table_with_every_kind_of_system(data_folder: Path, tmp_path: Path) ->
     assert reproduce("Table 4", out.rename(tmp_path / "moved"), data_folder).tables[0].text_rows() == table.text_rows()
 
 
-def test_a_folder_of_another_verb_is_left_as_it_is(data_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_folder_of_another_verb_is_left_as_it_is(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: str
+) -> None:
+    monkeypatch.setenv("RANK", rank)  # torchrun gives no order in which processes see the folder
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(BertkitError, match=r"has run.json and no reproduction.json"):
         reproduce("table4", tmp_path, data_folder)

@@ -83,3 +83,24 @@ def test_a_missing_tokenizer_names_the_files_that_are_read(tmp_path: Path) -> No
     with pytest.raises(BertkitError, match=r"has neither tokenizer\.json nor vocab\.json with merges\.txt\.") as caught:
         read_folder(tmp_path, "RoBERTa", (HUGGING_FACE,))
     assert caught.value.exit_code == 3
+
+
+UNUSED = {"ignore_merges": False, "byte_fallback": False, "dropout": None, "continuing_subword_prefix": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("ignore_merges", True, "true"),
+        ("byte_fallback", True, "true"),
+        ("dropout", 0.1, "0.1"),
+        ("continuing_subword_prefix", "##", '"##"'),
+    ],
+)
+def test_settings_that_would_change_the_ids_are_refused(tmp_path: Path, name: str, value: object, shown: str) -> None:
+    model = {"vocab": VOCABULARY, "merges": ["f o", "fo x"], **UNUSED}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model}), encoding="utf-8")
+    assert read_folder(tmp_path, "RoBERTa", ()).merges == MERGES
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {**model, name: value}}), encoding="utf-8")
+    with pytest.raises(BertkitError, match=f'its model has "{name}": {shown}, which tokenizers of RoBERTa do not have'):
+        read_folder(tmp_path, "RoBERTa", ())

@@ -76,8 +76,7 @@ def reproduce(
     files = tuple(corpus) or find_corpus(data)
     corpora = Corpora(scale=chosen, files=files, output=output, vectors_file=vectors)
     plan = ReproductionPlan(find_tables(table, chosen.snapshots), data, corpora)
-    if rank() == 0:
-        _claim_folder(corpora)
+    _claim_folder(corpora)
     units = plan.units()
     # Under torchrun all processes pre-train together: with the networks first, none has to wait for a fine-tuning.
     networks = [unit for unit in order_units(units) if unit.shared]
@@ -110,7 +109,10 @@ def _choose_scale(name: str, settings: Sequence[Setting]) -> Scale:
 
 
 def _claim_folder(corpora: Corpora) -> None:
-    """Write the scale and the corpus into the output folder, or check that they are those of an earlier command."""
+    """Write the scale and the corpus into the output folder, or check that they are those of an earlier command.
+
+    Every process does so: one that waited for no other could find the output of another before the record of it.
+    """
     record = config.to_json(corpora)
     del record["output"]  # the folder may be moved
     path = corpora.output / _RECORD

@@ -21,6 +21,9 @@ OPENAI: FilePair = ("encoder_bpe_40000.json", "vocab_40000.bpe")
 
 _VERSION = "#version: 0.2"
 
+_UNREAD = ("ignore_merges", "byte_fallback", "dropout", "continuing_subword_prefix")
+"""Settings of a ``tokenizer.json``'s model that change the ids. Tokenizers of RoBERTa and GPT have none of them."""
+
 Merge = tuple[str, str]
 """Two subwords that become one."""
 
@@ -70,6 +73,10 @@ def _read_tokenizer_json(file: Path, name: str, config: Mapping[str, object]) ->
     model = description.get("model") if isinstance(description, dict) else None
     if not isinstance(model, dict) or not isinstance(model.get("merges"), list):
         raise data_error(f'{file} is not a tokenizer of {name}: it has no "model" with merges.')
+    for setting in _UNREAD:
+        if model.get(setting):
+            value = json.dumps(model[setting])
+            raise data_error(f'{file}: its model has "{setting}": {value}, which tokenizers of {name} do not have.')
     added = {each["content"]: each["id"] for each in _listed(description, file)}
     vocabulary = _check_vocabulary(_check_vocabulary(model.get("vocab"), file) | added, file)
     return BpeFiles(
