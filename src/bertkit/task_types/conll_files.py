@@ -19,30 +19,31 @@ COLUMNS = Columns(first="word", label="tag")
 _TAG = re.compile(r"O|[BIESLU](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
 _TAG_SUFFIXES = (".conll", ".iob", ".bio")
-_TABLE_SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".xlsx")
 _SAMPLE_LINES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``line`` is that of the first word; ``tags`` are as in the file, () for a file with words only."""
+    """``line`` is that of the first word, or with ``one_line`` of all; ``tags`` are as in the file, () without tags."""
 
     line: int
     document: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    one_line: bool = False
+
+    def line_of(self, word: int) -> int:
+        """The line of the word with this index."""
+        return self.line if self.one_line else self.line + word
 
 
-def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
-    """The sentences of a file; a line with another number of columns than the first, or without a tag, is an error.
+def is_tag(text: str) -> bool:
+    """Whether a text is a tag of IOB1, IOB2, BIOES or BILOU."""
+    return _TAG.fullmatch(text) is not None
 
-    So is a table such as .csv, whose lines would be taken for words.
-    """
-    if suffix_of(path) in _TABLE_SUFFIXES:
-        raise data_error(
-            f"{path} is a table. Words are read from columns without a header, as in a .conll, and texts from lines "
-            "of a .txt."
-        )
+
+def read_columns(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
+    """The sentences of a file; a line with another number of columns than the first, or without a tag, is an error."""
     rows: list[list[str]] = []
     first = document = width = number = 0
     with open_lines(path) as lines:
@@ -58,7 +59,7 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
             if len(cells) != width:
                 columns = f"{count_of(len(cells), 'column')}, and {width} in the lines before"
                 raise data_error(f"{at_line(path, number)}: {columns}. Fix the line.")
-            if tagged and not (len(cells) > 1 and _TAG.fullmatch(cells[-1])):
+            if tagged and not (len(cells) > 1 and is_tag(cells[-1])):
                 raise data_error(f'{at_line(path, number)}: "{cells[-1]}" is not a tag, such as O, B-TYPE or I.')
             first = first if rows else number
             rows.append(cells)
@@ -66,17 +67,16 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
         yield _sentence(first, document, rows, tagged)
 
 
-def holds_tags(path: Path, encoding: str | None = None) -> bool:
+def has_tag_columns(path: Path, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, by the end of its name or by its first lines."""
-    suffix = suffix_of(path)
-    if not path.is_file() or suffix in _TABLE_SUFFIXES:
+    if not path.is_file():
         return False
-    if suffix in _TAG_SUFFIXES:
+    if suffix_of(path) in _TAG_SUFFIXES:
         return True
     with open_lines(path, encoding) as lines:
         rows = [cells for line in islice(lines, _SAMPLE_LINES) if (cells := _cells(line))]
     rows = [cells for cells in rows if cells[0] != _DOCUMENT]
-    return bool(rows) and all(len(cells) > 1 and _TAG.fullmatch(cells[-1]) for cells in rows)
+    return bool(rows) and all(len(cells) > 1 and is_tag(cells[-1]) for cells in rows)
 
 
 def _cells(line: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reads sentences whose words have tags: files in CoNLL's columns, and texts."""
+"""Reads sentences whose words have tags: files in CoNLL's columns, tables with lists, and texts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from bertkit.errors import data_error, did_you_mean
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line, open_lines
 from bertkit.metrics.entities import SCHEMES, convert
-from bertkit.task_types.conll_files import COLUMNS, Sentence, read_sentences
+from bertkit.task_types.conll_files import COLUMNS, Sentence
 from bertkit.task_types.held_out import describe_overlap, hold_out
 from bertkit.task_types.reader import Reader
+from bertkit.task_types.tag_files import read_sentences
 from bertkit.task_types.task_files import Columns
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -66,7 +67,7 @@ class TagReader(Reader[TagExample]):
             yield from self._read(path, tagged=True)
 
     def read(self, path: Path) -> Iterator[TagExample]:
-        """Sentences in columns, of which the first is the word, or a text per line of a ``.txt`` file."""
+        """Sentences in columns, of which the first is the word, in lists, or a text per line of a ``.txt`` file."""
         if suffix_of(path) != ".txt":
             yield from self._read(path, tagged=False)
             return
@@ -126,7 +127,7 @@ class TagReader(Reader[TagExample]):
         for number, tag in enumerate(tags):
             if tag not in self.labels:
                 known = ", ".join(self.labels)
-                where, hint = at_line(path, sentence.line + number), did_you_mean(tag, self.labels)
+                where, hint = at_line(path, sentence.line_of(number)), did_you_mean(tag, self.labels)
                 raise data_error(f'{where}: unknown tag "{tag}". {self.name} knows: {known}.{hint}')
         return tags
 

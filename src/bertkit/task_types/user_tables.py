@@ -20,7 +20,6 @@ from bertkit.task_types.base import FileTask
 from bertkit.task_types.choice_columns import find_choices, find_columns, guess_spelling, read_choice_cells
 from bertkit.task_types.columns import guess_columns
 from bertkit.task_types.conll_files import COLUMNS as TAG_COLUMNS
-from bertkit.task_types.conll_files import holds_tags, read_sentences
 from bertkit.task_types.labels import (
     SEPARATORS,
     Labels,
@@ -41,6 +40,7 @@ from bertkit.task_types.regression import SMALLEST_UNIT, Numbers, RegressionTask
 from bertkit.task_types.similarity_tables import guess_similarity
 from bertkit.task_types.squad_files import COLUMNS as QUESTION_COLUMNS
 from bertkit.task_types.squad_files import has_question_columns, is_squad
+from bertkit.task_types.tag_files import holds_tags, read_sentences
 from bertkit.task_types.tagging import TaggingTask
 from bertkit.task_types.task_files import Columns, Split, TaskFiles
 from bertkit.task_types.text_classification import TextClassificationTask

@@ -1,0 +1,77 @@
+"""Sentences with tags in a file of either form: columns as in CoNLL's files, or two lists per row of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertkit.errors import data_error
+from bertkit.formats.arrow import is_dataset
+from bertkit.formats.compression import suffix_of
+from bertkit.formats.lines import at_line
+from bertkit.formats.tables import Structure, Table
+from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
+
+_LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
+"""Tables whose cells can be lists."""
+
+_TABLE_SUFFIXES = (*_LIST_SUFFIXES, ".csv", ".xlsx")
+_WORDS = ("tokens", "words")
+_TAGS = ("ner_tags", "tags", "labels")
+"""Names of the columns, of which the first that is there is taken."""
+
+
+def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
+    """The sentences of a file; in a table each row is one, and a document of its own.
+
+    Words without tags, or with another number of them, are an error; so is a table without lists of words, whose lines
+    would be taken for words.
+    """
+    if suffix_of(path) not in _TABLE_SUFFIXES and not is_dataset(path):
+        yield from read_columns(path, tagged=tagged)
+        return
+    columns = _find_columns(path)
+    if len(columns) < 1 + tagged:
+        raise data_error(
+            f"{path} is a table. Words are read from columns without a header, as in a .conll, or from lists in "
+            f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl, and texts from lines of a .txt.'
+        )
+    for document, row in enumerate(Table(path).rows(*columns[: 1 + tagged])):
+        where = at_line(path, row.line)
+        lists = [_read_list(cell, name, where) for cell, name in zip(row.cells, columns, strict=False)]
+        tags = lists[1] if tagged else ()
+        if tagged and len(tags) != len(lists[0]):
+            raise data_error(f"{where}: {len(lists[0]):,} words and {len(tags):,} tags. Every word needs a tag.")
+        if bad := [tag for tag in tags if not is_tag(tag)]:
+            raise data_error(f'{where}: "{bad[0]}" is not a tag, such as O, B-TYPE or I.')
+        if lists[0]:
+            yield Sentence(row.line, document, lists[0], tags, one_line=True)
+
+
+def holds_tags(path: Path, encoding: str | None = None) -> bool:
+    """Whether a file has words with tags, by the end of its name, its columns or its first lines."""
+    if suffix_of(path) not in _TABLE_SUFFIXES and not is_dataset(path):
+        return has_tag_columns(path, encoding)
+    return len(_find_columns(path)) > 1
+
+
+def _find_columns(path: Path) -> list[str]:
+    """The columns of words and of tags of a table, those of them that hold lists in its first row."""
+    if suffix_of(path) not in _LIST_SUFFIXES and not is_dataset(path):
+        return []
+    table = Table(path)
+    first = next(iter(table.sample(1)), [])
+    lists = [name for name, cell in zip(table.columns, first, strict=False) if isinstance(cell, Structure)]
+    words = [name for name in _WORDS if name in lists]
+    tags = [name for name in _TAGS if name in lists]
+    return words[:1] + tags[:1] if words else []
+
+
+def _read_list(cell: str, column: str, where: str) -> tuple[str, ...]:
+    """The texts in a list; anything else in the cell is a data error."""
+    values: Sequence[object] = json.loads(cell) if isinstance(cell, Structure) else [None]
+    if not isinstance(values, list) or any(not isinstance(value, str) for value in values):
+        advice = " Write the names of the tags, not their numbers." if column in _TAGS else ""
+        raise data_error(f'{where}: "{column}" is {cell[:40]}, not a list of texts.{advice}')
+    return tuple(values)
