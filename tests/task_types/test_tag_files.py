@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.formats.saved_datasets import TEXT, save
 
 from bertkit.errors import BertkitError
 from bertkit.task_types import TaggingTask
@@ -43,6 +44,19 @@ def test_a_parquet_file_holds_the_same_sentences(tmp_path: Path) -> None:
     parquet.write_table(arrow.Table.from_pylist(list(_ROWS)), tmp_path / "t.parquet")
     expected = list(read_sentences(_write(tmp_path / "t.jsonl", _ROWS)))
     assert list(read_sentences(tmp_path / "t.parquet")) == expected
+
+
+def test_numbers_of_a_saved_dataset_are_read_by_their_names(tmp_path: Path) -> None:
+    names = ["O", "B-PER", "B-LOC", "I-LOC"]
+    columns: dict[str, Sequence[object]] = {
+        "tokens": [row["tokens"] for row in _ROWS],
+        "ner_tags": [[names.index(tag) for tag in row["ner_tags"]] for row in _ROWS],
+    }
+    tags = {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}
+    folder = save(tmp_path / "train", columns, {"tokens": {"feature": TEXT, "_type": "Sequence"}, "ner_tags": tags})
+    expected = list(read_sentences(_write(tmp_path / "t.jsonl", _ROWS)))
+    assert list(read_sentences(folder)) == expected
+    assert guess(folder).task.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 
 
 def test_predictions_need_words_only(tmp_path: Path) -> None:
