@@ -10,7 +10,7 @@ import pytest
 from tests.formats.saved_datasets import TEXT, save
 
 from bertkit.errors import BertkitError
-from bertkit.task_types import TaggingTask
+from bertkit.task_types import MultiLabelTask, TaggingTask
 from bertkit.task_types.tag_files import read_sentences
 from bertkit.task_types.user_tables import guess
 
@@ -57,6 +57,11 @@ def test_numbers_of_a_saved_dataset_are_read_by_their_names(tmp_path: Path) -> N
     expected = list(read_sentences(_write(tmp_path / "t.jsonl", _ROWS)))
     assert list(read_sentences(folder)) == expected
     assert guess(folder).task.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+
+
+def test_with_columns_by_name_the_labels_beside_words_are_those_of_the_text(tmp_path: Path) -> None:
+    rows = [{"text": f"Ada came {kind}", "tokens": ["Ada"], "labels": [kind]} for kind in ("news", "sport")]
+    assert isinstance(guess(_write(tmp_path / "t.jsonl", rows), text="text", label="labels").task, MultiLabelTask)
 
 
 def test_predictions_need_words_only(tmp_path: Path) -> None:

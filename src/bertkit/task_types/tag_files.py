@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from bertkit.errors import data_error
@@ -11,6 +10,7 @@ from bertkit.formats.arrow import is_dataset
 from bertkit.formats.compression import suffix_of
 from bertkit.formats.lines import at_line
 from bertkit.formats.tables import Structure, Table
+from bertkit.storage.json_text import parse_json
 from bertkit.task_types.conll_files import Sentence, has_tag_columns, is_tag, read_columns
 
 _LIST_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
@@ -28,39 +28,47 @@ def read_sentences(path: Path, *, tagged: bool = True) -> Iterator[Sentence]:
     Words without tags, or with another number of them, are an error; so is a table without lists of words, whose lines
     would be taken for words.
     """
-    if suffix_of(path) not in _TABLE_SUFFIXES and not is_dataset(path):
+    if not _is_table(path):
         yield from read_columns(path, tagged=tagged)
         return
-    columns = _find_columns(path)
-    if len(columns) < 1 + tagged:
+    table = _open_lists(path)
+    columns = _find_columns(table) if table else []
+    if table is None or len(columns) < 1 + tagged:
         raise data_error(
             f"{path} is a table. Words are read from columns without a header, as in a .conll, or from lists in "
             f'the columns "{_WORDS[0]}" and "{_TAGS[0]}" of a .jsonl, and texts from lines of a .txt.'
         )
-    for document, row in enumerate(Table(path).rows(*columns[: 1 + tagged])):
+    for document, row in enumerate(table.rows(*columns[: 1 + tagged])):
         where = at_line(path, row.line)
-        lists = [_read_list(cell, name, where) for cell, name in zip(row.cells, columns, strict=False)]
-        tags = lists[1] if tagged else ()
-        if tagged and len(tags) != len(lists[0]):
-            raise data_error(f"{where}: {len(lists[0]):,} words and {len(tags):,} tags. Every word needs a tag.")
+        words, *others = (_read_list(cell, name, where) for cell, name in zip(row.cells, columns, strict=False))
+        tags = others[0] if others else ()
+        if tagged and len(tags) != len(words):
+            raise data_error(f"{where}: {len(words):,} words and {len(tags):,} tags. Every word needs a tag.")
         if bad := [tag for tag in tags if not is_tag(tag)]:
             raise data_error(f'{where}: "{bad[0]}" is not a tag, such as O, B-TYPE or I.')
-        if lists[0]:
-            yield Sentence(row.line, document, lists[0], tags, one_line=True)
+        if words:
+            yield Sentence(row.line, document, words, tags, one_line=True)
 
 
 def holds_tags(path: Path, encoding: str | None = None) -> bool:
     """Whether a file has words with tags, by the end of its name, its columns or its first lines."""
-    if suffix_of(path) not in _TABLE_SUFFIXES and not is_dataset(path):
+    if not _is_table(path):
         return has_tag_columns(path, encoding)
-    return len(_find_columns(path)) > 1
+    table = _open_lists(path)
+    return table is not None and len(_find_columns(table)) > 1
 
 
-def _find_columns(path: Path) -> list[str]:
-    """The columns of words and of tags of a table, those of them that hold lists in its first row."""
-    if suffix_of(path) not in _LIST_SUFFIXES and not is_dataset(path):
-        return []
-    table = Table(path)
+def _is_table(path: Path) -> bool:
+    return suffix_of(path) in _TABLE_SUFFIXES or is_dataset(path)
+
+
+def _open_lists(path: Path) -> Table | None:
+    """A table whose cells can be lists; None for another."""
+    return Table(path) if suffix_of(path) in _LIST_SUFFIXES or is_dataset(path) else None
+
+
+def _find_columns(table: Table) -> list[str]:
+    """The columns of words and of tags, those of them that hold lists in the first row."""
     first = next(iter(table.sample(1)), [])
     lists = [name for name, cell in zip(table.columns, first, strict=False) if isinstance(cell, Structure)]
     words = [name for name in _WORDS if name in lists]
@@ -70,8 +78,8 @@ def _find_columns(path: Path) -> list[str]:
 
 def _read_list(cell: str, column: str, where: str) -> tuple[str, ...]:
     """The texts in a list; anything else in the cell is a data error."""
-    values: Sequence[object] = json.loads(cell) if isinstance(cell, Structure) else [None]
-    if not isinstance(values, list) or any(not isinstance(value, str) for value in values):
+    values = parse_json(cell) if isinstance(cell, Structure) else None
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         advice = " Write the names of the tags, not their numbers." if column in _TAGS else ""
         raise data_error(f'{where}: "{column}" is {cell[:40]}, not a list of texts.{advice}')
     return tuple(values)
