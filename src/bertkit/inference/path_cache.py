@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 from bertkit._version import __version__
 from bertkit.errors import BertkitError
 from bertkit.storage.atomic import make_folder, read_object, write_json
+from bertkit.storage.user_cache import user_cache
 from bertkit.training.processor import processor_name
 
 
@@ -29,11 +29,7 @@ class PathCache:
     @staticmethod
     def of_user() -> PathCache:
         """The file in ``$XDG_CACHE_HOME`` or ``~/.cache``; without a home, in the folder of temporary files."""
-        try:
-            folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        except RuntimeError:  # the user of a container may have no entry in /etc/passwd
-            folder = Path(tempfile.gettempdir())
-        return PathCache(folder / "bertkit" / "paths.json")
+        return PathCache((user_cache() or Path(tempfile.gettempdir()) / "bertkit") / "paths.json")
 
     def find(self, key: str) -> str | None:
         """What was remembered under ``key`` on this machine."""

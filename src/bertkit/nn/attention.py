@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import cpu_kernels
-from bertkit.nn.dropout import drop_, keep_scale, sample_kept
+from bertkit.nn import cpu_kernels, fused
+from bertkit.nn.dropout import draw_mask, drop_, find_kept, keep_scale
 from bertkit.nn.local_attention import band, band_of_blocks, cut_keys, cut_queries, join_blocks
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
 from bertkit.nn.rotary import rotate
@@ -165,29 +165,47 @@ class _Attend(torch.autograd.Function):
         shape = query.shape
         query, key, value = (part.flatten(0, 1).contiguous() for part in (query, key, value))
         scores = _product(query, key.transpose(1, 2), shape[-1] ** -0.5)
-        if allowed is not None:  # added in place: the scores are the largest tensor here
-            bias = torch.zeros(allowed.shape, dtype=scores.dtype).masked_fill_(~allowed, float("-inf"))
-            scores.view(*shape[:3], -1).add_(bias[:, None])
-        probabilities = torch.softmax(scores, dim=-1)
-        kept = sample_kept(probabilities.shape, rate) if rate > 0 else None
+        mask = draw_mask(rate) if rate > 0 else None
+        kept: Tensor | None
+        if fused.applies(scores):
+            probabilities, dropped = fused.softmax_dropout(scores, allowed, mask)
+            kept = dropped  # 0 where an entry was dropped
+        else:
+            probabilities = _softmax(scores, allowed)
+            kept = None if mask is None else find_kept(scores.shape, mask)
+            dropped = _apply_dropout(probabilities, kept)
         ctx.save_for_backward(query, key, value, probabilities, kept)
         ctx.scale = keep_scale(rate)
-        return _product(_apply_dropout(probabilities, kept), value, ctx.scale).view(shape)
+        return _product(dropped, value, ctx.scale).view(shape)
 
     @staticmethod
     def backward(ctx: cpu_kernels.Context, gradient: Float[Tensor, "B N Q D"]) -> tuple[Tensor | None, ...]:
         query, key, value, probabilities, kept = ctx.saved_tensors
         heads, width = gradient.shape[:2], query.shape[-1]
         gradient = gradient.flatten(0, 1).contiguous()
-        # Dropout is applied again, so that no second (B, N, Q, T) tensor is kept for this pass.
-        to_value = _product(_apply_dropout(probabilities, kept).transpose(1, 2), gradient, ctx.scale)
         to_probabilities = _product(gradient, value.transpose(1, 2), ctx.scale)
-        if kept is not None:
-            drop_(to_probabilities, kept)
-        to_scores = torch._softmax_backward_data(to_probabilities, probabilities, -1, probabilities.dtype)
+        if fused.applies(probabilities):
+            assert kept is not None
+            dropped = kept
+            to_scores = fused.softmax_dropout_backward_(to_probabilities, probabilities, dropped)
+        else:
+            # Dropout is applied again, so that no second (B, N, Q, T) tensor of floats is kept for this pass.
+            dropped = _apply_dropout(probabilities, kept)
+            if kept is not None:
+                drop_(to_probabilities, kept)
+            to_scores = torch._softmax_backward_data(to_probabilities, probabilities, -1, probabilities.dtype)
+        to_value = _product(dropped.transpose(1, 2), gradient, ctx.scale)
         to_query = _product(to_scores, key, width**-0.5)
         to_key = _product(to_scores.transpose(1, 2), query, width**-0.5)
         return *(part.view(*heads, -1, width) for part in (to_query, to_key, to_value)), None, None
+
+
+def _softmax(scores: Float[Tensor, "P Q T"], allowed: Bool[Tensor, "#B #Q T"] | None) -> Float[Tensor, "P Q T"]:
+    """The softmax of each row over its allowed entries."""
+    if allowed is not None:  # added in place: the scores are the largest tensor here
+        bias = torch.zeros(allowed.shape, dtype=scores.dtype).masked_fill_(~allowed, float("-inf"))
+        scores.view(len(allowed), -1, *scores.shape[1:]).add_(bias[:, None])
+    return torch.softmax(scores, dim=-1)
 
 
 def _apply_dropout(probabilities: Tensor, kept: Tensor | None) -> Tensor:

@@ -13,10 +13,14 @@ Letters: L tokens in the packed list, M of them whose output is computed, H hidd
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bertkit.nn import cpu_kernels, fused
 from bertkit.nn.attention import SelfAttention
+from bertkit.nn.cpu_kernels import Context, DropMask
+from bertkit.nn.dropout import Dropout, draw_mask
 from bertkit.nn.feed_forward import FeedForward, GatedFeedForward
 from bertkit.nn.packing import PackedRows, TokenSubset, select_tokens
 
@@ -30,7 +34,43 @@ class ResidualNorm(nn.LayerNorm):
 
     def forward(self, states: Float[Tensor, "... H"], update: Float[Tensor, "... H"]) -> Float[Tensor, "... H"]:  # type: ignore[override]
         """The residual stream after the sub-layer whose output is ``update``."""
+        if (
+            cpu_kernels.applies(update)
+            and fused.applies(update)
+            and states.dtype == torch.float32
+            and isinstance(self.dropout, Dropout)
+        ):
+            rate = self.dropout.rate if self.training else 0.0
+            mask = draw_mask(rate) if rate > 0 else None
+            normed: Tensor = _FusedResidualNorm.apply(  # type: ignore[no-untyped-call]
+                states, update, self.weight, self.bias, self.eps, mask
+            )
+            return normed
         return super().forward(states + self.dropout(update))
+
+
+class _FusedResidualNorm(torch.autograd.Function):
+    """Dropout, residual and LayerNorm in one compiled sweep, forward and backward."""
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        states: Float[Tensor, "L H"],
+        update: Float[Tensor, "L H"],
+        weight: Float[Tensor, " H"],
+        bias: Float[Tensor, " H"],
+        eps: float,
+        mask: DropMask | None,
+    ) -> Float[Tensor, "L H"]:
+        output, kept = fused.residual_norm(states.contiguous(), update.contiguous(), weight, bias, eps, mask)
+        ctx.save_for_backward(*kept, weight)
+        ctx.mask = mask
+        return output
+
+    @staticmethod
+    def backward(ctx: Context, gradient: Float[Tensor, "L H"]) -> tuple[Tensor | None, ...]:
+        *kept, weight = ctx.saved_tensors
+        return *fused.residual_norm_backward(gradient, fused.NormedSum(*kept), weight, ctx.mask), None, None
 
 
 class PostNormBlock(nn.Module):

@@ -1,4 +1,4 @@
-"""When the hand-written forward and backward passes apply, and the type of the context that they share.
+"""When the hand-written forward and backward passes apply, and the types that they share.
 
 Dropout, attention and cross-entropy have one each, for training on a CPU: there torch draws dropout masks on one
 thread, has no attention kernel with dropout, and makes float32 copies of all logits (numbers in each module).
@@ -6,6 +6,7 @@ thread, has no attention kernel with dropout, and makes float32 copies of all lo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,17 +18,30 @@ if TYPE_CHECKING:
     class Context(FunctionCtx):
         """The ``ctx`` of a ``torch.autograd.Function``. torch makes its class at run time, so only mypy sees this one.
 
-        ``scale`` and ``size`` are what some forward passes keep for their backward pass besides tensors.
+        The fields are what some forward passes keep for their backward pass besides tensors.
         """
 
         saved_tensors: tuple[Tensor, ...]
         scale: float
         size: int
+        mask: DropMask | None
 
         def save_for_backward(self, *tensors: Tensor | None) -> None:
             """Keep ``tensors`` as ``saved_tensors``; None stays None."""
 else:
     Context = FunctionCtx
+
+
+@dataclass(frozen=True, slots=True)
+class DropMask:
+    """Which entries are dropped: entry i by 16 bits of a hash of ``start + i // 4``, if they are below ``lowest``.
+
+    Kept entries are multiplied by ``scale``. ``nn/dropout.py`` makes such masks.
+    """
+
+    start: int
+    lowest: int
+    scale: float
 
 
 def applies(states: Tensor) -> bool:

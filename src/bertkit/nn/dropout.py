@@ -6,7 +6,8 @@ torch's generator gives a single number, the start of a counter. The counter is 
 rate: 1 ns per entry on one thread. So the rate is exact to 1/65,536 (0.1 becomes 0.100006), and kept entries are scaled
 by the actual rate. On other devices this is torch's own dropout.
 
-The result depends on ``torch.manual_seed`` and torch's random state, but not on the number of threads.
+The result depends on ``torch.manual_seed`` and torch's random state, but not on the number of threads. ``fused.c``
+computes the same masks in a single sweep.
 
 Letters: B rows, T tokens, W any width.
 """
@@ -20,7 +21,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertkit.nn import cpu_kernels
+from bertkit.nn import cpu_kernels, fused
+from bertkit.nn.cpu_kernels import DropMask
 
 HEAD_DROPOUT = 0.1
 """Of what the heads of fine-tuning read, as in google-research/bert (``run_classifier.py``)."""
@@ -44,17 +46,27 @@ def _dropped_levels(rate: float) -> int:
     return min(round(rate * _LEVELS), _LEVELS - 1)
 
 
+def draw_mask(rate: float) -> DropMask:
+    """A random mask for any number of entries; takes one number from torch's generator."""
+    start = torch.empty((), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+    # The 16-bit parts are signed, so the dropped levels are the lowest ones from -32,768 on.
+    return DropMask(int(start), _LOWEST + _dropped_levels(rate), keep_scale(rate))
+
+
 def sample_kept(shape: torch.Size, rate: float) -> Tensor:
     """A random int16 mask on the CPU: 1 for a kept entry, 0 for a dropped one."""
+    return find_kept(shape, draw_mask(rate))
+
+
+def find_kept(shape: torch.Size, mask: DropMask) -> Tensor:
+    """``mask`` as an int16 tensor on the CPU: 1 for a kept entry, 0 for a dropped one."""
     entries = math.prod(shape)
-    parts = _random_words((entries + 3) // 4).view(torch.int16)[:entries]
-    # The parts are signed, so the dropped levels are the lowest ones from -32,768 on.
-    return parts.ge_(_LOWEST + _dropped_levels(rate)).view(shape)
+    parts = _hash_counter(mask.start, (entries + 3) // 4).view(torch.int16)[:entries]
+    return parts.ge_(mask.lowest).view(shape)
 
 
-def _random_words(count: int) -> Tensor:
-    """(count,) int64 numbers of random bits."""
-    start = torch.empty((), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+def _hash_counter(start: int, count: int) -> Tensor:
+    """(count,) int64 numbers of random bits: the hashes of ``start``, ``start + 1``, and so on."""
     words = torch.arange(count).add_(start).mul_(_STEP)
     for multiplier in (_FIRST, _SECOND):
         words.bitwise_xor_(words >> 32).mul_(multiplier)
@@ -89,6 +101,20 @@ class _Drop(torch.autograd.Function):
         return drop_(gradient * ctx.scale, kept), None
 
 
+class _FusedDrop(torch.autograd.Function):
+    """The same in one compiled sweep; the mask is computed again in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: cpu_kernels.Context, states: Tensor, mask: DropMask) -> Tensor:
+        ctx.mask = mask
+        return fused.dropout(states, mask)
+
+    @staticmethod
+    def backward(ctx: cpu_kernels.Context, gradient: Tensor) -> tuple[Tensor, None]:
+        assert ctx.mask is not None
+        return fused.dropout(gradient, ctx.mask), None
+
+
 class Dropout(nn.Module):
     """In training, set a share ``rate`` of the entries to 0 and scale the others by 1 / (1 - rate)."""
 
@@ -102,7 +128,10 @@ class Dropout(nn.Module):
             return states
         if not cpu_kernels.applies(states):
             return F.dropout(states, self.rate)
-        dropped: Tensor = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]
+        if fused.applies(states):
+            dropped: Tensor = _FusedDrop.apply(states, draw_mask(self.rate))  # type: ignore[no-untyped-call]
+        else:
+            dropped = _Drop.apply(states, self.rate)  # type: ignore[no-untyped-call]
         return dropped
 
 

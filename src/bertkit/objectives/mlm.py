@@ -189,9 +189,7 @@ class MaskedLanguageModel(VocabularyHead):
         rows = states.apply_head(self.pick_rows(states, batch))
         if self.transform is not None and self.norm is not None:
             rows = self.norm(self.activation(self.transform(rows)))
-        logits = F.linear(rows, self._tied[0].weight)
-        # In place, because torch's linear with a bias first fills the whole output with the bias.
-        return {"logits": logits.add_(self.bias.to(logits.dtype))}
+        return {"logits": F.linear(rows, self._tied[0].weight, self.bias)}
 
     def count_macs(self, batch: Batch) -> int:
         """The multiply-accumulates at the labelled positions: the transform, here or in the encoder, and the

@@ -12,6 +12,7 @@ import torch
 
 from bertkit._version import __version__
 from bertkit.errors import count_of
+from bertkit.nn import fused
 from bertkit.storage.subprocess_worker import count_cores
 from bertkit.training.memory import host_memory
 from bertkit.training.precision import (
@@ -35,8 +36,8 @@ class Diagnosis:
     """The result of ``examine``.
 
     ``gflops`` is the speed of matrix products by precision, ``reason`` says why ``precision`` was chosen,
-    ``device_reason`` why ``device`` was, and memory is
-    in bytes.
+    ``device_reason`` why ``device`` was, ``fused`` whether the passes of ``nn/fused.c`` are compiled, and memory is in
+    bytes.
     """
 
     bertkit: str
@@ -53,6 +54,7 @@ class Diagnosis:
     gflops: dict[str, float]
     precision: Precision
     reason: str
+    fused: str
     installed: dict[str, str]
     missing: dict[str, str]
     data_folder: str | None
@@ -69,6 +71,7 @@ class Diagnosis:
             f"memory      {_gigabytes(self.memory_total)}, {_gigabytes(self.memory_available)} of it free",
             f"speed       {speeds}",
             f"precision   {self.precision}, the default: {self.reason}",
+            f"passes      {self.fused}",
             f"installed   {', '.join(f'{name} {version}' for name, version in self.installed.items())}",
             *(f"missing     {name}: pip install 'bertkit[{extra}]'" for name, extra in self.missing.items()),
             f"data        {self.data_folder or 'BERTKIT_DATA is not set; tasks need --data'}",
@@ -97,6 +100,7 @@ def examine() -> Diagnosis:
         gflops=dict(measure_matmul_speed(device)),
         precision=choose_precision(device),
         reason=explain_precision(device),
+        fused=fused.explain(),
         installed={name: importlib.metadata.version(name) for name in libraries},
         missing=missing,
         data_folder=os.environ.get("BERTKIT_DATA"),
