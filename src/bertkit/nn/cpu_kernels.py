@@ -7,7 +7,7 @@ thread, has no attention kernel with dropout, and makes float32 copies of all lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         scale: float
         size: int
         mask: DropMask | None
+        heads: Any
 
         def save_for_backward(self, *tensors: Tensor | None) -> None:
             """Keep ``tensors`` as ``saved_tensors``; None stays None."""

@@ -84,6 +84,44 @@ void dropout(const bf16 *in, bf16 *out, int64_t count, int64_t start, int lowest
     }
 }
 
+/* A list of tokens, each with `parts` lists of `heads` vectors of `size` entries, to parts x (rows x heads) x width
+   vectors. Token i is entry entries[i] of the rows x width entries, or entry i if `entries` is NULL; other entries
+   become 0. */
+void split_heads(const bf16 *tokens, const int64_t *entries, bf16 *split, int64_t length, int64_t rows, int64_t width,
+                 int64_t parts, int64_t heads, int64_t size) {
+#pragma omp parallel
+    {
+        if (entries) {
+#pragma omp for schedule(static)
+            for (int64_t part = 0; part < parts * rows * heads; part++)
+                memset(split + part * width * size, 0, width * size * sizeof(bf16));
+        }
+#pragma omp for schedule(static)
+        for (int64_t token = 0; token < length; token++) {
+            int64_t entry = entries ? entries[token] : token, row = entry / width, column = entry % width;
+            const bf16 *from = tokens + token * parts * heads * size;
+            for (int64_t part = 0; part < parts; part++)
+                for (int64_t head = 0; head < heads; head++, from += size)
+                    memcpy(split + (((part * rows + row) * heads + head) * width + column) * size, from,
+                           size * sizeof(bf16));
+        }
+    }
+}
+
+/* The inverse of split_heads. */
+void merge_heads(const bf16 *split, const int64_t *entries, bf16 *tokens, int64_t length, int64_t rows, int64_t width,
+                 int64_t parts, int64_t heads, int64_t size) {
+#pragma omp parallel for schedule(static)
+    for (int64_t token = 0; token < length; token++) {
+        int64_t entry = entries ? entries[token] : token, row = entry / width, column = entry % width;
+        bf16 *to = tokens + token * parts * heads * size;
+        for (int64_t part = 0; part < parts; part++)
+            for (int64_t head = 0; head < heads; head++, to += size)
+                memcpy(to, split + (((part * rows + row) * heads + head) * width + column) * size,
+                       size * sizeof(bf16));
+    }
+}
+
 /* Rows of `width` scores. Row r belongs to example r / (heads * queries); `allowed` is NULL or has `mask_rows` examples
    (1: the same for all) of `mask_queries` (1: the same for all) rows. A row without an allowed entry becomes NaN.
 

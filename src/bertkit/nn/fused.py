@@ -25,6 +25,7 @@ from torch import Tensor
 
 from bertkit.errors import BertkitError
 from bertkit.nn.cpu_kernels import DropMask
+from bertkit.nn.packing import PackedRows
 from bertkit.storage.atomic import make_folder, write_file
 from bertkit.storage.user_cache import user_cache
 
@@ -84,6 +85,30 @@ def softmax_dropout_backward_(
     maps, queries, width = gradient.shape
     _call("softmax_dropout_backward", gradient, probabilities, dropped, maps * queries, width)
     return gradient
+
+
+def split_heads(
+    tokens: Float[Tensor, "L W"], layout: PackedRows, parts: int, heads: int
+) -> Float[Tensor, "{parts} P T D"]:
+    """The lists that stand side by side in ``tokens``, as heads of padded rows; entries without a token are 0."""
+    size = tokens.shape[1] // (parts * heads)
+    split = tokens.new_empty(parts, layout.rows * heads, layout.width, size)
+    _call("split_heads", tokens.contiguous(), layout.indices, split, len(tokens), *_shape(layout, parts, heads, size))
+    return split
+
+
+def merge_heads(heads_of_parts: Float[Tensor, "K P T D"], layout: PackedRows, heads: int) -> Float[Tensor, "L W"]:
+    """The inverse of ``split_heads``."""
+    parts, _, _, size = heads_of_parts.shape
+    length = layout.rows * layout.width if layout.indices is None else len(layout.indices)
+    tokens = heads_of_parts.new_empty(length, parts * heads * size)
+    arguments = (heads_of_parts.contiguous(), layout.indices, tokens, length, *_shape(layout, parts, heads, size))
+    _call("merge_heads", *arguments)
+    return tokens
+
+
+def _shape(layout: PackedRows, parts: int, heads: int, size: int) -> tuple[int, ...]:
+    return layout.rows, layout.width, parts, heads, size
 
 
 def log_sum_exp(logits: Float[Tensor, "M V"]) -> Float[Tensor, " M"]:
@@ -160,6 +185,8 @@ _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, c
 _DROP = (_INT, _LONG, _INT, _FLOAT)
 _SIGNATURES = {
     "dropout": (_POINTER, _POINTER, _LONG, _LONG, _INT, _FLOAT),
+    "split_heads": (*[_POINTER] * 3, *[_LONG] * 6),
+    "merge_heads": (*[_POINTER] * 3, *[_LONG] * 6),
     "softmax_dropout": (*[_POINTER] * 4, *[_LONG] * 7, _INT),
     "softmax_dropout_backward": (_POINTER, _POINTER, _POINTER, _LONG, _LONG),
     "log_sum_exp": (_POINTER, _POINTER, _LONG, _LONG),
